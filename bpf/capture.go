@@ -1,5 +1,5 @@
-// This file is captures of direct frames: the ring that guard and NIC program put them into while
-// somebody captures (capture.h), and its reader.
+// This file is captures of direct frames: the ring that guard and NIC program put frames into
+// during a capture (capture.h), and its reader.
 
 package bpf
 
@@ -17,10 +17,11 @@ import (
 
 const (
 	// CaptureSize is the size of a capture's ring in bytes: some 1,000 of the longest frames, or
-	// 15,000 short ones. The kernel charges it to who begins the capture, while there is one.
+	// 15,000 short ones. While the capture lasts, the kernel charges the ring to the process that
+	// began it.
 	CaptureSize = 1 << 22
-	// MaxSnap is the most bytes of a frame that a capture keeps: no frame of a port is longer, with
-	// its headers.
+	// MaxSnap is the most bytes of a frame that a capture keeps. No frame of a port, with its
+	// headers, is longer.
 	MaxSnap = 3584
 
 	seenSize = 32 // of struct funet_seen
@@ -29,11 +30,12 @@ const (
 // Verdict says what the switch did with a frame: it is the counter that the frame moved.
 type Verdict uint8
 
-// firstNIC is the verdict of the first of the NIC program's counters (funet_counter); those before
-// are the guard's (funet_port_counter).
+// firstNIC is the verdict of the NIC program's first counter (funet_counter). Verdicts below it are
+// the guard's (funet_port_counter).
 const firstNIC = Verdict(len(portWords))
 
-// In words, in the order of the enums; "" for what passes, and for what no direct frame can be.
+// These are the verdicts in words, in the order of the enums. The text is "" for frames that pass,
+// and for verdicts that a direct frame cannot have.
 var (
 	portWords = [...]string{"it ends inside its header", "no direct frame", "in another's name",
 		"its length does not fit", "there is no such node", "too long for the way",
@@ -42,13 +44,13 @@ var (
 		"not from the host of its node", "its node has no port here", ""}
 )
 
-// Verdicts is how many there are.
+// Verdicts is the number of verdicts.
 const Verdicts = firstNIC + Verdict(len(nicWords))
 
 // Arrived reports whether the frame came from another host.
 func (v Verdict) Arrived() bool { return v >= firstNIC }
 
-// Dropped says why the frame was dropped; "": it was not.
+// Dropped says why the frame was dropped, or "" if it was not.
 func (v Verdict) Dropped() string {
 	switch {
 	case v < firstNIC:
@@ -62,21 +64,21 @@ func (v Verdict) Dropped() string {
 // Local reports whether the frame went to another port of this host.
 func (v Verdict) Local() bool { return v == firstNIC-1 }
 
-// Seen is a direct frame that was captured. Those for another host, and from one, have the headers
-// that they have on the wire.
+// Seen is a direct frame that was captured. A frame to or from another host has its headers as on
+// the wire.
 type Seen struct {
 	Time    time.Duration // of CLOCK_MONOTONIC
 	NIC     uint32        // index of the interface that it leaves by, or came in by; 0: none
-	GID     uint16        // and Node, whose port it is from, unless it has Arrived
+	GID     uint16        // GID and Node of the port that sent it, unless it has Arrived
 	Node    uint16
 	Verdict Verdict
 	Length  int    // bytes of the frame
 	Data    []byte // its first bytes
 }
 
-// StartCapture has guard and NIC program put frames into a new ring, at most snap bytes of each. A
-// capture that goes on ends. The descriptors of ring and counters are for OpenCapture, in whatever
-// process; they stay the switch's.
+// StartCapture has guard and NIC program put frames into a new ring, at most snap bytes of each. It
+// ends a capture that is under way. It returns the descriptors of ring and counters, which any
+// process can give to OpenCapture. They stay the switch's.
 func (s *Switch) StartCapture(snap int) (fds [CaptureMaps]int, err error) {
 	if snap < 1 || snap > MaxSnap {
 		return fds, fmt.Errorf("capture %d bytes of each direct frame: %w: give 1 to %d", snap, ErrRange, MaxSnap)
@@ -101,8 +103,8 @@ func (s *Switch) StartCapture(snap int) (fds [CaptureMaps]int, err error) {
 	return [CaptureMaps]int{ring.FD(), s.maps.FunetCapture.FD()}, nil
 }
 
-// StopCapture ends the capture that goes on, if any, also one of a switch before (TakeSwitch).
-// Nothing is put into its ring when it has returned.
+// StopCapture ends the capture that is under way, if any, even one that a former switch began
+// (TakeSwitch). After its return nothing is put into that ring.
 func (s *Switch) StopCapture() error {
 	ring := s.ring
 	s.ring = nil
@@ -116,7 +118,7 @@ func (s *Switch) StopCapture() error {
 	return nil
 }
 
-// CaptureMaps is how many maps a capture has.
+// CaptureMaps is the number of maps of a capture.
 const CaptureMaps = 2
 
 // Capture is the reader's side of a capture. One goroutine at a time calls its methods.
@@ -127,8 +129,8 @@ type Capture struct {
 	record ringbuf.Record
 }
 
-// OpenCapture opens a capture that has begun. The descriptors are its, also if it fails. It needs
-// no capability.
+// OpenCapture opens a capture that has begun. It takes over the descriptors, even if it fails. It
+// needs no capability.
 func OpenCapture(fds [CaptureMaps]int) (_ *Capture, err error) {
 	c := new(Capture)
 	var opening [CaptureMaps]error
@@ -145,8 +147,8 @@ func OpenCapture(fds [CaptureMaps]int) (_ *Capture, err error) {
 	return c, nil
 }
 
-// Next returns the next frame, if one is there; it does not wait. Its bytes are good until the next
-// call.
+// Next returns the next frame, if one is there; it does not wait. The frame's bytes are valid until
+// the next call.
 func (c *Capture) Next() (s Seen, ok bool, err error) {
 	if err = c.reader.ReadInto(&c.record); errors.Is(err, os.ErrDeadlineExceeded) {
 		return s, false, nil
@@ -160,7 +162,7 @@ func (c *Capture) Next() (s Seen, ok bool, err error) {
 	return s, true, nil
 }
 
-// ErrSeen reports a record that is none.
+// ErrSeen reports bytes that are not a record of a captured frame.
 var ErrSeen = errors.New("not a record of a captured frame")
 
 // decodeSeen reads struct funet_seen and what follows it. Any bytes may be given.
@@ -197,7 +199,7 @@ func (c *Capture) Close() error {
 	return errors.Join(append(errs, c.ring.Close(), c.counts.Close())...) // nil: nothing to close
 }
 
-// Monotonic returns the time of the clock of Seen.Time.
+// Monotonic returns the time by CLOCK_MONOTONIC, the clock of Seen.Time.
 func Monotonic() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

@@ -27,11 +27,11 @@ type Counters struct {
 	Redirected uint64 `json:"redirected"` // handed to the socket of the receive queue
 }
 
-// CountedQueues is the number of receive queues whose redirected frames are counted apart; queue n
-// counts as n modulo it.
+// CountedQueues is the number of receive queues with a counter of their own for redirected frames.
+// Queue n counts as n modulo CountedQueues.
 const CountedQueues = 64
 
-// PerQueue is the frames that were redirected on each receive queue.
+// PerQueue holds the number of frames redirected on each receive queue.
 type PerQueue [CountedQueues]uint64
 
 // fields lists the counters in the order of their places in funet_counters. Those of redirected
@@ -44,16 +44,16 @@ func (c *Counters) fields() []*uint64 {
 }
 
 // Counters reads the counters with one system call. Frames that arrive meanwhile may be in some and
-// not in others; once traffic has stopped the answer is exact. The socket may still lose a frame
-// that counts as redirected, when its fill ring is empty or its receive ring full, which
-// XDP_STATISTICS of the socket tells, or because the kernel refuses the redirect, which nothing
-// tells.
+// not in others; once traffic has stopped the answer is exact. A frame that counts as redirected
+// may still be lost. The socket loses it when its fill ring is empty or its receive ring full,
+// which XDP_STATISTICS of the socket counts. Or the kernel refuses the redirect, which nothing
+// counts.
 func (n *NIC) Counters() (Counters, error) {
 	c, _, err := n.CountersByQueue()
 	return c, err
 }
 
-// CountersByQueue reads the counters, and of the redirected frames, on which queues they came in.
+// CountersByQueue reads the counters, and the number of redirected frames by receive queue.
 func (n *NIC) CountersByQueue() (c Counters, queues PerQueue, err error) {
 	var perCPU []nicFunetCounts
 	if err := n.maps.FunetCounters.Lookup(uint32(0), &perCPU); err != nil {

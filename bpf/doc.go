@@ -39,8 +39,8 @@
 // # The journey of a frame through the NIC program
 //
 // The driver (or, in generic mode, the kernel's receive path) shows each frame to the program
-// before anything else sees it. The first test that fails decides, and each end has its own
-// counter ([Counters]), one per CPU, and redirected frames one per receive queue:
+// before anything else sees it. The first test that fails decides. Each end has its own counter
+// ([Counters]), one per CPU; redirected frames have one per receive queue:
 //
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
@@ -72,27 +72,27 @@
 // The EtherType is FUNet's alone, but others may send to the UDP port, for instance to a service
 // that has it on a node of Kubernetes. So a datagram that is short, bad_version, bad_length or
 // bad_gid is counted as such and passed (XDP_PASS). A datagram with another frame behind its own
-// was merged by the kernel. A version tells it: a card that tries whether longer frames pass has
-// zeroes there. Generic XDP on a VLAN, macvlan, bond or bridge sees what GRO of the interface below
-// made (rx-udp-gro-forwarding and rx-gro-list of ethtool). Merged datagrams are dropped: their
-// checksums are gone, and sockets have no room for them.
+// was merged by the kernel. The program knows it by the version: a card that tries whether longer
+// frames pass has zeroes there. Generic XDP on a VLAN, macvlan, bond or bridge sees what GRO of the
+// interface below made (rx-udp-gro-forwarding and rx-gro-list of ethtool). Merged datagrams are
+// dropped, because their checksums are gone and sockets have no room for them.
 //
 // So the program leaves frames that are not FUNet's to the kernel, untouched. It also leaves to the
 // kernel the probes of `funet doctor`, which show whether the EtherType passes between two hosts
-// (package ctl/doctor/probe). The kernel's sockets get these probes also while a card has the
-// interface. And a malformed frame, or one of a group that the card has not opened, never wakes
-// user space. Hellos (package uspace/port/hello) do, whatever the card has opened: cards of any
-// version find and ask each other with them. A card of one process opens its group; a daemon opens
-// all, because it answers frames for groups that it does not have (package ctl/daemon).
+// (package ctl/doctor/probe). The kernel's sockets get these probes even while a card has the
+// interface. A malformed frame, or one of a group that the card has not opened, never wakes user
+// space. Hellos (package uspace/port/hello) do, whatever groups the card has opened: cards of any
+// version find and ask each other with them. A card of one process opens its group. A daemon opens
+// all groups, because it also answers frames of groups that it does not have (package ctl/daemon).
 //
 // # Ports
 //
-// A port is a veth pair: a process has an AF_XDP socket on its inner end, in a namespace of its
-// own, and the guard (guard.c) sees on the outer end what the process sends. Guard and NIC program
-// share one table ([Switch], switch.h): of each job where each of its nodes is, and of each port
-// whose it is. The frames are of version 7: they all have the job's tag, and their card numbers are
-// node numbers. The process writes no addresses and learns none. The first test that fails decides,
-// with a counter of the port ([PortCounters]):
+// A port is a veth pair. A process has an AF_XDP socket on the inner end, in a namespace of its
+// own. On the outer end the guard (guard.c) sees what the process sends. Guard and NIC program
+// share one table ([Switch], switch.h): the place of each node of each job, and the owner of each
+// port. The frames are of version 7: they all have the job's tag, and their card numbers are node
+// numbers. The process writes no addresses and learns none. The first test that fails decides, with
+// a counter of the port ([PortCounters]):
 //
 //	inner end ──> a port? ────────────────────── no ──> dropped
 //	              80 bytes or more? ──────────── no ──> dropped      short
@@ -106,40 +106,40 @@
 //	              behind another host ─────────────────> the NIC, with headers     sent
 //	              behind a port of that node's record ─> its inner end, without    local
 //
-// What comes to a NIC with version 7 is a port's or dropped:
+// A frame of version 7 that arrives at a NIC goes to a port or is dropped:
 //
 //	wire ──> as above, up to the length
 //	         from the host and NIC of its source node? ───────────── no ──> XDP_DROP      stranger
 //	         the destination node has a port here, as its record says? no ─> XDP_DROP      no_port
 //	           └─ without headers to the outer end, and through it ────────> XDP_REDIRECT  direct
 //
-// The headers that lead to a host ([Way]) are the two Ethernet addresses, with the tag of a VLAN,
-// or with IP and UDP headers before them: those of the way as a daemon's card knows it. The guard
-// fills in lengths, source port and checksums; the sum of a frame's bytes, which it cannot read as
-// fast, the process writes in front of it. A wrong one harms nobody else. On arrival the frame's
-// own checksum, or its seal, says whether it is whole.
+// The headers that lead to a host ([Way]) are the two Ethernet addresses. They may have the tag of
+// a VLAN, and IP and UDP headers may follow. They are those of the way as a daemon's card knows it.
+// The guard fills in lengths, source port and checksums. It cannot read a frame's bytes fast enough
+// to sum them up, so the process writes their sum in front of the frame. A wrong sum harms nobody
+// else. On arrival the frame's own checksum, or its seal, says whether it is whole.
 //
-// Credit bounds what an account makes a host do that does not want it. All ports of the account may
-// send that host 32 MiB, and then one byte in 1024 ns; a frame from there for a port that sends
-// there opens all of it again. What answers is never short of credit: 32 MiB are 2.7 ms at 100
-// Gbit/s. The guard for tc also gives each frame a hash that is its account's, by which queueing
-// disciplines such as fq_codel share a full NIC.
+// Credit bounds the work that an account can force on a host that does not want its frames. All
+// ports of the account together may send that host 32 MiB, and then one byte in 1024 ns. A frame
+// from that host for one of these ports gives all of the credit back. A host that answers therefore
+// never causes a shortage: 32 MiB take 2.7 ms at 100 Gbit/s. The tc guard also gives each frame its
+// account's hash, by which queueing disciplines such as fq_codel share a full NIC.
 //
-// While somebody captures ([Switch.StartCapture], capture.h) both programs put what they saw into a
-// ring in the kernel: a frame as it left or came on the wire, or as it was dropped, with its
-// counter. Otherwise the place of the ring is empty, and a frame costs one load of it. The ring is
-// made for each capture, so that a reader never sees frames of an earlier one, and a host without
-// captures has no memory for it.
+// During a capture ([Switch.StartCapture], capture.h) both programs put the frames that they saw
+// into a ring in the kernel. Each is there as it left or came on the wire, or as it was dropped,
+// with its counter. Without a capture the place of the ring is empty, and a frame costs one load of
+// it. The ring is made for each capture. So a reader never sees frames of an earlier one, and a
+// host without captures has no memory for it.
 //
-// There are two guards. The one for tc leaves what ports send to a NIC's queueing discipline; where
-// an XDP program redirects to a NIC that is full, frames are lost. But frames that a tc program
-// redirects pass generic XDP programs by, until they come to a wire, and on a veth, as in a lab,
-// the NIC program of the other host is such. So where a NIC that is no device of its own is in
-// generic mode, the guard is an XDP program in generic mode. The programs at inner ends are then in
-// generic mode, too. That is the faster way on veth: a round trip of raw frames takes 3.2 us where
-// all programs are generic, and 3.7 us where all are native. Otherwise the programs at inner ends
-// are native: without that nothing gets there from a native NIC program. Guards of both kinds on
-// one host do not reach each other's ports.
+// There are two guards. The tc guard hands the frames of ports to the NIC's queueing discipline; an
+// XDP program that redirects to a full NIC loses frames. But frames that a tc program redirects
+// bypass generic XDP programs until they come to a wire. On a veth, as in a lab, the NIC program of
+// the other host is generic. So where a NIC that is not a physical device is in generic mode, the
+// guard is an XDP program in generic mode. The programs at inner ends are then in generic mode,
+// too. That is the faster way on veth: a round trip of raw frames takes 3.2 us where all programs
+// are generic, and 3.7 us where all are native. Otherwise the programs at inner ends are native,
+// because frames that a native NIC program redirects reach only those. Guards of both kinds on one
+// host do not reach each other's ports.
 //
 // # Rules
 //
@@ -147,12 +147,12 @@
 //     but counters and credit.
 //   - [LoadNIC] loads; attaching, and putting sockets into [NIC.Sockets], is the caller's. The
 //     program comes to the socket of a queue by the queue's number alone.
-//   - The program sees frames in one buffer only: on an interface whose frames span several
-//     buffers (an MTU above about a page) a native attach is refused by the driver. The same
-//     program for frames of several buffers is loaded in its place when [Load.Frags] asks for it;
-//     "80 bytes or more" is then asked of the first buffer, and the length of the whole frame.
+//   - The program sees frames in one buffer only. On an interface whose frames span several buffers
+//     (an MTU above about a page) the driver refuses a native attach. With [Load.Frags] the same
+//     program is loaded for frames of several buffers. "80 bytes or more" is then asked of the
+//     first buffer, and the length of the whole frame.
 //   - A frame with a VLAN tag is not FUNet's and passes, unless it is a datagram of [Load.VLAN]. A
-//     NIC that strips tags in hardware hides them from XDP; where FUNet shares an interface with
-//     VLANs, switch that off (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they
-//     had no tag.
+//     NIC that strips tags in hardware hides them from XDP. Where FUNet shares an interface with
+//     VLANs, switch that off (ethtool -K IF rxvlan off); otherwise frames of a VLAN are judged as
+//     if they had no tag.
 package bpf

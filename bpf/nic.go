@@ -12,14 +12,14 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 )
 
-// What the programs and the card must agree on, as in funet.h; a test compares the two.
+// These constants must be the same for programs and card, as in funet.h; a test compares the two.
 const (
 	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
 	Version = 6
-	// VersionDirect is that of frames between ports, which a program lets through to them if it has
-	// a [Switch].
+	// VersionDirect is the header version of frames between ports. A program that has a [Switch]
+	// lets them through to the ports.
 	VersionDirect = 7
 	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
 	VersionProbe = 0
@@ -31,24 +31,25 @@ const (
 	FrameMin = 80
 	// Groups is the number of GIDs; a GID is less than it.
 	Groups = 2048
-	// MaxAddresses is how many own addresses datagrams are taken for.
+	// MaxAddresses is the most own addresses for which datagrams are taken.
 	MaxAddresses = 256
-	// MaxVLAN is the greatest number of a VLAN (IEEE 802.1Q, 9.6).
+	// MaxVLAN is the largest VLAN number (IEEE 802.1Q, 9.6).
 	MaxVLAN = 4094
 	// MaxQueues bounds the receive queues of an interface that LoadNIC takes, so that a
 	// mistaken number does not pin kernel memory. It is well above what NICs have.
 	MaxQueues = 4096
 )
 
-// ErrRange says that a queue count or a GID is outside of what the program's maps can hold.
+// ErrRange reports a number, such as a queue count or a GID, beyond what the program's maps can
+// hold.
 var ErrRange = errors.New("out of range")
 
-// NIC is the NIC program, loaded into the kernel but not attached, and its maps. One program
-// serves any number of interfaces only if they do not share queue numbers: a socket is found by
-// its queue alone, so a card with several interfaces loads one NIC for each.
+// NIC is the NIC program, loaded into the kernel but not attached, and its maps. A socket is found
+// by its queue number alone. So one program serves several interfaces only if they do not share
+// queue numbers, and a card with several interfaces loads one NIC for each.
 //
 // Any goroutine may call its methods. After Close, SetGroup and Counters fail, and Program and
-// Sockets give what can no longer be used.
+// Sockets return objects that can no longer be used.
 type NIC struct {
 	program *ebpf.Program
 	maps    nicMaps
@@ -58,15 +59,15 @@ type NIC struct {
 type Load struct {
 	// Queues gives room for sockets on receive queues 0 to Queues-1, at most [MaxQueues].
 	Queues int
-	// Frags loads the program for frames that span several buffers, which native mode needs for
-	// an MTU above about a page and an AF_XDP socket with several descriptors a frame in any
-	// mode. It needs Linux 5.18.
+	// Frags loads the program for frames that span several buffers. Native mode needs that for an
+	// MTU above about a page, and so does, in any mode, an AF_XDP socket with several descriptors a
+	// frame. It needs Linux 5.18.
 	Frags bool
-	// UDPPort, if it is not 0, makes the program one for UDP datagrams to that port, over IPv4 and
-	// IPv6, for the addresses of [NIC.SetAddresses]; frames with FUNet's own EtherType pass then.
+	// UDPPort, if not 0, loads the program for UDP datagrams to that port, over IPv4 and IPv6, for
+	// the addresses of [NIC.SetAddresses]. Frames with FUNet's own EtherType then pass.
 	UDPPort uint16
-	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no
-	// tag, or datagrams one that only says a priority. Others pass.
+	// VLAN is the VLAN number of the frames or datagrams, up to [MaxVLAN]. 0 means that they have
+	// no tag; datagrams may then have one that only states a priority. Others pass.
 	VLAN uint16
 	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these
 	// maps. It stays the caller's.
@@ -179,9 +180,10 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 	return nil
 }
 
-// SetAddresses says for which own addresses datagrams are taken ([Load.UDPPort]), at first for
-// none; those to others pass, because this host may have to forward them. More than [MaxAddresses]
-// are refused with [ErrRange]. While it runs, a frame for an address that stays is never passed.
+// SetAddresses sets the own addresses for which datagrams are taken ([Load.UDPPort]); at first
+// there are none. Datagrams to other addresses pass, because this host may have to forward them.
+// More than [MaxAddresses] are refused with [ErrRange]. During the call, a frame for an address
+// that stays never passes.
 func (n *NIC) SetAddresses(addresses []netip.Addr) error {
 	if len(addresses) > MaxAddresses {
 		return fmt.Errorf("set %d addresses of the NIC program: %w: give at most %d", len(addresses),

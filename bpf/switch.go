@@ -13,10 +13,10 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 )
 
-// MostPorts is how many ports a switch can have.
+// MostPorts is the largest number of ports of a switch.
 const MostPorts = 1 << 16
 
-// PlaceSize is the bytes of the kernel's memory that a node of a job takes (AddJob).
+// PlaceSize is the kernel memory, in bytes, for each node of a job (AddJob).
 const PlaceSize = 112
 
 // Switch is the guard, loaded into the kernel, and its table. One goroutine at a time calls its
@@ -25,14 +25,14 @@ type Switch struct {
 	guards guardPrograms
 	maps   guardMaps
 	links  *ebpf.Map
-	ring   *ebpf.Map // of the capture that goes on; nil: none (capture.go)
-	// places are those of each job. To find a map by its number takes CAP_SYS_ADMIN (bpf(2),
+	ring   *ebpf.Map // of the capture that is under way; nil: none (capture.go)
+	// places maps each job to its places. Finding a map by its number takes CAP_SYS_ADMIN (bpf(2),
 	// BPF_MAP_GET_FD_BY_ID).
 	places map[Job]*ebpf.Map
 }
 
-// LoadSwitch loads the guard, with room for so many ports. It has neither ports nor jobs, and drops
-// everything. It needs Linux 5.18, and what LoadNIC needs.
+// LoadSwitch loads the guard, with room for the given number of ports. It has neither ports nor
+// jobs yet, and drops everything. It needs Linux 6.4, and the privileges that LoadNIC needs.
 func LoadSwitch(ports int) (*Switch, error) {
 	s, err := loadGuards(ports, nil)
 	if err != nil {
@@ -45,10 +45,10 @@ func LoadSwitch(ports int) (*Switch, error) {
 	return s, nil
 }
 
-// TakeSwitch is LoadSwitch with the maps of a switch whose process has ended: Shared.FDs, and what
-// PlacesFD has said of its jobs. Ports and jobs are there as before, but for those that it is not
-// given: TakeSwitch takes them out. A capture goes on until StopCapture. The descriptors are its,
-// also if it fails.
+// TakeSwitch is LoadSwitch with the maps of a switch whose process has ended. The maps come from
+// Shared.FDs, and those of its jobs from PlacesFD. Ports and jobs are as before, except that
+// TakeSwitch removes those that it is not given. A capture goes on until StopCapture. TakeSwitch
+// takes over the descriptors, even if it fails.
 func TakeSwitch(ports int, shared [SharedMaps]int, jobs map[Job]int,
 	known func(outer uint32) bool) (_ *Switch, err error) {
 	places, errs := map[Job]*ebpf.Map{}, []error(nil)
@@ -85,7 +85,7 @@ func TakeSwitch(ports int, shared [SharedMaps]int, jobs map[Job]int,
 	return s, nil
 }
 
-// loadGuards loads the programs, with maps of their own or with those of a switch before.
+// loadGuards loads the programs, with maps of their own or with those of a former switch.
 func loadGuards(ports int, with *Shared) (*Switch, error) {
 	if ports < 1 || ports > MostPorts {
 		return nil, fmt.Errorf("load the guard of ports for %d ports: %w: give 1 to %d", ports, ErrRange, MostPorts)
@@ -117,8 +117,8 @@ func loadGuards(ports int, with *Shared) (*Switch, error) {
 	return &Switch{guards: objects.guardPrograms, maps: objects.guardMaps, places: map[Job]*ebpf.Map{}}, nil
 }
 
-// forgetJobs takes jobs out whose places the switch has not, and places whose job is not there any
-// more.
+// forgetJobs removes jobs whose places the switch does not have, and places whose job no longer
+// exists.
 func (s *Switch) forgetJobs() error {
 	there := map[Job]bool{}
 	for _, k := range keysOf[guardFunetJob](s.maps.FunetJobs) {
@@ -139,7 +139,7 @@ func (s *Switch) forgetJobs() error {
 	return nil
 }
 
-// forgetPorts takes ports out that are not known.
+// forgetPorts removes the ports that are not known.
 func (s *Switch) forgetPorts(known func(outer uint32) bool) error {
 	var errs []error
 	for _, outer := range keysOf[uint32](s.maps.FunetPorts) {
@@ -165,8 +165,8 @@ func keysOf[K any](m *ebpf.Map) (keys []K) {
 	return keys
 }
 
-// PlacesFD returns the descriptor of the places of a job, for TakeSwitch; it stays the switch's.
-// -1: there is no such job.
+// PlacesFD returns the descriptor of a job's places, for TakeSwitch, or -1 if there is no such job.
+// It stays the switch's.
 func (s *Switch) PlacesFD(j Job) int {
 	if m := s.places[j]; m != nil {
 		return m.FD()
@@ -180,8 +180,8 @@ func (s *Switch) HasPort(outer uint32) bool {
 	return s.maps.FunetPorts.Lookup(outer, &p) == nil
 }
 
-// Guard is the program to attach to the ingress of a port's outer end: a tc program; generic: an
-// XDP program for generic mode (doc.go, Ports). It belongs to the switch.
+// Guard returns the program to attach to the ingress of a port's outer end. It is a tc program, or,
+// if generic is true, an XDP program for generic mode (doc.go, Ports). It belongs to the switch.
 func (s *Switch) Guard(generic bool) *ebpf.Program {
 	if generic {
 		return s.guards.FunetGuardXdp
@@ -189,11 +189,11 @@ func (s *Switch) Guard(generic bool) *ebpf.Program {
 	return s.guards.FunetGuard
 }
 
-// SharedMaps is how many maps a NIC program has of a switch.
+// SharedMaps is the number of maps that a NIC program shares with a switch.
 const SharedMaps = 6
 
-// Shared is the maps that a NIC program has of a switch (Load.Switch). They may be another
-// process's.
+// Shared holds the maps that a NIC program shares with a switch (Load.Switch). The switch may be
+// another process's.
 type Shared struct{ ports, jobs, links, credits, rings, capture *ebpf.Map }
 
 // Shared returns the switch's maps, which it keeps: they are of no use after its Close.
@@ -202,13 +202,13 @@ func (s *Switch) Shared() *Shared {
 	return &Shared{m.FunetPorts, m.FunetJobs, s.links, m.FunetCredits, m.FunetRings, m.FunetCapture}
 }
 
-// FDs returns the descriptors of the maps, for OpenShared in a process that they are sent to.
+// FDs returns the descriptors of the maps. A process that receives them gives them to OpenShared.
 func (s *Shared) FDs() [SharedMaps]int {
 	return [...]int{s.ports.FD(), s.jobs.FD(), s.links.FD(), s.credits.FD(), s.rings.FD(), s.capture.FD()}
 }
 
-// OpenShared returns the maps of a switch of another process. The descriptors are its, also if it
-// fails.
+// OpenShared returns the maps of another process's switch. It takes over the descriptors, even if
+// it fails.
 func OpenShared(fds [SharedMaps]int) (*Shared, error) {
 	s, errs := new(Shared), []error(nil)
 	for i, m := range []**ebpf.Map{&s.ports, &s.jobs, &s.links, &s.credits, &s.rings, &s.capture} {
@@ -247,12 +247,13 @@ type Job struct {
 
 func (j Job) key() guardFunetJob { return guardFunetJob{Tag: j.Tag, Gid: uint32(j.GID)} }
 
-// Port says whose a port is.
+// Port names the owner of a port.
 type Port struct {
 	Job  Job
 	Node uint16 // and the number of its card
-	// Account is who pays, a number from 1 on. His ports share what they may send to a host that
-	// sends them nothing (NoCredit), and a NIC that is full. 0: nobody; the port needs no credit.
+	// Account is the number, from 1 on, of the account that pays. Its ports share the credit with a
+	// host that sends them nothing (NoCredit), and a NIC that is full. 0 means no account; the port
+	// then needs no credit.
 	Account uint32
 }
 
@@ -268,22 +269,22 @@ type Place struct {
 	Way
 }
 
-// Way is how frames go to a host, and how they come from there.
+// Way describes how frames go to a host, and how they come from there.
 type Way struct {
-	// From is the address that they come from: of Ethernet, in the first 6 bytes, or of IP, that of
-	// IPv4 mapped into IPv6.
+	// From is the source address of frames from that host. An Ethernet address fills the first 6
+	// bytes; an IPv4 address is mapped into IPv6.
 	From [16]byte
-	// Head is what stands in front of the version on the wire there: an Ethernet header, perhaps
-	// with a VLAN tag, and perhaps IP and UDP headers whose lengths, checksums and source port the
-	// guard writes.
+	// Head holds the bytes in front of the version on the wire there. They are an Ethernet header,
+	// perhaps with a VLAN tag, and perhaps IP and UDP headers. The guard writes the lengths,
+	// checksums and source port of the latter.
 	Head []byte
-	// IPSum is the sum (RFC 1071) of the words of an IPv4 header, UDPSum that of pseudo-header and
-	// UDP header, without what the guard writes, as they lie in memory.
+	// IPSum is the sum (RFC 1071) of the words of an IPv4 header, and UDPSum that of pseudo-header
+	// and UDP header. Both leave out what the guard writes, and are as they lie in memory.
 	IPSum, UDPSum [2]byte
 }
 
-// EthernetWay is the way to a host with an Ethernet address, from that of the interface that leads
-// there; vlan: the number of the VLAN; 0: frames have no tag.
+// EthernetWay returns the way from an interface with the Ethernet address own to a host with the
+// address to. vlan is the number of the VLAN; 0: frames have no tag.
 func EthernetWay(to, own [6]byte, vlan uint16) (w Way) {
 	copy(w.From[:], to[:])
 	w.Head = append(to[:], own[:]...)
@@ -295,8 +296,8 @@ func EthernetWay(to, own [6]byte, vlan uint16) (w Way) {
 	return w
 }
 
-// AddPort lets the process of a port send and receive: frames of the node of the job, from the
-// outer end with that index. link is its place among the links.
+// AddPort lets the process of a port send and receive frames of its node of the job. outer is the
+// index of the port's outer end, and link its place among the links.
 func (s *Switch) AddPort(outer, link uint32, p Port) error {
 	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node,
 		Account: p.Account}, ebpf.UpdateNoExist)
@@ -311,8 +312,8 @@ func (s *Switch) AddPort(outer, link uint32, p Port) error {
 	return nil
 }
 
-// RemovePort ends a port: nothing that comes from it or for it passes any more. Whoever ends it
-// takes its node out of the job first (SetPlace).
+// RemovePort ends a port: no frame from it or for it passes any more. The caller first takes its
+// node out of the job (SetPlace).
 func (s *Switch) RemovePort(outer, link uint32) error {
 	var errs []error
 	for _, err := range []error{s.maps.FunetPorts.Delete(outer), s.links.Delete(link)} {
@@ -326,7 +327,7 @@ func (s *Switch) RemovePort(outer, link uint32) error {
 	return nil
 }
 
-// AddJob makes room for a job of so many nodes. They are nowhere yet.
+// AddJob makes room for a job with the given number of nodes, which have no place yet.
 func (s *Switch) AddJob(j Job, nodes int) error {
 	if nodes < 1 || nodes > 1<<16 || j.GID >= Groups {
 		return fmt.Errorf("add group %d of %d nodes to the switch: %w: a GID is 1 to %d, and a group has 1 to 65536 nodes", j.GID, nodes, ErrRange, Groups-1)
@@ -349,7 +350,7 @@ func (s *Switch) AddJob(j Job, nodes int) error {
 // HasJob reports whether there is such a job.
 func (s *Switch) HasJob(j Job) bool { return s.places[j] != nil }
 
-// RemoveJob takes a job out, with all its places.
+// RemoveJob removes a job, with all its places.
 func (s *Switch) RemoveJob(j Job) error {
 	err := s.maps.FunetJobs.Delete(j.key())
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -363,13 +364,13 @@ func (s *Switch) RemoveJob(j Job) error {
 	return nil
 }
 
-// SetPlace says where a node of a job is; nil: nowhere.
+// SetPlace sets the place of a node of a job; nil means that it has none.
 func (s *Switch) SetPlace(j Job, node uint16, p *Place) error {
 	return s.SetPlaces(j, []uint32{uint32(node)}, []*Place{p})
 }
 
-// SetPlaces is SetPlace for nodes, each at its own place. An error leaves some of them where they
-// were.
+// SetPlaces is SetPlace for several nodes, each with its own place. After an error some of them may
+// be where they were before.
 func (s *Switch) SetPlaces(j Job, nodes []uint32, at []*Place) error {
 	values := make([]guardFunetPlace, len(nodes))
 	for i, p := range at {
@@ -389,7 +390,7 @@ func (s *Switch) SetPlaces(j Job, nodes []uint32, at []*Place) error {
 	return nil
 }
 
-// set makes it what a place is for the programs.
+// set converts a place into the form that the programs read.
 func (v *guardFunetPlace) set(p *Place) error {
 	if p == nil {
 		return nil
@@ -410,7 +411,7 @@ func (v *guardFunetPlace) set(p *Place) error {
 	return nil
 }
 
-// Close gives the switch back. What is attached holds what it needs.
+// Close closes the programs and maps of the switch. Programs that are attached hold what they need.
 func (s *Switch) Close() error {
 	var errs []error
 	if s.links != nil {
@@ -426,16 +427,16 @@ func (s *Switch) Close() error {
 	return nil
 }
 
-// PortCounters says what became of the frames that a port's process sent. Each frame is in exactly
-// one of them. The order is that of enum funet_port_counter in switch.h.
+// PortCounters counts the outcomes of the frames that a port's process sent. Each frame is in
+// exactly one counter. The order is that of enum funet_port_counter in switch.h.
 type PortCounters struct {
 	Short      uint64 `json:"short"`       // it ended inside the header: dropped
 	BadVersion uint64 `json:"bad_version"` // no direct frame: dropped
 	Forged     uint64 `json:"forged"`      // in another's name: dropped
 	// its length is below the header's or beyond the frame: dropped
 	BadLength uint64 `json:"bad_length"`
-	NoNode    uint64 `json:"no_node"`  // for a node that nobody is: dropped
-	TooLong   uint64 `json:"too_long"` // longer than what goes there: dropped
+	NoNode    uint64 `json:"no_node"`  // for a node that has no place: dropped
+	TooLong   uint64 `json:"too_long"` // longer than the way takes: dropped
 	// beyond the credit with a host that does not answer: dropped
 	NoCredit uint64 `json:"no_credit"`
 	Sent     uint64 `json:"sent"`  // to another host
@@ -456,7 +457,7 @@ func (c *PortCounters) Add(o *PortCounters) {
 	}
 }
 
-// Dropped is how many of the frames were dropped.
+// Dropped returns how many of the frames were dropped.
 func (c *PortCounters) Dropped() uint64 {
 	return c.Short + c.BadVersion + c.Forged + c.BadLength + c.NoNode + c.TooLong + c.NoCredit
 }
@@ -473,7 +474,7 @@ func (s *Switch) PortCounters(outer uint32) (c PortCounters, err error) {
 	return c, nil
 }
 
-// As in switch.h; a test compares them.
+// These constants are as in switch.h; a test compares them.
 const (
 	kindPort = 1
 	kindHost = 2

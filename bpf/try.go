@@ -19,9 +19,9 @@ type context struct {
 }
 
 // Try has the program take a frame as if it had come in, in native mode, on an interface of the
-// calling thread's network namespace. It carries the program's verdict out: a frame for a port goes
-// there (BPF_PROG_RUN, live frame mode). Errors are those of the kernel; before Linux 5.18 it is
-// [ErrLive].
+// calling thread's network namespace. The program's verdict takes effect: a frame for a port goes
+// there (BPF_PROG_RUN, live frame mode). Errors are those of the kernel, or [ErrLive] before Linux
+// 5.18.
 func (n *NIC) Try(ifindex uint32, frame []byte) error {
 	_, err := n.program.Run(&ebpf.RunOptions{Data: frame, Repeat: 1, Flags: liveFrames,
 		Context: context{DataEnd: uint32(len(frame)), IngressIfindex: ifindex}})
@@ -34,5 +34,5 @@ func (n *NIC) Try(ifindex uint32, frame []byte) error {
 	return nil
 }
 
-// ErrLive says that the kernel does not run programs on live frames.
+// ErrLive reports a kernel that does not run programs on live frames.
 var ErrLive = errors.New("trying the NIC program takes Linux 5.18 or later")

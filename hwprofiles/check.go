@@ -24,15 +24,15 @@ const (
 	maxShare = 1_000_000 * One
 )
 
-// Check says what is wrong with the profile, if something is: a figure out of its range, a
-// figure without the clock or the other figure that it needs, or a text that is malformed. The
-// error is one line and wraps ErrInvalid.
+// Check returns an error if something is wrong with the profile: a figure out of its range, a
+// figure without the clock or the other figure that it needs, or a malformed text. The error is one
+// line and wraps ErrInvalid.
 func (p *Profile) Check() error {
 	return p.check(func(string) string { return fmt.Sprintf("profile %q", clip(p.Name)) })
 }
 
-// check does that; at says where a key is. Of several faults it tells the first in the order
-// of the figures, so that equal profiles have equal errors.
+// check is Check with a function at that says where a key is. Of several faults it reports the
+// first in the order of the figures, so that equal profiles have equal errors.
 func (p *Profile) check(at func(key string) string) error {
 	bad := func(key, format string, args ...any) error {
 		return fmt.Errorf("%s: %s: %w", at(key), fmt.Sprintf(format, args...), ErrInvalid)
@@ -75,7 +75,7 @@ func (p *Profile) check(at func(key string) string) error {
 	return nil
 }
 
-// contradiction returns the first figure that does not go with another one, and why.
+// contradiction returns the first figure that contradicts another one, and why.
 func (p *Profile) contradiction() (key, why string) {
 	cpu, bus, card, net := &p.CPU, &p.Bus, &p.Card, &p.Network
 	word := bus.Transaction(1)
@@ -236,14 +236,14 @@ func plain(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// isLine accepts what a terminal prints on one line.
+// isLine reports whether a terminal prints s on one line.
 func isLine(s string) bool {
 	return len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsPrint(r)
 	})
 }
 
-// clip bounds what an error repeats of its input.
+// clip bounds the part of its input that an error repeats.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "..."

@@ -1,20 +1,27 @@
-// Package hwprofiles describes the hardware that a card, its bus and its network are paced as. A
-// profile is data (design idea 6, uspace/DESIGN.md): the costs of operations and the limits of the
-// card.
+// Package hwprofiles describes the hardware whose times and limits a card, its bus and its network
+// are given. A profile is data (design idea 6, uspace/DESIGN.md): the costs of operations and the
+// limits of the card.
 //
 // The journey of a figure: it stands in a YAML file, with a comment and an entry of `sources` that
-// name its source. [Load] finds the file by name among the embedded ones, or by path. Load reads
-// the file strictly, checks it as a whole, and returns a [Profile] whose fields have their units in
+// name its source. [Load] finds the file by name among the embedded ones, or by path. It reads the
+// file strictly, checks it as a whole, and returns a [Profile] whose fields have their units in
 // their names. `funet profile show` prints the figure with its source.
 //
 // The embedded profiles:
 //
-//	native             nothing costs anything and no limit is set
-//	sbus-arctic        the thesis's machine (chapter 5, section 6.1)
-//	sbus-arctic-paper  the same with the conference paper's later network and card
-//	tokyo, tokyo-text  the bus and link of the Tokyo network interface, by its sum and by its
-//	                   text: a machine for operations on windows
-//	cm5                the machine that both compare with, as a table of the costs of its calls
+//	native               nothing costs anything and no limit is set
+//	sbus-arctic          the thesis's machine (chapter 5, section 6.1)
+//	sbus-arctic-1994     the same as the thesis's simulator seems to have had it: with the
+//	                     hypotheses of Options
+//	sbus-arctic-paper    the same with the conference paper's later network and card
+//	hamlyn               the prototype of Hamlyn and its library Rats, by the steps of
+//	                     HPL-95-86: a machine for remote writes
+//	hamlyn-statemachine  the same with the interface as state machines, as HPL-95-86 projects
+//	                     it (4.2)
+//	tokyo, tokyo-text    the bus and link of the Tokyo network interface, by its sum and by its
+//	                     text: a machine for operations on windows
+//	cm5                  the CM-5, which thesis and paper compare with, as a table of the costs
+//	                     of its calls
 //
 // A figure of zero costs nothing or, where it is a limit, sets none: the engine then uses
 // its own. A file:
@@ -31,7 +38,7 @@
 //
 // `funet profile show NAME --yaml` writes one to start from. Load refuses unknown keys, keys given
 // twice or left out of their section, wrong types, numbers out of range, and figures that
-// contradict each other. It also refuses anchors, aliases, tags and second documents. The refusal
+// contradict each other. It also refuses anchors, aliases, tags and second documents. The error
 // names file, line, column, and what to write instead. Any bytes give a profile or an error, never
 // a panic.
 //

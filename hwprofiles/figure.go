@@ -30,8 +30,8 @@ func cpuClock(p *Profile) Clock     { return p.CPU.Clock }
 func busClock(p *Profile) Clock     { return p.Bus.Clock }
 func networkClock(p *Profile) Clock { return p.Network.Clock }
 
-// figures are all of them, in the order of the file. The limits of the card are those of
-// the engine and of packets.
+// figures has all figures, in the order of the file. The limits of the card are those of the engine
+// and of packets.
 var figures = []figure{
 	{"cpu.clock_mhz", func(p *Profile) any { return &p.CPU.Clock }, 1, maxClock, nil},
 	{"cpu.instruction_cycles", func(p *Profile) any { return &p.CPU.InstructionCycles }, 0, int64(maxCycles), cpuClock},
@@ -100,13 +100,13 @@ func known(key string) bool {
 	return key == "costs" || key == "steps" || slices.ContainsFunc(figures, func(f figure) bool { return f.key == key })
 }
 
-// parts returns section and name.
+// parts returns the section and the name in the figure's key.
 func (f *figure) parts() (section, name string) {
 	section, name, _ = strings.Cut(f.key, ".")
 	return section, name
 }
 
-// want says what may be written.
+// want describes the values that may be written.
 func (f *figure) want() string {
 	switch f.at(new(Profile)).(type) {
 	case *Clock:
@@ -126,7 +126,7 @@ func (f *figure) want() string {
 	}
 }
 
-// text is the figure's value as the file has it.
+// text returns the figure's value as the file has it.
 func (f *figure) text(p *Profile) string {
 	switch v := f.at(p).(type) {
 	case *Clock:

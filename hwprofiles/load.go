@@ -27,8 +27,8 @@ func Names() []string {
 	return names
 }
 
-// Load returns the embedded profile of a name or, if the name has a '/' or ends in .yaml,
-// reads the file of that path. What a file says wrong wraps ErrInvalid.
+// Load returns the embedded profile of a name. If the name has a '/' or ends in .yaml, it reads the
+// file of that path instead. Errors about what a file says wrap ErrInvalid.
 func Load(nameOrPath string) (*Profile, error) {
 	if strings.Contains(nameOrPath, "/") || strings.HasSuffix(nameOrPath, ".yaml") {
 		return LoadFile(nameOrPath)

@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file writes a profile, as a file that Parse reads.
+// This file writes a profile as a file that Parse reads.
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Marshal writes the profile in the form that Parse reads, with each source both as a
-// comment behind its figure and in `sources`. A profile that Check refuses is not written.
+// Marshal writes the profile in the form that Parse reads. Each source is both a comment behind its
+// figure and an entry of `sources`. Marshal does not write a profile that Check refuses.
 func (p *Profile) Marshal() ([]byte, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("write profile: %w", err)

@@ -17,7 +17,7 @@ const MaxBytes = 64 << 10
 // format is the format of a profile, which needs three levels.
 var format = strictyaml.Format{Noun: "profile", MaxBytes: MaxBytes, MaxDepth: 32, Invalid: ErrInvalid}
 
-// Parse reads a profile from data; file stands for it in errors, which are one line and wrap
+// Parse reads a profile from data. file stands for it in errors, which are one line and wrap
 // ErrInvalid. Any bytes are safe to give.
 func Parse(file string, data []byte) (*Profile, error) {
 	top, err := format.Parse(file, data)
@@ -39,13 +39,13 @@ func Parse(file string, data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// text is a file while it is read: its name, and where each key's value stands.
+// text is a file that is being read: its name, and the place of each key's value.
 type text struct {
 	file string
 	at   map[string]*strictyaml.Node
 }
 
-// where names file, line and column of a key, or the file if it has no such key.
+// where returns file, line and column of a key, or the file if it has no such key.
 func (t *text) where(key string) string {
 	if n := t.at[key]; n != nil {
 		return n.Where()
@@ -97,11 +97,12 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 	return p, nil
 }
 
-// later are the figures that sections had not at first: without one they mean what they meant.
+// later has the figures that were added to sections after the first version. Files without them
+// keep their meaning.
 var later = []string{"bus.queue_burst", "card.block_bytes", "card.remote_page_bytes", "card.window_entries_cached",
 	"card.window_entry_words"}
 
-// section reads the figures of a section. All must be there, but those that came later.
+// section reads the figures of a section. All must be there, except those in later.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	var mine []*figure
 	var names []string
@@ -129,7 +130,7 @@ func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	return nil
 }
 
-// set reads a value; it reports false if the value is not of the type.
+// set reads a value; it returns false if the value is not of the type.
 func (t *text) set(to any, n *strictyaml.Node) (ok bool) {
 	var v int64
 	switch to := to.(type) {
@@ -258,7 +259,7 @@ func (t *text) steps(p *Profile, n *strictyaml.Node) error {
 	return nil
 }
 
-// sources reads where the figures are from.
+// sources reads the sources of the figures.
 func (t *text) sources(p *Profile, n *strictyaml.Node) error {
 	keys, err := n.KeysOf("the keys of figures, such as cpu.clock_mhz, or costs, or steps", known)
 	if err != nil {
@@ -274,15 +275,15 @@ func (t *text) sources(p *Profile, n *strictyaml.Node) error {
 	return nil
 }
 
-// mapping returns the values of a mapping by its keys. Each key may be there once, and
-// notes their places under a prefix.
+// mapping returns the values of a mapping by its keys, each of which may be there once. It notes
+// their places under a prefix.
 func (t *text) mapping(n *strictyaml.Node, prefix string, names ...string) (map[string]*strictyaml.Node, error) {
 	keys, err := n.Keys(names...)
 	t.note(prefix, keys)
 	return keys, err
 }
 
-// note keeps where values stand, for where.
+// note records the places of values, for where.
 func (t *text) note(prefix string, keys map[string]*strictyaml.Node) {
 	for key, n := range keys {
 		t.at[prefix+key] = n

@@ -4,9 +4,9 @@ package hwprofiles
 
 import "time"
 
-// Profile is the hardware that a card is paced as. The zero value of a field costs nothing
-// or sets no limit. Load returns profiles that Check accepts; whoever makes or changes one
-// calls Check again. It may be read from many goroutines while none writes.
+// Profile describes the hardware whose times and limits a card is given. A field that is zero costs
+// nothing or sets no limit. Load returns profiles that Check accepts; a program that makes or
+// changes one calls Check again. A Profile may be read from many goroutines while none writes.
 type Profile struct {
 	Name  string // letters, digits and dashes, at most 32
 	About string // one line, at most 200 bytes
@@ -18,20 +18,20 @@ type Profile struct {
 	Network Network
 	Library Library
 	Options Options
-	// Costs are measured costs of whole calls, in cycles of the CPU's clock, for a machine
-	// that is compared with and not modelled.
+	// Costs are measured costs of whole calls, in cycles of the CPU's clock. They are for a machine
+	// that others are compared with and that has no model.
 	Costs []Cost
-	// Steps are what a paper says that parts of its machine take: tables are made of them, and a
-	// machine whose card and library have all of theirs runs by them (package machine).
+	// Steps are the times that a paper gives for parts of its machine. Tables are computed from
+	// them. If card and library have all of theirs, the machine runs by them (package machine).
 	Steps []Step
 
-	// Sources says where a figure is from, by its key in the file such as "cpu.clock_mhz";
+	// Sources has the source of each figure, by its key in the file such as "cpu.clock_mhz";
 	// "costs" is the whole table.
 	Sources map[string]string
 }
 
-// CPU holds the times that the processor of a host takes for what the libraries do (thesis 6.1.1).
-// Cycles are cycles of the processor's own clock.
+// CPU has the times that the processor of a host takes for the work of the libraries (thesis
+// 6.1.1). Cycles are cycles of the processor's own clock.
 type CPU struct {
 	Clock Clock
 
@@ -39,31 +39,31 @@ type CPU struct {
 	LoadDoubleCycles  Cycles // a load of 64 bits
 	FlowCycles        Cycles // a branch, jump or call, delay slot included
 
-	// UncachedReadCycles is how long a read of one word over the bus stalls the CPU, once it
-	// has the bus: at least the transaction on the bus.
+	// UncachedReadCycles is how long a read of one word over the bus stalls the CPU once it has the
+	// bus. It is at least the transaction on the bus.
 	UncachedReadCycles Cycles
-	// UncachedWriteCycles is how long a write stalls it; the transaction on the bus follows
-	// by itself from the write buffer.
+	// UncachedWriteCycles is how long a write stalls the CPU. The transaction on the bus follows by
+	// itself from the write buffer.
 	UncachedWriteCycles Cycles
-	// QueuesUncached says that loads and stores to the slots of the queues cost and occupy
-	// the bus like uncached reads and writes, because they never hit in the cache.
+	// QueuesUncached says that loads and stores to the slots of the queues never hit in the cache.
+	// They cost and occupy the bus like uncached reads and writes.
 	QueuesUncached bool
 }
 
-// Bus is the bus over which CPU and card reach memory and each other; one transaction at a time,
-// from its arbitration to its last word. Cycles are of its own clock.
+// Bus is the bus over which CPU and card reach memory and each other. It carries one transaction at
+// a time, from its arbitration to its last word. Cycles are of its own clock.
 type Bus struct {
 	Clock Clock
 
 	TransactionCycles Cycles // of each transaction, besides its words and the wait for the bus
 	WordCycles        Cycles // for each word of 32 bits
-	// Bursts are the numbers of words that a transaction of the card may move, rising from 1;
-	// none when the bus costs nothing.
+	// Bursts are the numbers of words that a transaction of the card may move, rising from 1. It is
+	// empty when the bus costs nothing.
 	Bursts []int
-	// QueueBurst is the longest of them that moves words of a queue's slot; 0: any does. The data
-	// of XFER goes in the longest that there is.
+	// QueueBurst is the longest burst that moves words of a queue's slot; 0: any may. The data of
+	// XFER goes in the longest burst that there is.
 	QueueBurst int
-	// CPUFirst says who gets the bus when CPU and card wait for it.
+	// CPUFirst says that the CPU gets the bus when CPU and card wait for it.
 	CPUFirst bool
 }
 
@@ -71,43 +71,44 @@ type Bus struct {
 // for it not included. The number need not be one of Bursts: those bind the card only.
 func (b *Bus) Transaction(words int) time.Duration { return b.Clock.Duration(b.cycles(words)) }
 
-// cycles returns the same in cycles of the bus.
+// cycles returns how long a transaction keeps the bus, in its cycles.
 func (b *Bus) cycles(words int) Cycles { return b.TransactionCycles + Cycles(words)*b.WordCycles }
 
 // Card limits what the card can hold and do at once, as the engine's configuration takes it. A
 // zero leaves the engine its own limit.
 type Card struct {
 	Lines       int // of the undelivered packet cache for each context
-	ReplyLines  int // of the lines, how many only replies may use
-	Contexts    int // sets of lines, one for each context that the cache holds
-	FIFOPackets int // of the longest form, in the receive FIFO of each level
+	ReplyLines  int // of the lines, those that only replies may use
+	Contexts    int // sets of lines; each context that the cache holds has one
+	FIFOPackets int // packets of the longest form in the receive FIFO of each level
 
-	TrainPackets int // most packets of a frame; Arctic has no frames and a train is 1
+	TrainPackets int // most packets of a frame; on Arctic, which has no frames, a train is 1
 	// Blocks says that long transfers may fill frames; otherwise they go in packets. A machine
-	// whose times are steps sends blocks of remote writes alone, of BlockBytes.
+	// whose times are steps sends only remote writes as blocks, of BlockBytes.
 	Blocks bool
 	// BlockBytes is the most bytes of a block of a remote write, a multiple of 16.
 	BlockBytes int
-	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each has
+	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each frame has
 	// its own.
 	AcknowledgeEveryFrames int
 
 	TransferWords int // most words of data in an XFER packet, a multiple of 4
 	Types         int // of packets that a program may define
 
-	// RemotePageBytes is how long a page of remote memory is, a power of two: no packet of an
-	// operation on it crosses the end of one.
+	// RemotePageBytes is the length of a page of remote memory, a power of two. No packet of an
+	// operation on remote memory crosses the end of a page.
 	RemotePageBytes int
 	// WindowEntriesCached is how many entries of a context's window table the card holds, one for
-	// each page; of others it fetches WindowEntryWords words over the bus first. 0: it holds all.
+	// each page. For other entries it first fetches WindowEntryWords words over the bus. 0: it
+	// holds all.
 	WindowEntriesCached int
 	WindowEntryWords    int
 }
 
-// Units are how long each unit of the card is busy with a packet, transmit with a frame, besides
-// its transactions on the bus and its words on the link. Retrieval, dispatch and delivery are on
-// the bus's side of the card and in cycles of its clock; transmit and preprocess on the network's
-// (thesis 5.5).
+// Units has how long each unit of the card is busy with a packet (transmit: with a frame). The
+// unit's transactions on the bus and its words on the link are not included. Retrieval, dispatch
+// and delivery are on the bus's side of the card and in cycles of its clock; transmit and
+// preprocess on the network's (thesis 5.5).
 type Units struct {
 	RetrievalCycles  Cycles
 	DispatchCycles   Cycles
@@ -116,50 +117,54 @@ type Units struct {
 	PreprocessCycles Cycles
 }
 
-// Network is the routers and links (thesis 6.1.4). Cycles are of its own clock.
+// Network describes the routers and links (thesis 6.1.4). Cycles are of its own clock.
 type Network struct {
 	Clock Clock
 
-	HalfwordsPerCycle int    // of 16 bits, that a link carries
+	HalfwordsPerCycle int    // units of 16 bits that a link carries
 	RouterCycles      Cycles // from a packet's head at an input to its head at an output
 	WireCycles        Cycles // between two routers, or a router and a card
 
 	RouterPorts     int // inputs, and as many outputs: 4 or 8
 	InputBuffers    int // packets at each input
-	ReservedBuffers int // of the buffers, how many only high priority may use
+	ReservedBuffers int // of the buffers, those that only high priority may use
 	Topology        Topology
 }
 
-// Library holds the cycles that the code of the message library takes besides the instructions that
-// its source has (thesis appendices A and C), on a machine whose compiler does not optimise
-// (6.2.1). Whole cycles of the processor.
+// Library has the cycles that the code of the message library takes besides the instructions of its
+// source (thesis appendices A and C), on a machine whose compiler does not optimise (6.2.1). They
+// are whole cycles of the processor.
 type Library struct {
 	LoopCycles  Cycles // a pass of a for: the jump back, and delay slots that stay empty
 	BlockCycles Cycles // of the loop that cuts a block into XFER packets, for each of them
-	// the handler that counts messages: an array that is reached by a pointer (6.1.2)
+	// CounterCycles is for the handler that counts messages: an array that is reached by a pointer
+	// (6.1.2)
 	CounterCycles Cycles
-	// opening a segment, and again closing one; 0: a get of four words goes without
+	// SegmentCycles is for opening a segment, and again for closing one; 0: a get of four words
+	// needs no segment
 	SegmentCycles Cycles
 }
 
-// Options are hypotheses about what the thesis's simulator did, against or beyond the text. The
+// Options has hypotheses about what the thesis's simulator did, against or beyond the text. The
 // zero value is the text.
 type Options struct {
-	// arguments of messages of variable length travel in groups of as many; 0: each by itself
+	// GroupWords is how many arguments of messages of variable length travel in a group; 0: each
+	// travels by itself
 	GroupWords int
-	// each burst of the card into a receive queue makes the next look at its head miss the cache
+	// LookMisses says that each burst of the card into a receive queue makes the next look at its
+	// head miss the cache
 	LookMisses    bool
 	HeadUnwritten bool // the card does not write the word of the head register behind a message
 }
 
-// Topology is how routers are connected, as the file has it; empty: as a network likes, which
-// the file has as "any".
+// Topology is how routers are connected, as the file has it. Empty means that the network chooses;
+// the file then has "any".
 type Topology string
 
 const (
 	// Hypercube is the topology of thesis 6.1.4.
 	Hypercube Topology = "hypercube"
-	// Crossbar is one switch that all cards are at, of up to 8 (HPL-95-86 4.2).
+	// Crossbar is one switch for all cards, of which there are at most 8 (HPL-95-86 4.2).
 	Crossbar Topology = "crossbar"
 )
 
@@ -168,21 +173,21 @@ type Cost struct {
 	Call    string // as its table names it
 	Measure string // which cost of the call, such as "send"
 	Cycles  Cycles // of the CPU's clock
-	Bytes   int    // that the cycles move; 0: the cycles are of a call
+	Bytes   int    // bytes that the cycles move; 0: the cycles are of a call
 }
 
 // Step is one step of a machine's work, such as a function of a library or a part of a card's
 // microcode.
 type Step struct {
 	Name string // as its table names it
-	Of   string // which of the paper's tables of steps it is in
+	Of   string // the one of the paper's tables of steps that has it
 	Side string // where it is done, such as "sender"
-	Path string // "on": somebody waits for it; "off": nobody does
-	// "instructions" or "cpu_cycles" of the processor, or "cycles" of the bus's clock,
+	Path string // "on": something waits for it; "off": nothing does
+	// Unit is "instructions" or "cpu_cycles" of the processor, "cycles" of the bus's clock,
 	// "network_cycles" of the network's, or "ns"
 	Unit string
-	// Base is what it takes, and DataByte and MetadataByte what each byte of data and metadata
-	// takes besides.
+	// Base is what the step takes. DataByte and MetadataByte are what each byte of data and
+	// metadata takes in addition.
 	Base, DataByte, MetadataByte Share
 }
 

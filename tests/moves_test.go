@@ -34,7 +34,7 @@ func lines(t *testing.T, page string) (commands []string, folder string) {
 		}
 		to := strings.NewReplacer("lab up", "lab up "+name, "lab down", "lab down "+name, "--lab -", "--lab="+name+" -",
 			"status --lab", "status --lab="+name,
-			"lab-lab", "lab-"+name, "lab peers", "lab peers --name "+name, "lab exec", "lab exec --name "+name)
+			"lab-lab", "lab-"+name, "lab peers", "lab peers "+name, "lab exec", "lab exec --name "+name)
 		commands = append(commands, to.Replace(words))
 	}
 	bin := filepath.Join(filepath.Dir(file(t, "")), "bin")

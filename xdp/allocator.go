@@ -1,17 +1,17 @@
-// A stack of free frame addresses, for users that have no free list of their own.
+// This file has a stack of free frame addresses, for users that have no free list of their own.
 
 package xdp
 
-// Allocator hands out the frames of a UMEM, last returned first, because that
-// one is likely still in the cache. It belongs to one goroutine.
+// Allocator hands out the frames of a UMEM. The frame returned last goes first, because it is
+// likely still in the cache. An Allocator belongs to one goroutine.
 type Allocator struct {
 	free []uint64
 	mask uint64
 	size uint64
 }
 
-// NewAllocator has n frames of u to give, counted from frame first. Several
-// allocators may divide one UMEM. Frames beyond the end of u are left out.
+// NewAllocator returns an allocator of n frames of u, counted from frame first. Several allocators
+// may divide one UMEM. Frames beyond the end of u are left out.
 func NewAllocator(u *UMEM, first, n uint32) *Allocator {
 	count := u.config.FrameCount
 	first = min(first, count)
@@ -23,7 +23,7 @@ func NewAllocator(u *UMEM, first, n uint32) *Allocator {
 	return a
 }
 
-// Get takes a frame's address; false when none is free.
+// Get takes a frame and returns its address, or false when no frame is free.
 func (a *Allocator) Get() (addr uint64, ok bool) {
 	if len(a.free) == 0 {
 		return 0, false
@@ -33,9 +33,9 @@ func (a *Allocator) Get() (addr uint64, ok bool) {
 	return addr, true
 }
 
-// Put returns the frame that addr lies in, wherever in the frame it points. It
-// refuses (false) an address outside the UMEM and a frame too many; it does not
-// notice a frame that is returned twice while others are out.
+// Put returns the frame that addr lies in, at any place in the frame. It refuses (false) an address
+// outside the UMEM, and a frame too many. It does not notice a frame that is returned twice while
+// others are out.
 func (a *Allocator) Put(addr uint64) bool {
 	if addr >= a.size || len(a.free) == cap(a.free) {
 		return false
@@ -44,5 +44,5 @@ func (a *Allocator) Put(addr uint64) bool {
 	return true
 }
 
-// Len is the number of free frames.
+// Len returns the number of free frames.
 func (a *Allocator) Len() int { return len(a.free) }

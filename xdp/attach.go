@@ -39,7 +39,7 @@ func (m AttachMode) String() string {
 	return fmt.Sprintf("AttachMode(%d)", int(m))
 }
 
-// Attachment is a program on an interface.
+// Attachment is a program attached to an interface.
 type Attachment struct {
 	link      link.Link
 	mode      AttachMode
@@ -51,10 +51,10 @@ type Attachment struct {
 	err  error
 }
 
-// Attach puts prog on the interface, found in the network namespace of the
-// calling thread. Errors: ErrNoInterface, ErrPermission, ErrProgramAttached,
-// ErrNotSupported (also: an MTU too large for native mode, native mode on a bond), ErrConfig.
-// A native attach can restart the NIC's queues, which loses frames.
+// Attach attaches prog to the interface, which it looks for in the network namespace of the calling
+// thread. Errors: ErrNoInterface, ErrPermission, ErrProgramAttached, ErrNotSupported (also for an
+// MTU too large for native mode, and for native mode on a bond), ErrConfig. A native attach can
+// restart the NIC's queues, which loses frames.
 func Attach(prog *ebpf.Program, ifindex int, mode AttachMode) (*Attachment, error) {
 	doing := fmt.Sprintf("attach XDP program to interface %d (%s)", ifindex, mode)
 	if prog == nil || prog.Type() != ebpf.XDP {
@@ -108,10 +108,10 @@ func (a *Attachment) attach(prog *ebpf.Program, mode AttachMode) (err error) {
 	return err
 }
 
-// AttachOver puts prog in the place of the program that a link of somebody's has on the interface,
-// without that a frame passes by it. The descriptor of the link becomes the Attachment's, also if
-// it fails: where the link is none of that interface and mode (ErrConfig), or the kernel refuses.
-// The program is detached when all descriptors of the link are closed. See Attach for the
+// AttachOver replaces the program that another process's link has on the interface with prog, and
+// no frame passes by in between. The link's descriptor becomes the Attachment's, even if AttachOver
+// fails. It fails if the link is of another interface or mode (ErrConfig), or if the kernel
+// refuses. The program is detached when all descriptors of the link are closed. See Attach for the
 // namespace.
 func AttachOver(prog *ebpf.Program, ifindex int, mode AttachMode, fd int) (_ *Attachment, err error) {
 	doing := fmt.Sprintf("replace XDP program of interface %d (%s)", ifindex, mode)
@@ -142,7 +142,7 @@ func AttachOver(prog *ebpf.Program, ifindex int, mode AttachMode, fd int) (_ *At
 	return &Attachment{link: l, ifindex: ifindex, mode: mode}, nil
 }
 
-// FD is the descriptor of the link, which stays the Attachment's; -1: the kernel gave none.
+// FD returns the descriptor of the link, which stays the Attachment's; -1: the kernel gave none.
 func (a *Attachment) FD() int {
 	if l, ok := a.link.(interface{ FD() int }); ok {
 		return l.FD()
@@ -150,7 +150,8 @@ func (a *Attachment) FD() int {
 	return -1
 }
 
-// attachedMode is the mode of the program that is attached to an interface, AttachAuto for none.
+// attachedMode returns the mode of the program that is attached to an interface, or AttachAuto if
+// there is none.
 func attachedMode(ifindex int) (AttachMode, error) {
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {
@@ -166,7 +167,7 @@ func attachedMode(ifindex int) (AttachMode, error) {
 	return AttachNative, nil
 }
 
-// hopeless is an answer that generic mode would get too.
+// hopeless reports whether generic mode would get the same error.
 func hopeless(err error) bool {
 	for _, e := range []unix.Errno{unix.EPERM, unix.ENODEV, unix.EBUSY, unix.EEXIST} {
 		if errors.Is(err, e) {
@@ -194,10 +195,10 @@ func attachFault(doing string, err error) error {
 	return sysFault(doing, err)
 }
 
-// Mode is AttachNative or AttachGeneric.
+// Mode returns AttachNative or AttachGeneric.
 func (a *Attachment) Mode() AttachMode { return a.mode }
 
-// NativeErr says why AttachAuto did not get native mode; nil otherwise.
+// NativeErr returns the reason why AttachAuto did not get native mode; nil otherwise.
 func (a *Attachment) NativeErr() error { return a.nativeErr }
 
 // Close detaches the program. It does nothing the second time, and may be called

@@ -1,14 +1,12 @@
-// Package xdp is a small AF_XDP library: user-space memory that a network driver,
-// or the kernel on its behalf, receives into and sends from, and four rings that
-// say whose turn it is. It follows Documentation/networking/af_xdp.rst of the
-// kernel, whose words it uses, and needs Linux 5.9 (bpf_link for XDP). It tries everything
-// that the kernel may refuse, and reports what it got (Socket.Info,
-// Attachment.Mode, Probe); nothing falls back in silence.
+// Package xdp is a small AF_XDP library. A network driver, or the kernel on its behalf, receives
+// into user-space memory and sends from it; four rings pass its frames between kernel and program.
+// The package follows Documentation/networking/af_xdp.rst of the kernel and uses its words. It
+// needs Linux 5.9 (bpf_link for XDP). It tries everything that the kernel may refuse, and reports
+// what it got (Socket.Info, Attachment.Mode, Probe); nothing falls back in silence.
 //
 // # The journey of a frame
 //
-// A UMEM is cut into frames. A frame is named by its byte offset and is at every
-// moment in one place:
+// A UMEM is cut into frames. A frame is named by its byte offset, and is in one place at any time:
 //
 //	  free list (yours)
 //	   |              ^  |                            ^
@@ -30,14 +28,13 @@
 // Desc can be sent as it is, so forwarding and echo copy nothing.
 //
 // A packet that is longer than the room of a frame has several descriptors
-// (SocketConfig.MultiBuffer). In copy mode it nevertheless lies in one piece, if the UMEM is
-// Unaligned and the fill ring is given addresses in turn that are RxRoom apart.
+// (SocketConfig.MultiBuffer). In copy mode it still lies in one piece, if the UMEM is Unaligned and
+// successive addresses given to the fill ring are RxRoom apart.
 //
 // # The rules
 //
-// Who may touch a frame: you, from taking it out of rx or completion until
-// submitting it to fill or tx; the kernel at all other times. A frame may be in
-// only one ring once.
+// A frame is yours to touch from taking it out of rx or completion until submitting it to fill or
+// tx, and the kernel's at all other times. A frame may be in only one ring, once.
 //
 // Each ring has one producer and one consumer, and indices that both can read. The
 // producer writes slots, then stores its index (release); the consumer loads that
@@ -49,9 +46,9 @@
 // again.
 //
 // What the kernel or a program writes into shared memory is checked before use. Impossible indices
-// make a ring full or empty. UMEM.Data and UMEM.Frame are nil for addresses outside. A closed
-// socket's rings are full and empty at once. A view of a UMEM that was kept beyond UMEM.Close is
-// the one thing that faults.
+// make a ring full or empty. UMEM.Data and UMEM.Frame are nil for addresses outside. The rings of a
+// closed socket are full and empty at once. Only a view of a UMEM that was kept beyond UMEM.Close
+// faults.
 //
 // Every ring is bounded. Without a frame in fill, or room in rx, the kernel drops the packet and
 // counts it (Statistics). Without room in tx, Reserve returns 0 and the frame stays yours. Without
@@ -66,21 +63,21 @@
 //
 // # The order
 //
-// Attach, then Open, then Register: a driver may have what a socket needs only while it runs a
-// program, and Open must know whether that is native. Frames to receive into are on the fill ring
-// before the socket is bound (SocketConfig.Frames), because drivers take the receive buffers of a
-// zero-copy queue from there at bind. A driver that finds none leaves the queue without any. That
-// cuts the host off, as the kernel's own frames come through that queue, too. Afterwards WakeRx
-// wakes a driver that found the ring empty.
+// Attach, then Open, then Register. A driver may have what a socket needs only while it runs a
+// program, and Open must know whether the program is native. Put frames to receive into on the fill
+// ring before the socket is bound (SocketConfig.Frames), because drivers take the receive buffers
+// of a zero-copy queue from there at bind. A driver that finds none leaves the queue without any.
+// That cuts the host off, as the kernel's own frames come through that queue, too. Afterwards
+// WakeRx wakes a driver that found the ring empty.
 //
 // A driver may also round the room of a UMEM frame down to a size that its NIC knows (igb and igc,
-// from 2048 - 256 to 1024 bytes). Then longer frames break, those of everybody else on the
-// interface, too. So a UMEM for zero-copy has frames of 4096 bytes.
+// from 2048 - 256 to 1024 bytes). Then longer frames break, including all other frames on the
+// interface. So a UMEM for zero-copy has frames of 4096 bytes.
 //
-// Close in the order socket, attachment, program, UMEM. A NIC sends zero-copy frames after
-// Kick has returned and loses those that it still has when the socket is closed: whoever
-// wants the last ones to leave waits for their completions. A program that dies leaves
-// nothing behind: the kernel closes the same things.
+// Close in the order socket, attachment, program, UMEM. A NIC sends zero-copy frames after Kick has
+// returned, and loses those that it still has when the socket is closed. To be sure that the last
+// ones leave, wait for their completions. When a process dies the kernel closes the same things,
+// and nothing stays behind.
 //
 // # Example
 //

@@ -1,5 +1,5 @@
-// The errors that a caller decides on. Every error of this package is one line:
-// what was being done, with what, why it failed, and the cure.
+// This file has the errors that a caller decides on. Every error of this package is one line: what
+// was being done, with what, why it failed, and the cure.
 
 package xdp
 
@@ -11,40 +11,39 @@ import (
 )
 
 var (
-	// ErrNoInterface: there is no such interface in this thread's network
-	// namespace, or it has gone since the socket was bound.
+	// ErrNoInterface reports that this thread's network namespace has no such interface, or that
+	// the interface has gone since the socket was bound.
 	ErrNoInterface = errors.New("no such interface")
-	// ErrNetDown: the interface is administratively down.
+	// ErrNetDown reports that the interface is administratively down.
 	ErrNetDown = errors.New("interface is down")
-	// ErrPermission: a capability is missing.
+	// ErrPermission reports that a capability is missing.
 	ErrPermission = errors.New("permission denied")
-	// ErrMemlock: the UMEM is larger than RLIMIT_MEMLOCK allows.
+	// ErrMemlock reports a UMEM that is larger than RLIMIT_MEMLOCK allows.
 	ErrMemlock = errors.New("locked memory limit reached")
-	// ErrQueueRange: the interface has no queue of that number.
+	// ErrQueueRange reports that the interface has no queue of that number.
 	ErrQueueRange = errors.New("queue out of range")
-	// ErrBusy: another socket has the queue.
+	// ErrBusy reports that another socket has the queue.
 	ErrBusy = errors.New("queue is busy")
-	// ErrNotSupported: the driver or the kernel cannot do what was asked.
+	// ErrNotSupported reports that the driver or the kernel cannot do what was asked.
 	ErrNotSupported = errors.New("not supported")
-	// ErrNoHugePages: fewer free huge pages than the UMEM needs.
+	// ErrNoHugePages reports that there are fewer free huge pages than the UMEM needs.
 	ErrNoHugePages = errors.New("no huge pages")
-	// ErrProgramAttached: the interface already has an XDP program.
+	// ErrProgramAttached reports that the interface already has an XDP program.
 	ErrProgramAttached = errors.New("an XDP program is already attached")
-	// ErrConfig: the configuration contradicts itself or a documented limit.
+	// ErrConfig reports a configuration that contradicts itself or a documented limit.
 	ErrConfig = errors.New("bad configuration")
-	// ErrInUse: memory is still used by an open socket.
+	// ErrInUse reports that memory is still used by an open socket.
 	ErrInUse = errors.New("still in use")
-	// ErrClosed: the object was closed before.
+	// ErrClosed reports that the object was closed before.
 	ErrClosed = errors.New("already closed")
-	// ErrTxPending: Kick left frames in the tx ring. Take completions and
-	// kick again.
+	// ErrTxPending reports that Kick left frames in the tx ring. Take completions and kick again.
 	ErrTxPending = errors.New("frames are left in the tx ring; take completions and kick again")
 
-	// errGeneric: zero-copy was asked for beside a program in generic mode.
+	// errGeneric reports that zero-copy was asked for beside a program in generic mode.
 	errGeneric = errors.New("no zero-copy beside a program in generic mode, whose frames the kernel has copied")
 )
 
-// refuse describes an invalid argument.
+// refuse returns the error for an invalid argument.
 func refuse(doing, format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s", doing, ErrConfig, fmt.Sprintf(format, args...))
 }

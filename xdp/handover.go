@@ -1,5 +1,6 @@
-// A socket that one process makes and another uses: the first has what the kernel asks for, the
-// second needs no capability, nor to be in the interface's network namespace.
+// This file has sockets that one process makes and another uses. The first has the capabilities
+// that the kernel asks for. The second needs none, and need not be in the interface's network
+// namespace.
 
 package xdp
 
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Taken reports whether a socket has the queue, whoever holds it: it tries to make another. The
-// UMEM may be of two frames and serve for all such trials.
+// Taken reports whether a socket of any process has the queue. It tries to make another socket
+// there. A UMEM of two frames is enough, and can serve for all such trials.
 func Taken(c SocketConfig) (bool, error) {
 	fd, _, err := Handover(c, 0)
 	if errors.Is(err, ErrBusy) {
@@ -24,12 +25,12 @@ func Taken(c SocketConfig) (bool, error) {
 	return false, err
 }
 
-// Handover makes and binds a socket as Open does, in copy mode, and returns its descriptor and what
-// Adopt needs to know instead of using it: neither are its rings mapped, nor is a frame on its fill
-// ring. The UMEM is of a file that the user of the socket has, too (UMEMConfig.File), and may be
-// closed afterwards: the kernel holds its pages. The descriptor is the caller's. A queue whose last
-// socket the kernel has yet to let go of is waited for as long as patience says. Errors: those of
-// Open.
+// Handover makes and binds a socket as Open does, in copy mode, for another process to use. It
+// returns the socket's descriptor, which is the caller's, and what Adopt needs to know. It does not
+// map the rings and puts no frames on the fill ring. The UMEM is of a file that the user of the
+// socket has, too (UMEMConfig.File). It may be closed afterwards, because the kernel holds its
+// pages. If the kernel has yet to release the queue's last socket, Handover waits as long as
+// patience says. Errors: those of Open.
 func Handover(c SocketConfig, patience time.Duration) (fd int, info Info, err error) {
 	dev, err := findInterface(c.Interface, c.Index)
 	if err != nil {
@@ -72,8 +73,8 @@ func Handover(c SocketConfig, patience time.Duration) (fd int, info Info, err er
 }
 
 // Adopt uses a socket that another process made with Handover, with a UMEM of the same file and
-// configuration. The frames are on its fill ring from then on. The descriptor belongs to the
-// Socket, also if Adopt fails. What info says is believed: who can make such a socket could do
+// configuration. It puts the frames on the socket's fill ring. The descriptor belongs to the
+// Socket, even if Adopt fails. Adopt believes info: a process that can make such a socket could do
 // more.
 func Adopt(fd int, u *UMEM, info Info, frames []uint64) (*Socket, error) {
 	doing := fmt.Sprintf("use an AF_XDP socket on %s queue %d", info.Interface, info.Queue)

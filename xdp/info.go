@@ -1,4 +1,4 @@
-// What a socket got, and what the kernel counted on it.
+// This file has what a socket got, and what the kernel counted on it.
 
 package xdp
 
@@ -16,7 +16,7 @@ type Info struct {
 	// Mode is BindCopy or BindZeroCopy, as the kernel says (XDP_OPTIONS). It holds until a program
 	// in generic mode replaces the program that was attached when the socket was opened.
 	Mode BindMode
-	// ZeroCopyErr says why BindAuto did not get zero-copy, or did not try it.
+	// ZeroCopyErr is the reason why BindAuto did not get zero-copy, or did not try it.
 	ZeroCopyErr error
 	NeedWakeup  bool
 	MultiBuffer bool
@@ -26,11 +26,11 @@ type Info struct {
 	BusyPollErr error
 	// Sizes in slots. A socket on a shared queue shows the shared rings' sizes.
 	RxSize, TxSize, FillSize, CompletionSize uint32
-	// Shared: the UMEM is another socket's.
+	// Shared says that the UMEM is another socket's.
 	Shared bool
 }
 
-// Info says what Open got.
+// Info returns what Open got.
 func (s *Socket) Info() Info { return s.info }
 
 // Statistics are the kernel's counters of one socket since it was opened (struct

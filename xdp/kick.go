@@ -1,4 +1,4 @@
-// Waking the kernel: Kick to send, WakeRx to receive, Wait to sleep.
+// This file wakes the kernel: Kick to send, WakeRx to receive, Wait to sleep.
 
 package xdp
 
@@ -13,8 +13,8 @@ import (
 const (
 	// kickFrames is how many frames one sendto sends in copy mode (TX_BATCH_SIZE, net/xdp/xsk.c).
 	kickFrames = 32
-	// kickSpare bounds the sendtos of a Kick beyond those that the ring's frames
-	// need, which is how long it puts up with a busy driver.
+	// kickSpare is how many more sendtos a Kick makes than the ring's frames need. It bounds how
+	// long Kick tolerates a busy driver.
 	kickSpare = 4
 )
 
@@ -23,10 +23,10 @@ const (
 // 4 calls). In zero-copy mode one call starts the NIC, and only if the ring says that it must be
 // woken. With nothing to send, or on a closed socket, it makes no call.
 //
-// ErrTxPending: frames are left, because the completion ring is full, the driver
-// is busy, or several descriptors were invalid (one costs a call). ErrNetDown,
-// ErrNoInterface: as the names say; the frames stay in the ring. Any other error
-// is the kernel's errno. None is allocated.
+// ErrTxPending reports frames that are left, because the completion ring is full, the driver is
+// busy, or several descriptors were invalid (one costs a call). ErrNetDown and ErrNoInterface are
+// as their names say; the frames stay in the ring. Any other error is the kernel's errno. None is
+// allocated.
 //
 // Kick uses a raw system call that the Go scheduler does not see: it saves some
 // 50 ns, and blocks the scheduler's P for the few microseconds that sending
@@ -63,15 +63,15 @@ func (s *Socket) Kick() error {
 	return ErrTxPending
 }
 
-// sendto is the wakeup itself: no data, never blocking.
+// sendto makes the wakeup call: it sends no data and never blocks.
 func (s *Socket) sendto() unix.Errno {
 	_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	return e
 }
 
-// transient is an answer after which the next call may go further: 32 frames sent
-// or driver busy (EAGAIN), a frame dropped by the driver and completed (EBUSY), no
-// memory for one just now (ENOBUFS, ENOMEM), or a signal.
+// transient reports whether the next call may get further after this errno. It does after 32 frames
+// or with a busy driver (EAGAIN), a frame that the driver dropped and completed (EBUSY), no memory
+// for a frame just now (ENOBUFS, ENOMEM), or a signal.
 func transient(e unix.Errno) bool {
 	switch e {
 	case unix.EAGAIN, unix.EBUSY, unix.ENOBUFS, unix.ENOMEM, unix.EINTR:
@@ -80,7 +80,7 @@ func transient(e unix.Errno) bool {
 	return false
 }
 
-// kickError gives an errno its sentinel without allocating.
+// kickError returns the sentinel of an errno without allocating.
 func kickError(e unix.Errno) error {
 	switch e {
 	case unix.ENETDOWN:
@@ -95,11 +95,13 @@ func kickError(e unix.Errno) error {
 
 // WakeRx makes the kernel look for frames where it does not by itself: when the fill ring has
 // frames and says that the driver must be woken to see them, or when busy polling was asked for.
-// Other calls cost a load, and in copy mode nothing. There no driver looks into the fill ring (only
-// drivers call xsk_set_rx_need_wakeup), so WakeRx does not read the word that would say so. That
-// word lies beside the kernel's index, which the sender's processor writes for each frame that it
-// copies. It is called after Submit to the fill ring, and now and then while nothing arrives: a
-// driver may find the ring empty, and ask, just after a call that found nothing asked. The rules
+// Otherwise a call costs a load, and in copy mode nothing. In copy mode no driver looks into the
+// fill ring (only drivers call xsk_set_rx_need_wakeup), so WakeRx does not read the word that would
+// say so. That word lies beside the kernel's index, which the sender's processor writes for each
+// frame that it copies.
+//
+// Call WakeRx after Submit to the fill ring, and now and then while nothing arrives. A driver may
+// find the ring empty, and ask to be woken, just after a call that saw no such request. The rules
 // for callers and the errors are those of Kick.
 func (s *Socket) WakeRx() error {
 	if fill := &s.pair.fill; !s.busyPoll && (!s.zeroCopy || !fill.NeedWakeup() || fill.Len() == 0) {
@@ -108,7 +110,7 @@ func (s *Socket) WakeRx() error {
 	return s.recvfrom()
 }
 
-// recvfrom wakes reception; it brings no data.
+// recvfrom makes the call that wakes reception; it brings no data.
 func (s *Socket) recvfrom() error {
 	_, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	if e == 0 || transient(e) {
@@ -117,12 +119,11 @@ func (s *Socket) recvfrom() error {
 	return kickError(e)
 }
 
-// Wait sleeps until there is something to receive or the timeout has passed; a
-// negative timeout is endless. It says whether there is something in the rx ring.
-// In copy mode the kernel also sends what is in the tx ring (xsk_poll). A timeout
-// is followed by a look at the interface, because poll(2) does not report one that
-// went down: ErrNetDown, ErrNoInterface. It may be called from any goroutine, the
-// scheduler knows that it blocks, and costs tens of microseconds to wake from.
+// Wait sleeps until there is something to receive or the timeout has passed; a negative timeout is
+// endless. It reports whether the rx ring has an entry. In copy mode the kernel also sends what is
+// in the tx ring (xsk_poll). After a timeout Wait looks at the interface, because poll(2) does not
+// report one that went down: ErrNetDown, ErrNoInterface. Any goroutine may call it. The scheduler
+// knows that it blocks, and waking from it costs tens of microseconds.
 func (s *Socket) Wait(timeout time.Duration) (readable bool, err error) {
 	if s.fd < 0 {
 		return false, fmt.Errorf("wait for frames: the socket is %w; open a new one", ErrClosed)

@@ -1,4 +1,4 @@
-// The kinds of links on which XDP can do less than the kernel accepts.
+// This file has the kinds of links on which XDP can do less than the kernel accepts.
 
 package xdp
 
@@ -17,20 +17,20 @@ type Kind struct {
 	// Name is the kernel's (IFLA_INFO_KIND), such as "veth", "bond" and "vlan"; "device"
 	// is a driver of its own, mostly hardware.
 	Name string
-	// Native is why native mode must not be used, although the driver may accept it; nil:
-	// it can be tried. Attach keeps to it.
+	// Native is the reason why native mode must not be used, even if the driver accepts it; nil: it
+	// can be tried. Attach observes it.
 	Native error
 	// Remark is a warning for programs that send and receive frames here, or "".
 	Remark string
 }
 
-// errBond: bond_xdp_set of the kernel attaches the program to the slaves, where a frame's
-// receive queue is the slave's, so the redirect to a socket of the bond is refused
-// (xsk_rcv_check). Generic mode runs after the frame has come to the bond, whichever the
-// slave, and the bond sends on the active one.
+// errBond is the reason against native mode on a bond. The kernel's bond_xdp_set attaches the
+// program to the slaves. There a frame's receive queue is the slave's, so the redirect to a socket
+// of the bond is refused (xsk_rcv_check). Generic mode runs after the frame has come to the bond,
+// from any slave, and the bond sends on the active one.
 var errBond = errors.New("a bond runs a native program on its slaves, from where no frame comes to a socket of the bond")
 
-// KindOf looks at an interface in the network namespace of the calling thread. Errors:
+// KindOf returns the kind of an interface in the network namespace of the calling thread. Errors:
 // ErrNoInterface.
 func KindOf(ifname string) (Kind, error) {
 	dev, err := findInterface(ifname, 0)
@@ -44,7 +44,7 @@ func KindOf(ifname string) (Kind, error) {
 	return kindOf(l), nil
 }
 
-// kindOf judges by what the kernel told about the link.
+// kindOf returns the kind that the kernel's description of the link shows.
 func kindOf(l netlink.Link) Kind {
 	a := l.Attrs()
 	k := Kind{Name: l.Type()}

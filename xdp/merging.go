@@ -1,4 +1,4 @@
-// The interfaces whose GRO merges UDP datagrams before a generic program sees them.
+// This file finds the interfaces whose GRO merges UDP datagrams before a generic program sees them.
 
 package xdp
 
@@ -22,8 +22,8 @@ func (m Merger) Cure() string {
 	return "ethtool -K " + m.Name + " " + strings.Join(m.Features, " off ") + " off"
 }
 
-// Merging are the features with which GRO merges datagrams that no socket asked to be merged
-// (udp_gro_receive of the kernel).
+// Merging has the ethtool(8) features with which GRO merges datagrams that no socket asked to be
+// merged (udp_gro_receive of the kernel).
 var Merging = []string{"rx-udp-gro-forwarding", "rx-gro-list"}
 
 // Mergers returns the interfaces below this one that merge datagrams: those of a VLAN, macvlan,

@@ -1,4 +1,4 @@
-// Facts about an interface: whether it exists and is up, and how many queues it has.
+// This file has facts about an interface: whether it exists and is up, and how many queues it has.
 
 package xdp
 
@@ -10,8 +10,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Find returns the interface that has a name, its own or an alternative one (ip-link(8), altname;
-// Linux 5.5), in the network namespace of the calling thread. Its Name is its own.
+// Find returns the interface with a name, in the network namespace of the calling thread. The name
+// may also be an alternative one (ip-link(8), altname; Linux 5.5). The result's Name is the
+// interface's own.
 func Find(name string) (*net.Interface, error) {
 	if l, err := netlink.LinkByName(name); err == nil {
 		return net.InterfaceByIndex(l.Attrs().Index)
@@ -54,7 +55,7 @@ func channels(name string) (rx, tx uint32, err error) {
 	return c.RxCount + c.CombinedCount, c.TxCount + c.CombinedCount, nil
 }
 
-// queueCount is the number of queues a socket can be bound to, rx or tx
+// queueCount returns the number of queues that a socket can be bound to, rx or tx
 // (xsk_reg_pool_at_qid), or 0 when the driver does not tell.
 func queueCount(name string) uint32 {
 	rx, tx, err := channels(name)

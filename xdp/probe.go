@@ -1,4 +1,4 @@
-// Probe: what an interface can do, found out by doing it and undoing it.
+// This file has Probe, which finds out what an interface can do by doing it and undoing it.
 
 package xdp
 
@@ -14,18 +14,18 @@ import (
 )
 
 // probeFrames is how many UMEM frames receive the kernel's own traffic while a trial holds queue 0
-// zero-copy: as many as the descriptors of most drivers' rings, so that none is lost.
+// zero-copy. It is as many as most drivers' rings have descriptors, so that no frame is lost.
 const probeFrames = 512
 
 // Answer is one result of Probe.
 type Answer int
 
 const (
-	// Unknown: it could not be tried; Trial.Err says why.
+	// Unknown says that it could not be tried; Trial.Err says why.
 	Unknown Answer = iota
-	// Yes: it was tried and worked.
+	// Yes says that it was tried and worked.
 	Yes
-	// No: it was tried and refused; Trial.Err is the refusal.
+	// No says that it was tried and refused; Trial.Err is the refusal.
 	No
 )
 
@@ -54,11 +54,11 @@ type Capabilities struct {
 	MTU       int // bytes, without the Ethernet header
 	Up        bool
 	Kind      Kind
-	// RxQueues and TxQueues are those in use now (ethtool channels); when the
-	// driver does not tell, those that the device was made with.
+	// RxQueues and TxQueues are the queues in use now (ethtool channels). When the driver does not
+	// tell, they are the queues that the device was made with.
 	RxQueues, TxQueues int
-	// Program is the ID of an XDP program that is already attached, 0 for none.
-	// Then nothing is tried that could disturb it: every Trial is Unknown with
+	// Program is the ID of an XDP program that is already attached, 0 for none. With a program
+	// attached, Probe tries nothing that could disturb it: every Trial is Unknown with
 	// ErrProgramAttached.
 	Program uint32
 
@@ -73,11 +73,12 @@ type Capabilities struct {
 }
 
 // Probe looks at an interface in the network namespace of the calling thread. It attaches a program
-// that passes every frame, and binds queue 0, each for a moment. On an interface that nothing else
-// uses for XDP the kernel's own traffic goes on, except that drivers may restart their queues for
-// the probe. Each trial has frames on the fill ring before it binds, and the program passes on what
-// is received into them. An interface that is down has Unknown for everything that binds. Only an
-// interface that is not there (ErrNoInterface) or a kernel that does not answer is an error.
+// that passes every frame, and binds queue 0, each for a moment. If nothing else on the interface
+// uses XDP, the kernel's own traffic continues, except that drivers may restart their queues for
+// the probe. Each trial puts frames on the fill ring before it binds, and the program passes on the
+// frames that are received into them. On an interface that is down, every Trial that binds is
+// Unknown. Probe returns an error only if there is no such interface (ErrNoInterface), or the
+// kernel does not answer.
 func Probe(ifname string) (Capabilities, error) {
 	dev, err := findInterface(ifname, 0)
 	if err != nil {
@@ -108,15 +109,15 @@ func Probe(ifname string) (Capabilities, error) {
 	return c, nil
 }
 
-// skip answers every question with the same reason for not having tried.
+// skip answers every question with the reason why nothing was tried.
 func (c *Capabilities) skip(reason error) {
 	t := Trial{Err: reason}
 	c.Native, c.NativeFrags, c.Generic, c.Copy = t, t, t, t
 	c.ZeroCopy, c.NeedWakeup, c.MultiBuffer, c.BusyPoll = t, t, t, t
 }
 
-// judge makes an answer of what happened. A refusal that says nothing about the
-// interface is no answer.
+// judge turns the outcome of a trial into an answer. A refusal that says nothing about the
+// interface gives Unknown.
 func judge(err error) Trial {
 	switch {
 	case err == nil:
@@ -144,7 +145,8 @@ func tryAttach(ifindex int, mode AttachMode, flags uint32) error {
 	return a.Close()
 }
 
-// attachPass leaves nothing but the attachment, which holds the program.
+// attachPass attaches a program that passes every frame. Only the attachment then holds the
+// program.
 func attachPass(ifindex int, mode AttachMode, flags uint32) (*Attachment, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "xdp_pass", Type: ebpf.XDP, License: "Dual BSD/GPL", Flags: flags,
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()}})

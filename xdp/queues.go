@@ -1,10 +1,10 @@
-// The number of receive queues whose frames a program on an interface can see.
+// This file has the number of receive queues whose frames a program on an interface can see.
 
 package xdp
 
-// Queues is the number of receive queues of an interface in the network namespace
-// of the calling thread: those in use as the driver says (ethtool channels), or 1
-// when it does not say. Errors: ErrNoInterface.
+// Queues returns the number of receive queues of an interface in the network namespace of the
+// calling thread. These are the queues in use as the driver says (ethtool channels), or 1 if it
+// does not say. Errors: ErrNoInterface.
 func Queues(ifname string) (int, error) {
 	dev, err := findInterface(ifname, 0)
 	if err != nil {

@@ -1,5 +1,6 @@
-// A ready-made program for users that need none of their own. It redirects each frame to the socket
-// of the queue that the frame came in on, and is assembled here so that no compiler is needed.
+// This file has a ready-made program for users that need none of their own. It redirects each frame
+// to the socket of the queue that the frame came in on. It is assembled here, so no compiler is
+// needed.
 
 package xdp
 
@@ -69,7 +70,7 @@ func NewRedirectProgram(c RedirectConfig) (*RedirectProgram, error) {
 	return &RedirectProgram{Program: program, Sockets: sockets}, nil
 }
 
-// redirectCode is the program. R1 is the struct xdp_md.
+// redirectCode returns the instructions of the program. R1 is the struct xdp_md.
 func redirectCode(etherType uint16, sockets int) asm.Instructions {
 	var code asm.Instructions
 	if etherType != 0 {
@@ -99,7 +100,7 @@ func redirectCode(etherType uint16, sockets int) asm.Instructions {
 	return append(code, asm.Mov.Imm(asm.R0, xdpPass).WithSymbol("pass"), asm.Return())
 }
 
-// bpfFault names the capabilities that loading needs.
+// bpfFault adds to an error the capabilities that loading needs.
 func bpfFault(doing string, err error) error {
 	if errors.Is(err, unix.EPERM) { // without the library's guess at limits of locked memory
 		return fault(doing, ErrPermission, unix.EPERM, "run as root or with CAP_BPF and CAP_NET_ADMIN")
@@ -107,8 +108,7 @@ func bpfFault(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// Close lets go of program and map. What is attached stays until its Attachment
-// is closed.
+// Close closes program and map. What is attached stays attached until its Attachment is closed.
 func (r *RedirectProgram) Close() error {
 	return errors.Join(r.Program.Close(), r.Sockets.Close())
 }

@@ -1,5 +1,5 @@
-// The four rings: single producer, single consumer, indices that run through
-// 2^32 and are masked only when a slot is touched. The kernel is the other side.
+// This file has the four rings. Each has a single producer and a single consumer. Indices run
+// through 2^32 and are masked only when a slot is touched. The other side is the kernel.
 
 package xdp
 
@@ -17,8 +17,8 @@ type Desc struct {
 	Options uint32 // PacketContinued, or 0
 }
 
-// PacketContinued in Desc.Options: the packet goes on in the next descriptor.
-// Only with SocketConfig.MultiBuffer (XDP_PKT_CONTD, af_xdp.rst "Multi-Buffer Support").
+// PacketContinued in Desc.Options says that the packet continues in the next descriptor. It is used
+// only with SocketConfig.MultiBuffer (XDP_PKT_CONTD, af_xdp.rst "Multi-Buffer Support").
 const PacketContinued = unix.XDP_PKT_CONTD
 
 // shared is the part of a ring that both sides see.
@@ -30,16 +30,16 @@ type shared struct {
 	mask     uint32
 }
 
-// Len is the number of entries in the ring now: handed over by the producer and
-// not yet given back by the consumer. It reads both shared indices, so it is for
-// watching rather than for the hot path.
+// Len returns the number of entries in the ring now: those that the producer has handed over and
+// the consumer has not yet given back. It reads both shared indices, so it is for monitoring and
+// not for the hot path.
 func (s *shared) Len() uint32 { return min(s.producer.Load()-s.consumer.Load(), s.size) }
 
-// Cap is the number of slots; 0 when the socket is closed.
+// Cap returns the number of slots; 0 when the socket is closed.
 func (s *shared) Cap() uint32 { return s.size }
 
-// NeedWakeup says that the kernel sleeps on this ring until it is kicked. It has
-// a meaning for the fill and tx rings of a socket with NeedWakeup.
+// NeedWakeup reports whether the kernel sleeps on this ring until it is kicked. It has a meaning
+// for the fill and tx rings of a socket with NeedWakeup.
 func (s *shared) NeedWakeup() bool { return s.flags.Load()&unix.XDP_RING_NEED_WAKEUP != 0 }
 
 // producer is our side of the fill and tx rings.
@@ -54,9 +54,9 @@ type producer struct {
 	cons uint32 // the kernel's index, as last read
 }
 
-// Reserve asks for n slots and returns how many there are, n at most: fewer, down
-// to 0, when the ring is full. They are slots 0 to the result-1 for Set. Nothing
-// changes until Submit, so slots that are not used need no cancelling.
+// Reserve asks for n slots and returns how many it got: fewer than n, down to 0, when the ring is
+// full. They are slots 0 to the result-1 for Set. Nothing changes until Submit, so unused slots
+// need no cancelling.
 func (p *producer) Reserve(n uint32) uint32 {
 	if p.size-(p.prod-p.cons) >= n {
 		return n
@@ -76,8 +76,8 @@ func (p *producer) reload(n uint32) uint32 {
 	return min(n, p.size-used)
 }
 
-// Submit hands the first n reserved slots to the kernel with one release store
-// (B), or with none when n is 0. More than are free is cut to those.
+// Submit hands the first n reserved slots to the kernel with one release store (B), or with none
+// when n is 0. If n is more than are free, it submits those.
 func (p *producer) Submit(n uint32) {
 	if n > 0 {
 		p.prod += min(n, p.size-(p.prod-p.cons))
@@ -85,12 +85,12 @@ func (p *producer) Submit(n uint32) {
 	}
 }
 
-// Submitted is how many slots were submitted since the socket was opened, modulo 2^32. Any
+// Submitted returns how many slots were submitted since the socket was opened, modulo 2^32. Any
 // goroutine may ask while the socket is open.
 func (p *producer) Submitted() uint32 { return p.producer.Load() }
 
-// Taken is how many of them the kernel says to have taken, which it may say late. Any goroutine may
-// ask while the socket is open.
+// Taken returns how many of the submitted slots the kernel reports as taken; the report may be
+// late. Any goroutine may ask while the socket is open.
 func (p *producer) Taken() uint32 { return p.consumer.Load() }
 
 // consumer is our side of the rx and completion rings: Peek's load of the
@@ -102,10 +102,9 @@ type consumer struct {
 	cons uint32 // our index, as last stored
 }
 
-// Peek returns how many entries there are to take, n at most. They are entries 0
-// to the result-1. Nothing changes until Release. The kernel's index is read only
-// when everything that was known of is released, so a result below n does not
-// mean that there is nothing behind.
+// Peek returns how many entries there are to take, n at most. They are entries 0 to the result-1.
+// Nothing changes until Release. Peek reads the kernel's index only when all known entries are
+// released. So the ring may have more entries even if the result is below n.
 func (c *consumer) Peek(n uint32) uint32 {
 	if c.prod == c.cons {
 		c.reload()
@@ -128,8 +127,8 @@ func (c *consumer) reload() {
 	}
 }
 
-// Release gives the first n entries' slots back to the kernel with one release
-// store (D), or with none when n is 0. More than were there is cut to those.
+// Release gives the first n entries' slots back to the kernel with one release store (D), or with
+// none when n is 0. If n is more than there were, it releases those.
 func (c *consumer) Release(n uint32) {
 	if n > 0 {
 		c.cons += min(n, c.prod-c.cons)
@@ -137,8 +136,8 @@ func (c *consumer) Release(n uint32) {
 	}
 }
 
-// Filled is how many entries the kernel has put into the ring since the socket was opened, modulo
-// 2^32. Any goroutine may ask while the socket is open.
+// Filled returns how many entries the kernel has put into the ring since the socket was opened,
+// modulo 2^32. Any goroutine may ask while the socket is open.
 func (c *consumer) Filled() uint32 { return c.producer.Load() }
 
 // FillRing gives free frames to the kernel to receive into. It belongs to one
@@ -149,8 +148,8 @@ type FillRing struct {
 	slots []uint64
 }
 
-// Set writes the address of a free frame into reserved slot i. Where in the frame
-// it points does not matter.
+// Set writes the address of a free frame into reserved slot i. The address may point anywhere into
+// the frame.
 func (r *FillRing) Set(i uint32, addr uint64) { r.slots[(r.prod+i)&r.mask] = addr }
 
 // CompletionRing returns the frames that were sent. It belongs to one goroutine.
@@ -160,7 +159,7 @@ type CompletionRing struct {
 	slots []uint64
 }
 
-// At is the address in entry i, as it was given to the tx ring. Use UMEM.Base or
+// At returns the address in entry i, as it was given to the tx ring. Use UMEM.Base or
 // Allocator.Put, which check it and find its frame.
 func (r *CompletionRing) At(i uint32) uint64 { return r.slots[(r.cons+i)&r.mask] }
 
@@ -171,7 +170,7 @@ type RxRing struct {
 	slots []Desc
 }
 
-// Desc is a copy of entry i. UMEM.Data checks it and gives its bytes.
+// Desc returns a copy of entry i. UMEM.Data checks it and gives its bytes.
 func (r *RxRing) Desc(i uint32) Desc { return r.slots[(r.cons+i)&r.mask] }
 
 // TxRing takes frames to send, which leave at the next Kick. It belongs to one
@@ -198,8 +197,8 @@ func newShared[T any](mapping []byte, off unix.XDPRingOffset, n uint32) (shared,
 	}, unsafe.Slice((*T)(unsafe.Add(base, off.Desc)), n)
 }
 
-// closedShared has no slots to give, but a slot to touch, so that a ring used
-// after Close is full and empty at once instead of a fault.
+// closedShared returns a ring without slots to give, but with one slot to touch. A ring used after
+// Close is therefore full and empty at once, and does not fault.
 func closedShared[T any]() (shared, []T) {
 	return shared{producer: new(atomic.Uint32), consumer: new(atomic.Uint32), flags: new(atomic.Uint32)}, make([]T, 1)
 }

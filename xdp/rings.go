@@ -1,15 +1,15 @@
-// The sizes of an interface's own rings. No program uses them, but drivers begin anew when they
-// change.
+// This file has the sizes of an interface's own rings. No program uses them, but drivers restart
+// when they change.
 
 package xdp
 
 import "github.com/safchain/ethtool"
 
-// Rings are the slots of the receive and transmit rings of an interface.
+// Rings has the numbers of slots of an interface's receive and transmit rings.
 type Rings struct{ Rx, Tx uint32 }
 
-// RingsOf asks the driver (ETHTOOL_GRINGPARAM), in the network namespace of the calling thread.
-// Zero: it does not say.
+// RingsOf returns the sizes that the driver reports (ETHTOOL_GRINGPARAM), in the network namespace
+// of the calling thread. They are zero if the driver does not report them.
 func RingsOf(ifname string) Rings {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

@@ -1,5 +1,5 @@
-// A socket: its configuration, the order in which it is built (file, UMEM,
-// rings, mappings, frames to receive into, bind) and the reverse order in which it is released.
+// This file has the socket: its configuration, the order in which it is built (file, UMEM, rings,
+// mappings, frames to receive into, bind), and the reverse order in which it is released.
 
 package xdp
 
@@ -24,14 +24,14 @@ const (
 type BindMode int
 
 const (
-	// BindAuto tries zero-copy, then copy. Info says which it is, and why.
+	// BindAuto tries zero-copy, then copy. Info says which it got, and why.
 	BindAuto BindMode = iota
-	// BindCopy has the kernel copy every frame.
+	// BindCopy makes the kernel copy every frame.
 	BindCopy
-	// BindZeroCopy has the NIC use the UMEM, or fails with ErrNotSupported. While a
-	// program is attached in generic mode it is refused, and BindAuto binds copy: such a
-	// program sees frames that the kernel has copied already, so drivers that accept the
-	// bind lose frames, or copy while they say zero-copy. Attach before Open.
+	// BindZeroCopy makes the NIC use the UMEM, or fails with ErrNotSupported. While a program is
+	// attached in generic mode it is refused, and BindAuto binds copy. Such a program sees frames
+	// that the kernel has copied already, so drivers that accept the bind lose frames, or copy
+	// while they say zero-copy. Attach before Open.
 	BindZeroCopy
 )
 
@@ -47,8 +47,8 @@ func (m BindMode) String() string {
 	return fmt.Sprintf("BindMode(%d)", int(m))
 }
 
-// BusyPoll asks that the kernel's NAPI poll runs inside our system calls
-// (af_xdp.rst, Documentation/networking/napi.rst "Busy polling").
+// BusyPoll makes the kernel's NAPI poll run inside our system calls (af_xdp.rst,
+// Documentation/networking/napi.rst "Busy polling").
 type BusyPoll struct {
 	Micros int  // SO_BUSY_POLL, microseconds; 0 leaves busy polling alone
 	Budget int  // SO_BUSY_POLL_BUDGET, frames a poll; 0 leaves the kernel's 8
@@ -85,9 +85,9 @@ type SocketConfig struct {
 	// ring: Fill and Completion return the same ring for both, and only one
 	// goroutine at a time may use it. Anywhere else this socket has its own.
 	Shared *Socket
-	// Make makes the socket, which then belongs to Open: a descriptor of AF_XDP and SOCK_RAW that
-	// is closed on exec, in the network namespace of the interface. nil: socket(2), which needs
-	// CAP_NET_RAW. Nothing else that Open does needs a capability.
+	// Make makes the socket, which then belongs to Open. Its result is a descriptor of AF_XDP and
+	// SOCK_RAW that is closed on exec, in the network namespace of the interface. nil: Open calls
+	// socket(2), which needs CAP_NET_RAW. Nothing else that Open does needs a capability.
 	Make func() (int, error)
 }
 
@@ -109,8 +109,8 @@ type Socket struct {
 	closed bool
 }
 
-// queuePair is the fill and completion ring of one interface and queue. Sockets
-// that share the queue share the pair; the last one to close unmaps it.
+// queuePair has the fill and the completion ring of one interface and queue. Sockets that share the
+// queue share the pair; the last one to close unmaps it.
 type queuePair struct {
 	fill       FillRing
 	completion CompletionRing
@@ -118,10 +118,9 @@ type queuePair struct {
 	users      atomic.Int32
 }
 
-// Open makes and binds a socket. It does not attach a program: see Attach and
-// Register. A queue that another socket has just released is waited for, up to
-// 10 s. Errors: ErrConfig, ErrNoInterface, ErrNetDown, ErrPermission,
-// ErrMemlock, ErrQueueRange, ErrBusy, ErrNotSupported, ErrClosed.
+// Open makes and binds a socket. It does not attach a program: see Attach and Register. It waits up
+// to 10 s for a queue that another socket has just released. Errors: ErrConfig, ErrNoInterface,
+// ErrNetDown, ErrPermission, ErrMemlock, ErrQueueRange, ErrBusy, ErrNotSupported, ErrClosed.
 func Open(c SocketConfig) (*Socket, error) {
 	dev, err := findInterface(c.Interface, c.Index)
 	if err != nil {
@@ -172,7 +171,7 @@ func Open(c SocketConfig) (*Socket, error) {
 
 func newSocket() (int, error) { return unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) }
 
-// firstBind is the mode to try first, and why BindAuto does not try zero-copy.
+// firstBind returns the mode to try first, and the reason if BindAuto does not try zero-copy.
 func (c *SocketConfig) firstBind(doing string, ifindex int) (bind BindMode, without, err error) {
 	if c.Shared != nil {
 		return c.Shared.info.Mode, nil, nil
@@ -259,8 +258,8 @@ func (c *SocketConfig) complete(doing string, dev *net.Interface, fd int) error 
 	return nil
 }
 
-// bindFault reads EINVAL, which the kernel says to a queue that is not there and
-// to flags that it does not know.
+// bindFault interprets EINVAL, which the kernel returns for a queue that does not exist and for
+// flags that it does not know.
 func (c *SocketConfig) bindFault(doing, ifname string, err error) error {
 	switch {
 	case !errors.Is(err, unix.EINVAL):
@@ -271,8 +270,8 @@ func (c *SocketConfig) bindFault(doing, ifname string, err error) error {
 	return fault(doing, ErrNotSupported, err, "leave MultiBuffer (Linux 6.6) and NeedWakeup (Linux 5.4) out")
 }
 
-// build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, frames, bind.
-// It closes fd when it fails. again: it is the second time for this UMEM.
+// build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, frames, bind. It closes
+// fd when it fails. again says that it is the second time for this UMEM.
 func (c *SocketConfig) build(fd int, dev *net.Interface, bind BindMode, deadline time.Time,
 	again bool) (*Socket, error) {
 	s := &Socket{fd: fd, umem: c.UMEM}
@@ -384,23 +383,23 @@ func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
 	return nil
 }
 
-// Rx brings received frames.
+// Rx returns the ring that brings received frames.
 func (s *Socket) Rx() *RxRing { return &s.rx }
 
-// Tx takes frames to send.
+// Tx returns the ring that takes frames to send.
 func (s *Socket) Tx() *TxRing { return &s.tx }
 
-// Fill takes free frames to receive into.
+// Fill returns the ring that takes free frames to receive into.
 func (s *Socket) Fill() *FillRing { return &s.pair.fill }
 
-// Completion returns the frames that were sent.
+// Completion returns the ring that returns the frames that were sent.
 func (s *Socket) Completion() *CompletionRing { return &s.pair.completion }
 
-// UMEM is the memory that the rings' addresses refer to.
+// UMEM returns the memory that the rings' addresses refer to.
 func (s *Socket) UMEM() *UMEM { return s.umem }
 
-// FD is the file descriptor, for poll(2) or epoll(7) together with others. It
-// stays the socket's: do not close it. -1 when closed.
+// FD returns the file descriptor, for poll(2) or epoll(7) together with others. It stays the
+// socket's: do not close it. It is -1 when the socket is closed.
 func (s *Socket) FD() int { return s.fd }
 
 // Register puts the socket into slot key of an XSKMAP, where a program's
@@ -426,11 +425,10 @@ func (s *Socket) Register(m *ebpf.Map, key uint32) error {
 	return nil
 }
 
-// Close gives everything back: the queue, the XSKMAP slots, the rings. Frames
-// that were in the rings are simply free again. It does nothing the second time.
-// No other goroutine may be using the socket; rings that are used later by
-// mistake are full and empty at once. The kernel frees the queue a little later,
-// which Open knows.
+// Close gives everything back: the queue, the XSKMAP slots, the rings. Frames that were in the
+// rings are simply free again. Close does nothing the second time. No other goroutine may be using
+// the socket. Rings that are used later by mistake are full and empty at once. The kernel frees the
+// queue a little later; Open waits for that.
 func (s *Socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

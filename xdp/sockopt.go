@@ -1,4 +1,4 @@
-// The raw system calls behind a socket: options, ring mappings and bind.
+// This file has the raw system calls behind a socket: options, ring mappings and bind.
 
 package xdp
 
@@ -15,10 +15,10 @@ const (
 	descBytes = uint64(unsafe.Sizeof(Desc{}))
 	addrBytes = uint64(unsafe.Sizeof(uint64(0)))
 
-	// A closed socket's queue is released by a kernel worker after an RCU grace
-	// period (xp_put_pool in net/xdp/xsk_buff_pool.c), until when bind says
-	// EBUSY. So EBUSY is final only after busyWait: beside many processes that compute,
-	// and namespaces that are made and unmade under the same lock, that takes seconds.
+	// busyWait is how long bind may return EBUSY before that is final. A kernel worker releases a
+	// closed socket's queue after an RCU grace period (xp_put_pool in net/xdp/xsk_buff_pool.c);
+	// until then bind returns EBUSY. Beside many processes that compute, and namespaces that are
+	// made and unmade under the same lock, that takes seconds.
 	busyWait = 10 * time.Second
 	busyStep = 2 * time.Millisecond
 )
@@ -31,8 +31,8 @@ func setsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error
 	return nil
 }
 
-// getsockopt reads one SOL_XDP option into a T. A kernel older than T leaves the
-// fields that it does not know zero.
+// getsockopt reads one SOL_XDP option into a T. A kernel older than T leaves the fields that it
+// does not know zero.
 func getsockopt[T any](fd, option int) (T, error) {
 	var value T
 	size := uint32(unsafe.Sizeof(value))
@@ -44,8 +44,8 @@ func getsockopt[T any](fd, option int) (T, error) {
 	return value, nil
 }
 
-// mmapOffsets says where the indices and slots lie in each ring's mapping. The
-// flags word came with Linux 5.4; there is no use without it.
+// mmapOffsets returns where the indices and slots lie in each ring's mapping. The flags word came
+// with Linux 5.4; without it the package cannot work.
 func mmapOffsets(fd int) (unix.XDPMmapOffsets, error) {
 	off, err := getsockopt[unix.XDPMmapOffsets](fd, unix.XDP_MMAP_OFFSETS)
 	if err == nil && off.Cr.Flags == 0 {
@@ -54,8 +54,8 @@ func mmapOffsets(fd int) (unix.XDPMmapOffsets, error) {
 	return off, err
 }
 
-// sameNamespace compares the network namespaces of two sockets: interface indices
-// repeat in each. A kernel before 5.14 does not tell, and is believed to have one.
+// sameNamespace compares the network namespaces of two sockets, because interface indices repeat in
+// each. A kernel before 5.14 does not tell; then the two are taken to be the same.
 func sameNamespace(a, b int) bool {
 	x, _ := unix.GetsockoptUint64(a, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	y, _ := unix.GetsockoptUint64(b, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
@@ -77,8 +77,8 @@ func mapRing(fd int, offset int64, size uint64, mappings *[][]byte) ([]byte, err
 	return m, keepFromChildren(m)
 }
 
-// setBusyPoll sets the three options as far as they were asked for and notes the
-// first refusal, which does not stop the socket from working.
+// setBusyPoll sets those of the three options that were asked for. It notes the first refusal,
+// which does not stop the socket from working.
 func (s *Socket) setBusyPoll(b BusyPoll) {
 	if b == (BusyPoll{}) {
 		return
@@ -106,7 +106,7 @@ func (s *Socket) setBusyPoll(b BusyPoll) {
 	s.info.BusyPoll, s.busyPoll = true, true
 }
 
-// bind takes the queue in a mode and asks what it got.
+// bind takes the queue in a mode and reads which mode it got.
 func (s *Socket) bind(c *SocketConfig, mode BindMode, deadline time.Time) error {
 	addr := unix.SockaddrXDP{Ifindex: uint32(s.info.Index), QueueID: s.info.Queue}
 	doing := "bind " + mode.String()
@@ -144,7 +144,7 @@ func (s *Socket) bind(c *SocketConfig, mode BindMode, deadline time.Time) error 
 	return nil
 }
 
-// patiently calls f until it says something else than that errno, or the deadline has passed.
+// patiently calls f until it returns something other than that errno, or the deadline has passed.
 func patiently(deadline time.Time, errno unix.Errno, f func() error) error {
 	err := f()
 	for errors.Is(err, errno) && time.Now().Before(deadline) {

@@ -1,5 +1,5 @@
-// Steering: a rule in the NIC that brings frames of a kind to one receive queue (ethtool's ntuple
-// filters, "ethtool -N").
+// This file has steering: a rule in the NIC that brings frames of a kind to one receive queue
+// (ethtool's ntuple filters, "ethtool -N").
 
 package xdp
 
@@ -39,11 +39,11 @@ type Steering struct {
 	closed   bool
 }
 
-// Steer has the NIC bring frames of a flow to a receive queue, on an interface in the network
-// namespace of the calling thread. A rule belongs to the NIC and survives its process: one that
-// says the same is taken over as what a process left that was killed, and one for the same flow and
-// another queue is replaced. Errors: ErrNoInterface, ErrNotSupported (the driver has no such rules,
-// or not of this flow), ErrPermission (CAP_NET_ADMIN, but not for taking over).
+// Steer makes the NIC bring frames of a flow to a receive queue, on an interface in the network
+// namespace of the calling thread. A rule belongs to the NIC and survives its process. Steer takes
+// over an equal rule, as one that a killed process left. It replaces a rule for the same flow and
+// another queue. Errors: ErrNoInterface, ErrNotSupported (the driver has no such rules, or not of
+// this flow), ErrPermission (CAP_NET_ADMIN, which taking over does not need).
 func Steer(ifname string, f Flow, queue uint32) (*Steering, error) {
 	if _, err := findInterface(ifname, 0); err != nil {
 		return nil, err
@@ -51,12 +51,12 @@ func Steer(ifname string, f Flow, queue uint32) (*Steering, error) {
 	return steer(ifname, f, queue, ethtoolIoctl)
 }
 
-// Location is the number by which the NIC knows the rule: "ethtool -N IF delete LOCATION" removes
-// it.
+// Location returns the number by which the NIC knows the rule: "ethtool -N IF delete LOCATION"
+// removes it.
 func (s *Steering) Location() uint32 { return s.location }
 
-// Close removes the rule, unless another has its place. It does nothing the second time. Without
-// the capability it says ErrPermission, and the rule stays until the next Steer.
+// Close removes the rule, unless another rule has taken its place. It does nothing the second time.
+// Without the capability it returns ErrPermission, and the rule stays until the next Steer.
 func (s *Steering) Close() error {
 	if s.closed {
 		return nil
@@ -73,8 +73,8 @@ func (s *Steering) Close() error {
 	return nil
 }
 
-// flowSpec is struct ethtool_rx_flow_spec, rxnfc struct ethtool_rxnfc without the numbers behind it
-// (include/uapi/linux/ethtool.h).
+// flowSpec is struct ethtool_rx_flow_spec. rxnfc is struct ethtool_rxnfc without the numbers behind
+// it (include/uapi/linux/ethtool.h).
 type flowSpec struct {
 	flowType   uint32
 	value      [52]byte
@@ -101,7 +101,7 @@ const (
 	mostRules       = 1 << 16    // that are looked at
 )
 
-// spec is the rule.
+// spec returns the rule that steers the flow to a queue.
 func (f Flow) spec(queue uint32) flowSpec {
 	s := flowSpec{flowType: unix.ETHER_FLOW, ringCookie: uint64(queue)}
 	at, number := 12, f.EtherType // ethhdr.h_proto
@@ -116,7 +116,7 @@ func (f Flow) spec(queue uint32) flowSpec {
 	return s
 }
 
-// sameFlow reports whether two rules are about the same frames.
+// sameFlow reports whether two rules match the same frames.
 func (s *flowSpec) sameFlow(other *flowSpec) bool {
 	if s.flowType != other.flowType || s.mask != other.mask {
 		return false
@@ -129,18 +129,18 @@ func (s *flowSpec) sameFlow(other *flowSpec) bool {
 	return true
 }
 
-// same reports whether they also do the same.
+// same reports whether two rules match the same frames and do the same with them.
 func (s *flowSpec) same(other *flowSpec) bool {
 	return s.sameFlow(other) && s.ringCookie == other.ringCookie
 }
 
-// classifier is the rules of a NIC.
+// classifier gives access to the rules of a NIC.
 type classifier struct {
 	ifname string
 	ioctl  func(ifname string, request unsafe.Pointer) error
 }
 
-// steer is Steer with a way to ask the driver.
+// steer is Steer with a function that asks the driver.
 func steer(ifname string, f Flow, queue uint32, ioctl func(string, unsafe.Pointer) error) (*Steering, error) {
 	doing := fmt.Sprintf("steer %s to queue %d of %s", f, queue, ifname)
 	if (f.EtherType == 0) == (f.UDPPort == 0) {
@@ -185,8 +185,8 @@ func steer(ifname string, f Flow, queue uint32, ioctl func(string, unsafe.Pointe
 	return s, nil
 }
 
-// table tells how many rules there may be, whether the driver chooses where, and where there are
-// some.
+// table returns how many rules there may be, whether the driver can choose their places, and the
+// places of the rules that exist.
 func (c classifier) table() (size uint32, special bool, locations []uint32, err error) {
 	ask := rxnfc{cmd: unix.ETHTOOL_GRXCLSRLCNT}
 	if err := c.ioctl(c.ifname, unsafe.Pointer(&ask)); err != nil {
@@ -218,7 +218,7 @@ func (c classifier) rule(at uint32) (flowSpec, error) {
 	return ask.spec, err
 }
 
-// insert puts a rule in and returns where.
+// insert inserts a rule and returns its place.
 func (c classifier) insert(s flowSpec) (uint32, error) {
 	ask := rxnfc{cmd: unix.ETHTOOL_SRXCLSRLINS, spec: s}
 	err := c.ioctl(c.ifname, unsafe.Pointer(&ask))
@@ -250,7 +250,7 @@ func ethtoolIoctl(ifname string, request unsafe.Pointer) error {
 	return nil
 }
 
-// steerFault gives a driver's answer its sentinel and its cure.
+// steerFault gives a driver's error its sentinel and its cure.
 func steerFault(doing, ifname string, err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL):

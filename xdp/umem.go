@@ -1,5 +1,5 @@
-// The UMEM: one anonymous mapping cut into frames of equal size, which the
-// kernel pins and which every ring refers to by byte offset ("address").
+// This file has the UMEM: one anonymous mapping cut into frames of equal size. The kernel pins it,
+// and every ring refers to it by byte offset ("address").
 
 package xdp
 
@@ -35,23 +35,23 @@ type UMEMConfig struct {
 	// to the kernel's 256. Less than FrameSize - 256.
 	Headroom uint32
 	// Unaligned lets received frames begin at any address that is given to the fill ring
-	// (XDP_UMEM_UNALIGNED_CHUNK_FLAG, Linux 5.4), and frames that are sent cross the ends of UMEM
-	// frames. A received one still has the room of a UMEM frame, from 256 + Headroom bytes behind
-	// that address on, and the kernel's copy mode writes nothing else. So the rooms follow without
-	// a gap, and a packet of several descriptors lies in one piece, if addresses are given RxRoom
-	// apart. A UMEM for zero-copy has no use for that: NICs write into whole UMEM frames.
+	// (XDP_UMEM_UNALIGNED_CHUNK_FLAG, Linux 5.4), and lets sent frames cross the ends of UMEM
+	// frames. A received frame still has the room of a UMEM frame, from 256 + Headroom bytes behind
+	// that address on. The kernel's copy mode writes nothing else. So if addresses are given RxRoom
+	// apart, the rooms follow without a gap, and a packet of several descriptors lies in one piece.
+	// A UMEM for zero-copy has no use for that: NICs write into whole UMEM frames.
 	Unaligned bool
 	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
 	HugePages bool
 	// File, if not nil, is the memory, from its start, such as a memfd of another process
-	// (Handover); it stays the caller's, and may be closed after NewUMEM. It must be as long, and
-	// remain so: whoever made it seals it (F_SEAL_SHRINK). It has the pages that it has: no
-	// HugePages.
+	// (Handover). It stays the caller's, and may be closed after NewUMEM. It must be as long as the
+	// UMEM and remain so: its maker seals it (F_SEAL_SHRINK). HugePages must not be set: a file has
+	// its own pages.
 	File *os.File
 }
 
-// UMEM is the memory that sockets and kernel share. Its methods may be called
-// from any goroutine; who may touch a frame's bytes is decided by the rings.
+// UMEM is the memory that sockets and kernel share. Any goroutine may call its methods. The rings
+// decide which side may touch a frame's bytes.
 type UMEM struct {
 	mem     []byte // exactly FrameSize*FrameCount bytes of mapping
 	mapping []byte // what mmap returned
@@ -60,9 +60,8 @@ type UMEM struct {
 	users   atomic.Int32
 }
 
-// NewUMEM maps and touches the memory (MAP_POPULATE), so that no page fault
-// happens later. It is registered with the kernel by Open. Errors: ErrConfig,
-// ErrNoHugePages.
+// NewUMEM maps and touches the memory (MAP_POPULATE), so that no page fault happens later. Open
+// registers it with the kernel. Errors: ErrConfig, ErrNoHugePages.
 func NewUMEM(c UMEMConfig) (*UMEM, error) {
 	if c.FrameSize == 0 {
 		c.FrameSize = 4096
@@ -125,9 +124,9 @@ func NewUMEM(c UMEMConfig) (*UMEM, error) {
 }
 
 // keepFromChildren leaves a mapping out of processes that this one forks (madvise(2),
-// MADV_DONTFORK). They would have the same rings; and before Linux 5.9 a fork makes this process's
-// next store to a private UMEM go to a copy of the page, which the kernel does not know. A child
-// that touches the mapping has a SIGSEGV.
+// MADV_DONTFORK). Otherwise they would have the same rings. Before Linux 5.9 a fork would also make
+// this process's next store to a private UMEM go to a copy of the page, which the kernel does not
+// know. A child that touches the mapping gets a SIGSEGV.
 func keepFromChildren(mapping []byte) error {
 	if err := unix.Madvise(mapping, unix.MADV_DONTFORK); err != nil {
 		return fmt.Errorf("keep a mapping from children: %w", err)
@@ -135,8 +134,8 @@ func keepFromChildren(mapping []byte) error {
 	return nil
 }
 
-// Frame is the view from addr to the end of its frame, or nil when addr lies
-// outside the UMEM. Its capacity ends with the frame.
+// Frame returns the view from addr to the end of its frame, or nil when addr lies outside the UMEM.
+// Its capacity ends with the frame.
 func (u *UMEM) Frame(addr uint64) []byte {
 	if addr >= uint64(len(u.mem)) {
 		return nil
@@ -153,7 +152,7 @@ const (
 	unalignedAddr  = 1<<unalignedShift - 1
 )
 
-// Start is where in the UMEM the bytes of a descriptor begin. It is not checked.
+// Start returns where in the UMEM the bytes of a descriptor begin. It is not checked.
 func (u *UMEM) Start(addr uint64) uint64 {
 	if u.config.Unaligned {
 		return addr&unalignedAddr + addr>>unalignedShift
@@ -161,9 +160,9 @@ func (u *UMEM) Start(addr uint64) uint64 {
 	return addr
 }
 
-// Data is the view of a descriptor's bytes, or nil when they do not lie within one frame of the
-// UMEM. In an Unaligned UMEM it is nil when they are more than a frame has or lie outside the UMEM.
-// A descriptor comes out of shared memory and is checked before it is used. The result is also nil
+// Data returns the view of a descriptor's bytes, or nil when they do not lie within one frame of
+// the UMEM. In an Unaligned UMEM it is nil when they are more than a frame has or lie outside the
+// UMEM. The check is needed because a descriptor comes out of shared memory. Data also returns nil
 // when the UMEM is closed. An empty descriptor gives an empty view that is not nil.
 func (u *UMEM) Data(d Desc) []byte {
 	if u.config.Unaligned {
@@ -180,9 +179,9 @@ func (u *UMEM) Data(d Desc) []byte {
 	return u.mem[d.Addr:end:end]
 }
 
-// Span is the view of n bytes from addr on, over the ends of frames, or nil when they
-// do not lie in the UMEM: for a packet that is composed in several frames in a row.
-// A descriptor still describes what lies in one frame.
+// Span returns the view of n bytes from addr on, over the ends of frames, or nil when they do not
+// lie in the UMEM. It is for a packet that is composed in several frames in a row. A descriptor
+// still describes what lies in one frame.
 func (u *UMEM) Span(addr uint64, n int) []byte {
 	if n < 0 || addr >= uint64(len(u.mem)) || uint64(n) > uint64(len(u.mem))-addr {
 		return nil
@@ -191,9 +190,9 @@ func (u *UMEM) Span(addr uint64, n int) []byte {
 	return u.mem[addr:end:end]
 }
 
-// Base is the address of the start of the frame that addr lies in. Descriptors from the rx ring
-// point past the headroom, those from the completion ring wherever the sender put its frame. If the
-// UMEM is Unaligned it is the address that was given to the ring.
+// Base returns the address of the start of the frame that addr lies in. Descriptors from the rx
+// ring point past the headroom; those from the completion ring point wherever the sender put its
+// frame. If the UMEM is Unaligned, Base returns the address that was given to the ring.
 func (u *UMEM) Base(addr uint64) uint64 {
 	if u.config.Unaligned {
 		return addr & unalignedAddr
@@ -201,13 +200,13 @@ func (u *UMEM) Base(addr uint64) uint64 {
 	return addr &^ u.mask
 }
 
-// Addr is the address of frame i, counted from 0. It is not checked.
+// Addr returns the address of frame i, counted from 0. It is not checked.
 func (u *UMEM) Addr(i uint32) uint64 { return uint64(i) * (u.mask + 1) }
 
-// Config is the configuration in use, defaults filled in.
+// Config returns the configuration in use, defaults filled in.
 func (u *UMEM) Config() UMEMConfig { return u.config }
 
-// RxRoom is the largest frame in bytes that can be received into one UMEM frame.
+// RxRoom returns the largest frame in bytes that can be received into one UMEM frame.
 func (u *UMEM) RxRoom() int { return int(u.config.FrameSize - kernelHeadroom - u.config.Headroom) }
 
 // Close unmaps the memory; views of it must not be used any more. It fails with
@@ -228,9 +227,9 @@ func (u *UMEM) Close() error {
 	return nil
 }
 
-// register hands the memory to the kernel through the socket fd, which pins it. again says
-// that a socket which had it was just closed: the kernel counts that one's memory until a
-// worker has run (xdp_put_umem), so that the limit may seem to be reached until then.
+// register hands the memory to the kernel through the socket fd, which pins it. again says that a
+// socket with this memory was just closed. The kernel counts that one's memory until a worker has
+// run (xdp_put_umem), so the limit may seem to be reached until then.
 func (u *UMEM) register(fd int, deadline time.Time, again bool) error {
 	reg := unix.XDPUmemReg{
 		Addr:     uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.mem)))),

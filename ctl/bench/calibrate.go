@@ -1,5 +1,5 @@
-// Finding the fastest XDP mode by trying: drivers' names and what they promise say little about
-// which is faster on one machine.
+// This file finds the fastest XDP mode by trying. The name and promises of a driver say little
+// about which mode is faster on one machine.
 
 package bench
 
@@ -16,15 +16,16 @@ import (
 
 const (
 	calibrationRounds = 3
-	// Modes differ by more than the medians of so few vary. On a busy machine each exchange
-	// waits until both sides have been run, milliseconds.
+	// calibrationExchanges is the number of exchanges in a round. The differences between modes
+	// exceed the variation of medians of that many. On a busy machine each exchange waits
+	// milliseconds until both sides have run.
 	calibrationExchanges = 500
 	calibrationWarmup    = 200
-	// calibrationDeadline is for a machine that does not go on; usually half a second will do.
+	// calibrationDeadline ends the trials on a stuck machine; usually half a second is enough.
 	calibrationDeadline = 2 * time.Minute
 )
 
-// chooseMode begins the errors of CalibrateMode.
+// chooseMode is the prefix of CalibrateMode's errors.
 const chooseMode = "choose an XDP mode"
 
 // ModeResult has the measurements of CalibrateMode in one mode.
@@ -36,7 +37,7 @@ type ModeResult struct {
 	Err    error     // why the mode was left out; nil otherwise
 }
 
-// MarshalJSON writes modes and error as text.
+// MarshalJSON writes the modes and the error as text.
 func (r ModeResult) MarshalJSON() ([]byte, error) {
 	v := struct {
 		Attach string    `json:"xdp_mode"`
@@ -54,11 +55,11 @@ func (r ModeResult) MarshalJSON() ([]byte, error) {
 }
 
 // CalibrateMode measures raw_afxdp's round trip between hosts 0 and 1 of a lab in every mode that
-// works there: generic and native with copy, and native with zero-copy where every host takes it.
-// The modes take turns, three rounds of 500 exchanges each, less than half a second in all. It
-// returns the mode with the smallest median of the rounds' p50, of equals the first, and the
-// results of all modes in the order in which they were tried. Of the options it uses FrameSize,
-// Jumbo and RoleCommand.
+// works there: generic and native with copy, and native with zero-copy if every host supports it.
+// The modes take turns in three rounds of 500 exchanges each, less than half a second in all.
+// CalibrateMode returns the mode with the smallest median of the rounds' p50, the first of equals.
+// It also returns the results of all modes in the order in which they were tried. Of the options it
+// uses FrameSize, Jumbo and RoleCommand.
 //
 // Errors: ErrOptions, ErrNoMode, or the context's. Any goroutine may call it, one at a time for a
 // lab, which nothing else uses meanwhile.
@@ -129,7 +130,7 @@ func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, 
 	return fastest(results)
 }
 
-// fastest computes the medians and picks the smallest.
+// fastest computes the median of each mode and picks the smallest.
 func fastest(results []ModeResult) (xdp.AttachMode, xdp.BindMode, []ModeResult, error) {
 	var best *ModeResult
 	none := ErrNoMode
@@ -150,8 +151,8 @@ func fastest(results []ModeResult) (xdp.AttachMode, xdp.BindMode, []ModeResult, 
 	return best.Attach, best.Bind, results, nil
 }
 
-// zeroCopy says why the lab's interfaces cannot be bound in zero-copy mode, by trying; nil when
-// they can.
+// zeroCopy tries to bind the lab's interfaces in zero-copy mode. It returns nil if that works, else
+// the reason.
 func (s *session) zeroCopy() error {
 	for host := range s.hosts {
 		err := s.lab.Do(host, func() error {

@@ -1,8 +1,7 @@
-// This file measures calls and messages beside comparable operations, in turn on one lab. It
-// compares a call of 64 bytes, which is answered with 64, with a ping-pong of short messages and
-// with gRPC. It compares messages of 16 bytes with requests of 16 bytes in words, and messages of
-// 1 MiB with blocks. It also measures calls of several goroutines. The caller and sender is on
-// host 0.
+// This file compares calls and messages with similar operations, in turn on one lab. Host 0 calls
+// and sends. A call of 64 bytes with an answer of 64 is compared with a ping-pong of short messages
+// and with gRPC. Messages of 16 bytes are compared with requests of 16 bytes in words, and messages
+// of 1 MiB with blocks. Calls of several goroutines are measured too.
 
 package bench
 
@@ -19,13 +18,13 @@ import (
 // CallsMessages are the limits of CallsOptions.Messages.
 var CallsMessages = Limits{1000, 100_000_000, 1_000_000}
 
-// Mebibyte is how many bytes a long message has, and LongMessages how many are sent in a run.
+// Mebibyte is the size of a long message in bytes. LongMessages is how many are sent in a run.
 const (
 	Mebibyte     = 1 << 20
 	LongMessages = 512
 )
 
-// CallsGoroutines are how many goroutines call at once.
+// CallsGoroutines are the numbers of goroutines that call at once.
 var CallsGoroutines = []int{1, 2, 8}
 
 // CallsOptions say what Calls does. Zero values stand for the defaults.
@@ -34,12 +33,12 @@ type CallsOptions struct {
 	Exchanges int // calls and exchanges in each run, see Exchanges
 	Messages  int // in each run, see CallsMessages
 
-	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other, and PingPong
-	// exchanges a request and a reply of 16 bytes, within ctx. Send sends messages of 16 bytes from
-	// host 0 to host 1, and Request as many in words; each lets the card run after each message.
-	// Goroutines has the given number of goroutines call. All are required. Send1M sends messages
-	// of Mebibyte bytes from host 0 to host 1, one after the other, and Transfer moves as many
-	// bytes in blocks, as Xfer does.
+	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other. PingPong
+	// exchanges a request and a reply of 16 bytes. Send sends messages of 16 bytes from host 0 to
+	// host 1, and Request sends as many in words; each lets the card run after each message.
+	// Goroutines has the given number of goroutines call. Send1M sends messages of Mebibyte bytes
+	// from host 0 to host 1, one after the other. Transfer moves as many bytes in blocks, as Xfer
+	// does. All are required, and end within ctx.
 	Call, PingPong, Send, Request func(ctx context.Context, l *lab.Lab) (CallsSample, error)
 	Send1M, Transfer              func(ctx context.Context, l *lab.Lab, bytes int) (CallsSample, error)
 	Goroutines                    func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error)
@@ -48,19 +47,19 @@ type CallsOptions struct {
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
-// CallsSample has the measurements of one run of FUNet, as far as it has any.
+// CallsSample has the measurements of one run of FUNet. Figures that the run does not have are 0.
 type CallsSample struct {
 	Sample
-	PerSecond         float64 // messages that arrived a second; an answer is one
+	PerSecond         float64 // messages that arrived a second; an answer counts as one
 	Gbit              float64 // bits of data that arrived a second, in 10^9
 	XDPMode, BindMode string
 }
 
-// CallsReport is the result of Calls. Its JSON form is stable. Times without a round are medians
-// over the rounds, ratios medians of those in each round.
+// CallsReport is the result of Calls. Its JSON form is stable. Times outside of rounds are medians
+// over the rounds. Ratios outside of rounds are medians of the ratios of each round.
 type CallsReport struct {
 	Call            float64 `json:"call_p50_us"`
 	PingPong        float64 `json:"pingpong_p50_us"`
@@ -94,7 +93,7 @@ type CallsReport struct {
 	BindMode  string `json:"bind_mode"` // FUNet's
 }
 
-// GoroutineRate is how fast goroutines call together.
+// GoroutineRate is the rate at which a number of goroutines call together.
 type GoroutineRate struct {
 	N               int       `json:"n"`
 	PerSecond       float64   `json:"msgs_per_s"` // calls and answers
@@ -102,7 +101,7 @@ type GoroutineRate struct {
 }
 
 // Calls compares calls with ping-pong and with gRPC between hosts 0 and 1 of a lab, which nothing
-// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or what failed in gRPC. Any
+// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or a failure in gRPC. Any
 // goroutine may call it, one at a time for a lab.
 func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error) {
 	const what = "measure calls"

@@ -1,13 +1,13 @@
-// Our own peers seen from the parent: a pair of child processes and the lines that are exchanged
-// with each of them.
+// This file is the parent's side of our own peers: a pair of child processes, and the lines
+// exchanged with each of them.
 //
 //	parent          child
 //	open  ------>   opens its socket
 //	      <------   ready
-//	run   ------>   both ends do what their role is; the sockets are closed
+//	run   ------>   both ends play their role; the sockets are closed
 //	      <------   {"rtt_p50_us": ...} (outcome; of sendmmsg count)
 //
-// That may be repeated; a child ends when its standard input does. A child that fails prints the
+// This may be repeated. A child ends when its standard input ends. A child that fails prints the
 // error to standard error and exits.
 
 package bench
@@ -26,18 +26,18 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// roleConfig configures a child; it comes as JSON on the command line.
+// roleConfig configures a child. It is passed as JSON on the command line.
 type roleConfig struct {
 	Server    bool `json:"server"`
 	CPU       int  `json:"cpu"`
 	Warmup    int  `json:"warmup"`
 	Exchanges int  `json:"exchanges"`
 
-	// The sockets: addresses with port.
+	// For the socket peers: addresses with port.
 	Local  string `json:"local,omitempty"`
 	Remote string `json:"remote,omitempty"`
 
-	// AF_XDP.
+	// For AF_XDP.
 	Interface string           `json:"interface,omitempty"`
 	LocalMAC  net.HardwareAddr `json:"local_mac,omitempty"`
 	RemoteMAC net.HardwareAddr `json:"remote_mac,omitempty"`
@@ -47,13 +47,13 @@ type roleConfig struct {
 	modes
 }
 
-// modes are what an XDP program and an AF_XDP socket were asked for or got.
+// modes are the modes of an XDP program and an AF_XDP socket, as requested or as obtained.
 type modes struct {
 	Attach xdp.AttachMode `json:"attach,omitempty"`
 	Bind   xdp.BindMode   `json:"bind,omitempty"`
 }
 
-// outcome is the last line of a turn of round trips; a server's has no times.
+// outcome is the last line of a turn of round trips. A server's outcome has no times.
 type outcome struct {
 	Sample
 	Got modes `json:"got"`
@@ -66,7 +66,7 @@ const (
 	wordRun   = "run"
 )
 
-// child is one running end.
+// child is a running process at one end.
 type child struct {
 	*process
 	stdin io.WriteCloser
@@ -104,10 +104,10 @@ func (c *child) end() {
 	c.stop()
 }
 
-// say sends a word. A child that is gone does not take it; hear tells why.
+// say sends a word. A child that has ended does not receive it; hear then returns why.
 func (c *child) say(word string) { io.WriteString(c.stdin, word+"\n") }
 
-// hear waits for a line. The context of the process bounds it.
+// hear waits for a line, until the context of the process ends.
 func (c *child) hear(ctx context.Context) (string, error) {
 	line, err := c.lines.ReadSlice('\n')
 	if err == nil {
@@ -126,10 +126,10 @@ func (c *child) hear(ctx context.Context) (string, error) {
 	return "", c.fault(err)
 }
 
-// pair is both ends of one of our own peers.
+// pair has both ends of one of our own peers.
 type pair struct{ server, client *child }
 
-// startPair starts both ends; nothing is opened yet.
+// startPair starts both ends, without opening a socket yet.
 func (s *session) startPair(ctx context.Context, role string, c roleConfig) (*pair, error) {
 	var ends [2]*child
 	port := s.newPort()
@@ -155,8 +155,8 @@ func (p *pair) end() {
 	p.server.end()
 }
 
-// turn opens both ends, lets them run, and reads what they say into client and server; nil for
-// what is of no interest.
+// turn opens both ends, lets them run, and reads their results into client and server. It ignores
+// the result of an end whose argument is nil.
 func (p *pair) turn(ctx context.Context, client, server any) error {
 	for _, c := range []*child{p.server, p.client} {
 		c.say(wordOpen)
@@ -193,7 +193,7 @@ func (p *pair) turn(ctx context.Context, client, server any) error {
 	return nil
 }
 
-// own is the run of one of our own peers.
+// own returns the function that runs one of our own peers.
 func own(role string) func(context.Context, *session) (Sample, error) {
 	return func(ctx context.Context, s *session) (Sample, error) {
 		p, err := s.startPair(ctx, role, s.roleConfig(s.o.Attach, s.o.Bind, Warmup, s.o.Exchanges))
@@ -214,7 +214,7 @@ func own(role string) func(context.Context, *session) (Sample, error) {
 // (veth_xdp_set in drivers/net/veth.c: a frame must fit into a page with its headroom).
 const plainMTU = 3506
 
-// roleConfig returns the configuration that both ends of a pair have in common.
+// roleConfig returns the configuration that both ends of a pair share.
 func (s *session) roleConfig(attach xdp.AttachMode, bind xdp.BindMode, warmup, exchanges int) roleConfig {
 	return roleConfig{
 		Warmup: warmup, Exchanges: exchanges, FrameSize: s.o.FrameSize,

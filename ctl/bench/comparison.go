@@ -1,5 +1,5 @@
-// A comparison: two or more contenders that are measured in turn. Rounds, their order, the
-// deadline of a run, what a failure means, and the ratios of what was found.
+// This file plays a comparison: two or more contenders, measured in turn. It defines the rounds,
+// their order, the deadline of a run, the meaning of a failure, and the ratios of the figures.
 
 package bench
 
@@ -19,25 +19,25 @@ type comparison struct {
 	unit     string // of the figures, for progress
 	rounds   int
 	deadline time.Duration // of one run
-	progress io.Writer     // where to say how it goes on; nil: nowhere
+	progress io.Writer     // where to report progress; nil: nowhere
 }
 
-// contender is one of the things that are compared.
+// contender is one of the compared subjects.
 type contender struct {
 	name string
-	// run runs it once and returns how much it achieved, in the unit that all contenders share.
+	// run runs it once and returns its figure, in the unit that all contenders share.
 	run func(ctx context.Context) (float64, error)
-	// spared is after how many failed runs it is left out of further rounds. With 0 its first
-	// failure ends the comparison.
+	// spared is the number of failed runs after which it is left out of further rounds. With 0, its
+	// first failure ends the comparison.
 	spared int
 
-	figures []float64 // of the rounds in which it did not fail, in their order
-	failed  int       // runs
+	figures []float64 // of the rounds without a failure, in their order
+	failed  int       // failed runs
 	err     error     // its last failure, with the round
 }
 
-// ours is a contender that the caller runs, and without which nothing can be compared. take keeps
-// what a run measured and returns its figure.
+// ours returns a contender that the caller runs, and that the comparison needs. take keeps the
+// measurements of a run and returns its figure.
 func ours[S any](name string, run func(context.Context) (S, error), take func(S) float64) *contender {
 	return &contender{name: name, run: func(ctx context.Context) (float64, error) {
 		sample, err := run(ctx)
@@ -48,9 +48,9 @@ func ours[S any](name string, run func(context.Context) (S, error), take func(S)
 	}}
 }
 
-// play runs every contender once a round, alone, beginning with another one each time, so that what
-// changes on the machine meanwhile meets all alike. It fills in what the contenders found, also as
-// far as it came before an error.
+// play runs every contender once a round, alone. Each round begins with another contender, so
+// changes of the machine's speed affect all alike. play fills in the contenders' figures; after an
+// error it has filled in those of the runs before.
 func (c *comparison) play(ctx context.Context, contenders ...*contender) error {
 	told := output.BeginOn(c.progress, c.what, int64(c.rounds*len(contenders)))
 	defer told.End()
@@ -96,7 +96,7 @@ func (c *comparison) run(ctx context.Context, p *contender) (figure float64, err
 	return figure, err
 }
 
-// within runs f with the deadline of a run.
+// within runs f, and ends its context at the deadline of a run.
 func (c *comparison) within(ctx context.Context, f func(context.Context) error) error {
 	late := fmt.Errorf("not done within %v: %w", c.deadline, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.deadline, late)
@@ -108,7 +108,7 @@ func (c *comparison) within(ctx context.Context, f func(context.Context) error) 
 	return err
 }
 
-// found says what a round found.
+// found returns the figures of a round as text.
 func (c *comparison) found(round int, contenders []*contender, found []float64) string {
 	var line strings.Builder
 	for i, p := range contenders {
@@ -119,10 +119,10 @@ func (c *comparison) found(round int, contenders []*contender, found []float64) 
 	return fmt.Sprintf("round %d of %d, %s:%s", round+1, c.rounds, c.unit, line.String())
 }
 
-// median is that of the figures of a contender that ends the comparison when it fails.
+// median returns the median of its figures. It is for contenders whose failure ends the comparison.
 func (p *contender) median() float64 { return *median(p.figures) }
 
-// figures are those of contenders that end the comparison when they fail, by contender and round.
+// figures returns the figures by contender and round, if a failure of any ends the comparison.
 func figures(contenders []*contender) [][]float64 {
 	all := make([][]float64, len(contenders))
 	for i, p := range contenders {
@@ -131,8 +131,8 @@ func figures(contenders []*contender) [][]float64 {
 	return all
 }
 
-// byRound divides the figures of each round, the first by the second; nil when one of the two
-// failed in a round.
+// byRound divides the first figure of each round by the second. It returns nil if one of the two
+// contenders failed in a round.
 func byRound(a, b []float64) []float64 {
 	if len(a) != len(b) {
 		return nil

@@ -1,4 +1,4 @@
-// Goodput: what one run of FUNet achieved, and what went wrong on the way.
+// This file defines the result of a bulk run of FUNet: its goodput, and the losses on the way.
 
 package bench
 

@@ -1,5 +1,6 @@
-// Incast: goodput of several hosts that send to one, beside that of one that sends alone, in turn
-// on one lab. All hosts run a node in both, so that only the number of senders differs.
+// This file measures incast: the goodput of several hosts that send to one, and of one host that
+// sends alone, in turn on one lab. All hosts run a node in both cases, so only the number of
+// senders differs.
 
 package bench
 
@@ -12,11 +13,11 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// IncastMessages are the limits of IncastOptions.Messages. The usual number divides by 1 to 7
+// IncastMessages are the limits of IncastOptions.Messages. The usual number is divisible by 1 to 7
 // senders.
 var IncastMessages = Limits{10_000, 1_000_000_000, 2_100_000}
 
-// IncastWords are the words of a message, the most that one has.
+// IncastWords is the number of words in a message, the most that a message can have.
 const IncastWords = 20
 
 // IncastOptions say what Incast does. Zero values stand for the defaults.
@@ -24,14 +25,14 @@ type IncastOptions struct {
 	Rounds   int // see Rounds
 	Messages int // in a run, of all senders together, see IncastMessages
 
-	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, that number
-	// from each, as fast as they can, within ctx. All hosts of the lab run a node. It is required.
+	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, that number from
+	// each, as fast as possible, within ctx. All hosts of the lab run a node. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, senders, messages int) (GoodputSample, error)
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
-// IncastReport is the result of Incast. Its JSON form is stable. Goodput without a round is the
+// IncastReport is the result of Incast. Its JSON form is stable. Goodput outside of rounds is the
 // median over the rounds.
 type IncastReport struct {
 	OneToOne float64 `json:"one_to_one_gbit_per_s"`
@@ -55,9 +56,9 @@ type IncastReport struct {
 	BindMode string `json:"bind_mode"`
 }
 
-// Incast compares the goodput at host 0 of a lab of at least three hosts when all others send and
-// when host 1 sends alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet or the
-// context's. Any goroutine may call it, one at a time for a lab.
+// Incast compares the goodput at host 0 when all other hosts send with that when host 1 sends
+// alone. The lab has at least three hosts, and nothing else uses it meanwhile. Errors: ErrOptions,
+// ErrFunet or the context's. Any goroutine may call it, one at a time for a lab.
 func Incast(ctx context.Context, l *lab.Lab, o IncastOptions) (*IncastReport, error) {
 	const what = "measure incast"
 	senders := len(l.Hosts()) - 1

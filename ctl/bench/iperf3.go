@@ -1,4 +1,5 @@
-// iperf3 with one TCP stream: how fast the kernel moves bytes between two hosts.
+// This file runs iperf3 with one TCP stream: the rate at which the kernel moves bytes between
+// hosts.
 
 package bench
 
@@ -9,19 +10,20 @@ import (
 	"strconv"
 )
 
-// iperf3Block is how many bytes iperf3 hands to the kernel at once: its default for TCP.
+// iperf3Block is the number of bytes in one write of iperf3: its default for TCP.
 const iperf3Block = 128 << 10
 
 var iperf3Needs = []tool{{"iperf3", "iperf3"}, taskset}
 
 // streamed has the measurements of one run of iperf3.
 type streamed struct {
-	Gbit          float64 // that arrived, gigabits of payload a second
+	Gbit          float64 // gigabits of payload a second that arrived
 	Retransmitted uint64  // TCP segments
 	Control       string  // the sender's congestion control
 }
 
-// runIperf3 sends from host 0 to host 1 for a number of seconds. Interval 0 keeps the report short.
+// runIperf3 sends from host 0 to host 1 for a number of seconds. Its option for interval 0 keeps
+// the report short.
 func runIperf3(ctx context.Context, s *session, seconds int) (streamed, error) {
 	port := s.newPort()
 	at := strconv.Itoa(port)
@@ -35,7 +37,7 @@ func runIperf3(ctx context.Context, s *session, seconds int) (streamed, error) {
 	return parseIperf3(text)
 }
 
-// parseIperf3 reads the JSON that a client prints. What the receiver counted is in sum_received.
+// parseIperf3 reads a client's JSON. Its object sum_received has the receiver's counts.
 func parseIperf3(text string) (streamed, error) {
 	var r struct {
 		Error string `json:"error"`

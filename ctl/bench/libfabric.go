@@ -1,4 +1,4 @@
-// libfabric's reliable datagrams over UDP and over TCP, by fi_pingpong.
+// This file measures libfabric's reliable datagrams over UDP and over TCP, by fi_pingpong.
 
 package bench
 
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// libfabric is the run of one provider.
+// libfabric returns the function that runs one provider.
 func libfabric(provider string) func(context.Context, *session) (Sample, error) {
 	return func(ctx context.Context, s *session) (Sample, error) {
 		port := s.newPort()

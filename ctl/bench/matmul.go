@@ -1,5 +1,5 @@
-// The matrix product: FUNet's program beside the same one over OpenMPI, in turn, each on all hosts
-// of one lab and on one host alone, so that both have a utilisation.
+// This file compares matrix products: FUNet's program and the same one over OpenMPI, in turn. Each
+// runs on all hosts of one lab and on one host alone, so both have a utilisation.
 
 package bench
 
@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// MatmulSize are the limits of MatmulOptions.Size: the least gives every host columns.
+// MatmulSize are the limits of MatmulOptions.Size. The least size gives every host columns.
 var MatmulSize = Limits{16, 4096, 512}
 
 // matmulKernel names the inner loop of OpenMPI's program.
@@ -24,23 +24,23 @@ type MatmulOptions struct {
 	Rounds int // see Rounds
 	Size   int // rows and columns of the matrices, see MatmulSize
 
-	// Funet multiplies matrices of Size within ctx, on all hosts of the lab or on host 0 alone,
-	// and verifies the product, which when wrong is an error. It is required.
+	// Funet multiplies matrices of Size within ctx, on all hosts of the lab or on host 0 alone. It
+	// verifies the product and returns an error if it is wrong. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, alone bool) (MatmulSample, error)
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
 // MatmulSample has the measurements of one run of FUNet.
 type MatmulSample struct {
 	Seconds           float64
-	Kernel            string // what it computes with
+	Kernel            string // name of the inner loop
 	XDPMode, BindMode string
 }
 
-// MatmulReport is the result of Matmul. Its JSON form is stable. Seconds without a round are
+// MatmulReport is the result of Matmul. Its JSON form is stable. Seconds outside of rounds are
 // medians over the rounds; those of OpenMPI are nil when it is absent. Ratio and utilisations are
-// of the medians.
+// computed from the medians.
 type MatmulReport struct {
 	Size          int      `json:"size"`  // rows and columns
 	Nodes         int      `json:"nodes"` // one on each host
@@ -50,8 +50,9 @@ type MatmulReport struct {
 	FunetSingle   float64  `json:"funet_single_seconds"`
 	OpenMPISingle *float64 `json:"openmpi_single_seconds"`
 
-	// The single time by Nodes times the time on all of them. A single node, too, polls. Above 1 is
-	// possible: what a node works on fits its caches better.
+	// FunetUtilisation is the time of a single node, divided by Nodes times the time on all nodes.
+	// A single node polls, too. More than 1 is possible, because a node's part fits its caches
+	// better.
 	FunetUtilisation   float64  `json:"funet_utilisation"`
 	OpenMPIUtilisation *float64 `json:"openmpi_utilisation"`
 
@@ -63,8 +64,8 @@ type MatmulReport struct {
 	RoundsRatio         []float64 `json:"rounds_ratio,omitempty"`
 
 	Present bool   `json:"openmpi_present"`
-	Note    string `json:"openmpi_note,omitempty"` // why it is absent
-	// own columns it updates before it calls MPI
+	Note    string `json:"openmpi_note,omitempty"` // why OpenMPI is absent
+	// columns of its own that OpenMPI's program updates before it calls MPI
 	Poll      int    `json:"openmpi_poll_columns,omitempty"`
 	Kernel    string `json:"funet_kernel"`
 	MPIKernel string `json:"openmpi_kernel,omitempty"`
@@ -73,10 +74,10 @@ type MatmulReport struct {
 	BindMode  string `json:"bind_mode"`
 }
 
-// Matmul compares how long FUNet and OpenMPI over TCP take to multiply two matrices on all hosts of
-// a lab, with the same blocks, and on host 0 alone. Without OpenMPI the report says so and has
-// FUNet's figures alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
-// context's, or what failed in OpenMPI. Any goroutine may call it, one at a time for a lab.
+// Matmul compares the times in which FUNet and OpenMPI over TCP multiply two matrices with the same
+// blocks, on all hosts of a lab and on host 0 alone. Without OpenMPI the report says so and has
+// only FUNet's figures. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
+// context's, or a failure in OpenMPI. Any goroutine may call it, one at a time for a lab.
 func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, error) {
 	const what = "compare matrix products"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Size, MatmulSize, "matrices of size %d"})
@@ -128,14 +129,14 @@ func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, er
 	return r, nil
 }
 
-// matmulDeadline is for a run and its check at a fiftieth of the speed of one processor, because a
-// busy machine can be that slow.
+// matmulDeadline returns the deadline of a run and its check. It allows for a fiftieth of the speed
+// of one processor, because a busy machine can be that slow.
 func matmulDeadline(size int) time.Duration {
 	return 30*time.Second + time.Duration(size)*time.Duration(size)*time.Duration(size)*20
 }
 
-// sum enters the figures of the rounds in microseconds: FUNet's on all hosts and on one, and if
-// there are four OpenMPI's.
+// sum enters the figures of the rounds in microseconds. They are FUNet's on all hosts and on one,
+// then OpenMPI's two if it ran.
 func (r *MatmulReport) sum(figures [][]float64) {
 	micros := make([]float64, len(figures)) // medians
 	seconds := make([][]float64, len(figures))

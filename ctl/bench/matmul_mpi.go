@@ -1,4 +1,4 @@
-// The matrix product over OpenMPI: a program of our own with the algorithm of FUNet's.
+// This file runs the matrix product over OpenMPI: a program of our own with FUNet's algorithm.
 
 package bench
 
@@ -13,16 +13,16 @@ import (
 //go:embed mpi/matmul.c
 var matmulSource []byte
 
-// matmulTolerance is how far the product may be from the one that rank 0 computes alone, relative
-// to the largest element. It is that of FUNet's program.
+// matmulTolerance is the largest error of the product, relative to the largest element of the
+// product that rank 0 computes alone. FUNet's program has the same tolerance.
 const matmulTolerance = 1e-9
 
-// polls are tried for how many columns the MPI program updates by a panel before it calls MPI,
-// which moves data only then. Over TCP that is a system call, so the best depends on size and
-// machine.
+// polls are the numbers of columns to try that the MPI program updates by a panel before it calls
+// MPI. MPI moves data only in such calls. Over TCP each is a system call, so the best number
+// depends on size and machine.
 var polls = []int{1, 4, 16, 64, 256}
 
-// fastestPoll compiles the program and tries which of the polls is fastest on that number of hosts.
+// fastestPoll compiles the program and finds the fastest of the polls on that number of hosts.
 // These runs do not count.
 func fastestPoll(ctx context.Context, c *comparison, s *session, hosts, size int) (best int, err error) {
 	compile := func(ctx context.Context) error { return mpicc(ctx, s, "matmul", matmulSource) }
@@ -46,7 +46,7 @@ func fastestPoll(ctx context.Context, c *comparison, s *session, hosts, size int
 	return best, nil
 }
 
-// runMatmulMPI multiplies on the lab's first hosts and returns how many microseconds that took.
+// runMatmulMPI multiplies on the lab's first hosts and returns the time in microseconds.
 func runMatmulMPI(ctx context.Context, s *session, hosts, size, poll int) (float64, error) {
 	text, err := mpirun(ctx, s, hosts, "matmul", strconv.Itoa(size), strconv.Itoa(poll))
 	if err != nil {
@@ -57,7 +57,7 @@ func runMatmulMPI(ctx context.Context, s *session, hosts, size, poll int) (float
 
 var matmulLine = regexp.MustCompile(`(?m)^seconds ([0-9.]+) worst relative error ([0-9.e+-]+|inf)$`)
 
-// parseMatmulMPI reads the line that matmul.c prints: microseconds of a product that is right.
+// parseMatmulMPI reads the line of matmul.c: the microseconds of a correct product.
 func parseMatmulMPI(text string) (float64, error) {
 	m := matmulLine.FindStringSubmatch(text)
 	if m == nil {

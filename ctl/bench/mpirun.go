@@ -1,5 +1,5 @@
-// Programs of our own over OpenMPI: compiled in the session's directory, run with one process on
-// each of the lab's first hosts.
+// This file compiles our own programs over OpenMPI in the session's directory, and runs them with
+// one process on each of the lab's first hosts.
 
 package bench
 
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// mpicc makes a program in the session's directory.
+// mpicc compiles a program into the session's directory.
 func mpicc(ctx context.Context, s *session, name string, source []byte) error {
 	file := filepath.Join(s.dir, name+".c")
 	if err := os.WriteFile(file, source, 0o600); err != nil {
@@ -23,11 +23,11 @@ func mpicc(ctx context.Context, s *session, name string, source []byte) error {
 	return err
 }
 
-// mpirun runs a program that mpicc made, one process on each of the first hosts, and returns what
-// it printed. Where mpirun, on host 0, would use ssh to start its daemon on another host, it runs a
-// script that enters that host's namespace, which this process holds open meanwhile. Each daemon
-// has a directory of its own: they all take this machine's name, and so would share one. With more
-// hosts than processors, processes are not pinned and yield when they wait.
+// mpirun runs a program that mpicc made, one process on each of the first hosts, and returns its
+// output. mpirun(1), on host 0, would use ssh to start its daemon on another host. Here it runs a
+// script instead that enters that host's namespace, which this process holds open meanwhile. All
+// daemons take this machine's name and so would share a directory; each is given one of its own.
+// With more hosts than processors, processes are not pinned and yield when they wait.
 func mpirun(ctx context.Context, s *session, hosts int, program string, args ...string) (string, error) {
 	crowded := hosts > runtime.NumCPU()
 	// mpirun calls: agent HOST COMMAND...

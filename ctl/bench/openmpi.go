@@ -1,4 +1,4 @@
-// OpenMPI over TCP: a ping-pong program of our own, compiled when it is needed.
+// This file measures OpenMPI over TCP: a ping-pong program of our own, compiled on demand.
 
 package bench
 
@@ -13,11 +13,11 @@ import (
 //go:embed mpi/pingpong.c
 var pingpong []byte
 
-// mpiNeeds are what compiling and running an MPI program takes.
+// mpiNeeds are the tools that compile and run an MPI program.
 var mpiNeeds = []tool{{"mpirun", "openmpi-bin"}, {"mpicc", "libopenmpi-dev"}, {"gcc", "gcc"},
 	{"nsenter", "util-linux"}, taskset}
 
-// compileMPI makes the ping-pong program in the session's directory.
+// compileMPI compiles the ping-pong program into the session's directory.
 func compileMPI(ctx context.Context, s *session) error {
 	return mpicc(ctx, s, "pingpong", pingpong)
 }
@@ -34,7 +34,7 @@ func runMPI(ctx context.Context, s *session) (Sample, error) {
 
 var mpiLine = regexp.MustCompile(`(?m)^round trip us: p50 ([0-9.]+) p99 ([0-9.]+)$`)
 
-// parseMPI reads the line that pingpong.c prints.
+// parseMPI reads the line of pingpong.c.
 func parseMPI(text string) (Sample, error) {
 	m := mpiLine.FindStringSubmatch(text)
 	if m == nil {

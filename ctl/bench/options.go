@@ -1,4 +1,4 @@
-// What is compared and how long: the options, their defaults and limits.
+// This file defines the options of Peers and CalibrateMode, with their defaults and limits.
 
 package bench
 
@@ -16,14 +16,14 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Limits are those of a number in the options of a comparison, both included. Zero stands for
-// the usual one.
+// Limits are the least, most and usual value of a number in the options of a comparison. Least and
+// Most are allowed themselves. Zero in the options stands for the usual value.
 type Limits struct{ Least, Most, Usual int }
 
 var (
-	// Rounds are those of the rounds of every comparison; fewer than 5 say little.
+	// Rounds are the limits of the rounds of every comparison; fewer than 5 say little.
 	Rounds = Limits{1, 1000, 5}
-	// Exchanges are those of Options.Exchanges.
+	// Exchanges are the limits of Options.Exchanges.
 	Exchanges = Limits{1, 10_000_000, 30_000}
 )
 
@@ -31,29 +31,29 @@ const (
 	DefaultFrameSize = 104 // bytes
 	MinFrameSize     = 60  // bytes, the shortest Ethernet frame (IEEE Std 802.3, without the FCS)
 
-	// PayloadBytes is the message of every peer but funet and raw_afxdp.
+	// PayloadBytes is the length of a message of every peer but funet and raw_afxdp.
 	PayloadBytes = 64
 	// Warmup is the number of exchanges before the first that counts.
 	Warmup = 2000
 )
 
-// Errors for errors.Is.
+// The errors of this package, for errors.Is.
 var (
-	// Rounds, Exchanges, FrameSize, Only or RoleCommand
+	// an option such as Rounds, Exchanges, FrameSize, Only or RoleCommand
 	ErrOptions = errors.New("option out of range")
 	ErrFunet   = errors.New("funet failed")      // Options.Funet returned an error
 	ErrRole    = errors.New("no such role")      // RunRole: unknown role or bad configuration
 	ErrNoMode  = errors.New("no XDP mode works") // CalibrateMode: every mode failed
 )
 
-// number is one of somebody's options.
+// number is a number in some options.
 type number struct {
 	value *int
 	Limits
-	text string // how an error says it, such as "%d rounds"
+	text string // form in an error, such as "%d rounds"
 }
 
-// complete puts the usual numbers in the place of zeros, and refuses those beyond their limits.
+// complete replaces zeros by the usual numbers, and refuses numbers beyond their limits.
 func complete(numbers ...number) error {
 	for _, n := range numbers {
 		if *n.value == 0 {
@@ -66,44 +66,44 @@ func complete(numbers ...number) error {
 	return nil
 }
 
-// Options say what Peers and CalibrateMode do. Zero values stand for the defaults.
+// Options say what Peers and CalibrateMode measure. Zero values stand for the defaults.
 type Options struct {
 	Rounds    int // see Rounds
-	Exchanges int // measured in each run, see Exchanges; sockperf runs one second whatever is set
+	Exchanges int // measured in each run, see Exchanges; sockperf always runs one second
 	FrameSize int // bytes of raw_afxdp's frames, 60..3840 and at most the MTU + 14; default 104
 
-	// Attach and Bind are raw_afxdp's modes: give those that FUNet has.
+	// Attach and Bind are raw_afxdp's modes: give those of FUNet.
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode
 
-	// Jumbo says that FUNet takes frames of several buffers. Without it native mode is no
-	// choice for CalibrateMode where the MTU lets frames be longer than a buffer.
+	// Jumbo says that FUNet takes frames of several buffers. Without it, CalibrateMode does not try
+	// native mode if the MTU lets frames be longer than a buffer.
 	Jumbo bool
 
 	// Funet measures FUNet between the lab's hosts with embedded cards, UDP the same in UDP
 	// datagrams, and Daemons the same through daemons. Direct measures it between processes of an
 	// ordinary user with direct ports of daemons. On host 0, Shared measures it between two such
-	// processes, and Local between two contexts of one process, through its daemon. A measurement
-	// that is nil is left out; without Funet the report has no ratios.
+	// processes, and Local between two contexts of one process, through its daemon. A nil
+	// measurement is left out; without Funet the report has no ratios.
 	Funet, UDP, Daemons, Direct, Shared, Local Runner
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
-	Only     []string  // the keys of the peers to run, to which Funet adds funet; empty for all
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
+	Only     []string  // the keys of the peers to run, to which Funet adds funet; empty: all
 
 	deadline time.Duration // of one run of one peer; 0: derived from Exchanges
 }
 
-// Runner measures something of the caller's once on a lab, within ctx.
+// Runner makes one of the caller's measurements once on a lab, within ctx.
 type Runner func(ctx context.Context, l *lab.Lab, round int) (Sample, error)
 
 // Sample has the measurements of one run of one peer, in microseconds.
 type Sample struct {
-	P50 float64 `json:"rtt_p50_us"`           // median round trip; of some tools the mean
-	P99 float64 `json:"rtt_p99_us,omitempty"` // 0 when the tool does not tell
+	P50 float64 `json:"rtt_p50_us"`           // median round trip; the mean for some tools
+	P99 float64 `json:"rtt_p99_us,omitempty"` // 0 when the tool does not report it
 }
 
 // withDefaults checks the options against the lab.
@@ -128,7 +128,7 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 	return o, nil
 }
 
-// CheckOnly refuses keys that are no peer's, before a lab is made. Errors: ErrOptions.
+// CheckOnly refuses keys that name no peer, before a lab is made. Errors: ErrOptions.
 func (o Options) CheckOnly() error {
 	for _, key := range o.Only {
 		if !slices.Contains(Keys(), key) {
@@ -138,7 +138,7 @@ func (o Options) CheckOnly() error {
 	return nil
 }
 
-// chosen are the peers that the options ask for, in the order of the table.
+// chosen returns the peers that the options ask for, in the order of the table.
 func (o Options) chosen() (chosen []*peer) {
 	for i := range peers {
 		// Without funet there would be no ratios.
@@ -150,10 +150,10 @@ func (o Options) chosen() (chosen []*peer) {
 	return chosen
 }
 
-// tool is a program that a peer needs and the Debian package that brings it.
+// tool is a program that a peer needs, and the Debian package that contains it.
 type tool struct{ name, pkg string }
 
-// missing are those of the tools that are not in PATH, and their packages.
+// missing returns the tools that are not in PATH, and their packages.
 func missing(tools []tool) (names, pkgs []string) {
 	for _, t := range tools {
 		if _, err := exec.LookPath(t.name); err != nil {
@@ -166,7 +166,7 @@ func missing(tools []tool) (names, pkgs []string) {
 	return names, pkgs
 }
 
-// absent says what of the tools is missing and how to get it; nothing when all are there.
+// absent says which tools are missing and how to get them; "" when all are there.
 func absent(tools []tool) string {
 	names, pkgs := missing(tools)
 	if len(names) == 0 {

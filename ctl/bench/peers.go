@@ -1,4 +1,4 @@
-// The comparison: who is there, the rounds, and what a failure means.
+// This file compares peers: which are present, the rounds, and the meaning of a failure.
 
 package bench
 
@@ -12,13 +12,13 @@ import (
 	"github.com/funet/funet/ctl/scratch"
 )
 
-// peer is one transport that is compared.
+// peer is one of the compared transports.
 type peer struct {
 	key     string
-	note    string // how its figures came about
+	note    string // how its figures were measured
 	needs   []tool
 	prepare func(context.Context, *session) error           // once, before the rounds; may be nil
-	run     func(context.Context, *session) (Sample, error) // nil for the caller's
+	run     func(context.Context, *session) (Sample, error) // nil for the caller's functions
 	own     func(*Options) Runner                           // the caller's function
 }
 
@@ -57,11 +57,11 @@ var (
 // funetKey is the peer that all others are compared with.
 const funetKey = "funet"
 
-// DebianPackages bring every tool that Peers, Xfer and Matmul can run.
+// DebianPackages contain every tool of Debian's that the comparisons can run.
 var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin",
 	"iperf3", "util-linux"}
 
-// Keys are the peers' names in the report, in the order of its table.
+// Keys returns the peers' names in the report, in the order of its table.
 func Keys() (keys []string) {
 	for i := range peers {
 		keys = append(keys, peers[i].key)
@@ -69,16 +69,16 @@ func Keys() (keys []string) {
 	return keys
 }
 
-// failures is after how many failed runs a peer is left out of further rounds.
+// failures is the number of failed runs after which a peer is left out of further rounds.
 const failures = 2
 
-// comparePeers begins the errors of Peers.
+// comparePeers is the prefix of the errors of Peers.
 const comparePeers = "compare peers"
 
 // Peers compares the transports between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
-// The report is complete but for what could not be measured, and is returned together with an error
-// as far as it got. Errors: ErrOptions, ErrFunet, the context's, or what the system said when
-// no run could be started at all. Any goroutine may call it, one at a time for a lab.
+// The report lacks only what could not be measured. With an error, Peers returns the report as far
+// as it got. Errors: ErrOptions, ErrFunet, the context's, or the system's if no run could be
+// started at all. Any goroutine may call it, one at a time for a lab.
 func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	o, err := o.withDefaults(l)
 	if err != nil {
@@ -124,7 +124,7 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	return r.finish(s), err
 }
 
-// contender is a peer in the comparison, and its entry in the report.
+// contender makes a contender of a peer and its entry in the report.
 func (s *session) contender(p *peer, e *Peer) *contender {
 	round := 0
 	c := &contender{name: p.key, spared: failures, run: func(ctx context.Context) (float64, error) {
@@ -149,15 +149,15 @@ func (s *session) contender(p *peer, e *Peer) *contender {
 	return c
 }
 
-// session is one lab and what is known of it while something is measured on it.
+// session is a lab, and the state of the measurements on it.
 type session struct {
 	lab   *lab.Lab
 	o     Options
 	hosts []lab.Host
 	exe   string // this program's binary
-	dir   string // Peers': a temporary directory of its own
-	port  int    // the last one given out
-	got   modes  // what raw_afxdp was given last
+	dir   string // a temporary directory of its own, for Peers
+	port  int    // the last one taken
+	got   modes  // the modes that raw_afxdp got last
 }
 
 func newSession(l *lab.Lab, o Options) (*session, error) {
@@ -168,7 +168,7 @@ func newSession(l *lab.Lab, o Options) (*session, error) {
 	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
 }
 
-// makeFolder makes a folder for temporary files, and removes those of benchmarks that were killed.
+// makeFolder makes a folder for temporary files, and removes those left by killed benchmarks.
 func makeFolder() (*scratch.Folder, error) {
 	// Absolute, because mpirun changes directories.
 	temp, err := filepath.Abs(os.TempDir())
@@ -178,10 +178,10 @@ func makeFolder() (*scratch.Folder, error) {
 	return scratch.Make(temp, "funet-bench-")
 }
 
-// address is host's address in the lab.
+// address returns host's address in the lab.
 func (s *session) address(host int) string { return s.hosts[host].Interfaces[0].Addr.Addr().String() }
 
-// newPort is a port below the ephemeral ones that no earlier run used: the kernel keeps a TCP
+// newPort returns a port that no earlier run used, below the ephemeral ones. The kernel keeps a TCP
 // connection's port for a minute after its end.
 func (s *session) newPort() int {
 	if s.port++; s.port >= 32_000 {

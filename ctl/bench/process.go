@@ -1,5 +1,5 @@
-// The processes of a run: started on a host of the lab, ended by their deadline or when the run
-// is over, together with everything that they have started.
+// This file starts the processes of a run on a host of the lab. It ends them, with all their
+// descendants, at their deadline or when the run is over.
 
 package bench
 
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// outputLimit is how many bytes of what a tool prints are kept; what comes after is
-	// dropped, so that a tool gone mad neither blocks nor fills our memory.
+	// outputLimit is the most bytes kept of a tool's output. The rest is dropped, so that a tool
+	// gone mad neither blocks nor fills our memory.
 	outputLimit = 64 << 10
-	// pipeDelay bounds the wait for a pipe's end after the process has ended. Nothing should
-	// hold it then.
+	// pipeDelay bounds the wait for a pipe's end after the process has ended. Nothing should hold
+	// it then.
 	pipeDelay = 5 * time.Second
 )
 
 // process is a running program. The goroutine that waits for it closes done.
 type process struct {
 	name   string
-	output *said // stdout and stderr; of a process with lines only stderr
+	output *said // stdout and stderr; only stderr if lines are read from stdout
 	kill   context.CancelFunc
 	done   chan struct{}
 	err    error // after done
 }
 
-// tool starts a program of the system on a host, pinned to the CPU of the same number by
-// taskset(1), which becomes the program.
+// tool starts a program of the system on a host, through taskset(1), which pins it to the CPU of
+// the same number.
 func (s *session) tool(ctx context.Context, host int, env []string, argv ...string) (*process, error) {
 	argv = append([]string{"taskset", "-c", strconv.Itoa(host)}, argv...)
 	out := new(said)
@@ -47,9 +47,9 @@ func (s *session) tool(ctx context.Context, host int, env []string, argv ...stri
 	})
 }
 
-// start starts argv on a host as the first process of a new PID namespace: when it ends, the
-// kernel kills what is left in there, and Wait returns after that (pid_namespaces(7)). So neither a
-// daemon nor a process group of its own leads out.
+// start starts argv on a host as the first process of a new PID namespace. When it ends, the kernel
+// kills all processes left there, and Wait returns after that (pid_namespaces(7)). So neither a
+// daemon nor a process in another process group can escape.
 func (s *session) start(ctx context.Context, host int, name string, out *said, argv []string,
 	set func(*exec.Cmd)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -72,7 +72,7 @@ func (s *session) start(ctx context.Context, host int, name string, out *said, a
 	return p, nil
 }
 
-// wait waits for the process to end by itself and says how that went.
+// wait waits for the process to end by itself and returns its result.
 func (p *process) wait() error {
 	<-p.done
 	if p.err != nil {
@@ -87,7 +87,7 @@ func (p *process) stop() {
 	<-p.done
 }
 
-// fault adds what the program printed to an error.
+// fault adds the program's output to an error.
 func (p *process) fault(err error) error {
 	if said := p.output.last(); said != "" {
 		return fmt.Errorf("%s: %w: %s", p.name, err, said)
@@ -95,8 +95,9 @@ func (p *process) fault(err error) error {
 	return fmt.Errorf("%s: %w", p.name, err)
 }
 
-// listening returns when a socket of the host is bound to the port, which the server p is to do.
-// It looks in proc(5), so that no probe of ours is taken for the client. Protocol is tcp or udp.
+// listening returns when a socket of the host is bound to the port, which the server p should do.
+// It looks in proc(5), so that the server takes no probe of ours for the client. protocol is tcp or
+// udp.
 func (s *session) listening(ctx context.Context, p *process, host int, protocol string, port int) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -123,9 +124,9 @@ func (s *session) listening(ctx context.Context, p *process, host int, protocol 
 	}
 }
 
-// bound says whether /proc/net/tcp or udp has a server's socket on the port. The fields are slot,
-// local address:port in hexadecimal, remote, state; 0A is TCP_LISTEN and 07 an unconnected UDP
-// socket (Documentation/networking/proc_net_tcp.rst).
+// bound reports whether /proc/net/tcp or udp has a server's socket on the port. The fields are
+// slot, local address:port in hexadecimal, remote, state. State 0A is TCP_LISTEN and 07 an
+// unconnected UDP socket (Documentation/networking/proc_net_tcp.rst).
 func bound(table, protocol string, port int) bool {
 	state := map[string]string{"tcp": "0A", "udp": "07"}[protocol]
 	suffix := fmt.Sprintf(":%04X", port)
@@ -138,8 +139,8 @@ func bound(table, protocol string, port int) bool {
 	return false
 }
 
-// exchange runs a server tool and, when it serves, a client tool, and returns what the client
-// printed. The server is stopped afterwards.
+// exchange runs a server tool and, once that serves, a client tool. It returns the client's output,
+// and stops the server.
 func (s *session) exchange(ctx context.Context, protocol string, port int, env, server,
 	client []string) (string, error) {
 	srv, err := s.tool(ctx, 1, env, server...)
@@ -153,7 +154,7 @@ func (s *session) exchange(ctx context.Context, protocol string, port int, env, 
 	return s.runTool(ctx, env, client...)
 }
 
-// runTool runs a tool on host 0 to its end and returns what it printed.
+// runTool runs a tool on host 0 to its end and returns its output.
 func (s *session) runTool(ctx context.Context, env []string, argv ...string) (string, error) {
 	p, err := s.tool(ctx, 0, env, argv...)
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *session) runTool(ctx context.Context, env []string, argv ...string) (st
 	return p.output.String(), nil
 }
 
-// said keeps what a process prints, up to outputLimit.
+// said keeps the output of a process, up to outputLimit.
 type said struct {
 	mu  sync.Mutex
 	buf []byte
@@ -185,8 +186,8 @@ func (o *said) String() string {
 	return string(o.buf)
 }
 
-// last is the end of the output as one line: the last three lines with words in them, 300 bytes
-// at most, without control characters.
+// last returns the end of the output as one line: the last three lines with words in them, 300
+// bytes at most, without control characters.
 func (o *said) last() string {
 	var lines []string
 	for scan := bufio.NewScanner(strings.NewReader(o.String())); scan.Scan(); {

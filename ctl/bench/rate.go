@@ -1,5 +1,5 @@
-// The one-way rate: FUNet beside sendmmsg(2) and recvmmsg(2) over UDP with the same payload, in
-// turn on one lab. Host 1 sends, host 0 receives and counts.
+// This file compares the one-way rate of FUNet with that of sendmmsg(2) and recvmmsg(2) over UDP
+// with the same payload, in turn on one lab. Host 1 sends, host 0 receives and counts.
 
 package bench
 
@@ -17,14 +17,14 @@ import (
 var RateMessages = Limits{100_000, 1_000_000_000, 5_000_000}
 
 const (
-	// RateWords are the words of a message.
+	// RateWords is the number of words in a message.
 	RateWords = 4
-	// RatePayload is a datagram's payload in bytes: as many words.
+	// RatePayload is a datagram's payload in bytes: as long as the words of a message.
 	RatePayload = 4 * RateWords
-	// RateBatch is how many datagrams a system call sends, and receives at most.
+	// RateBatch is the number of datagrams that a system call sends, and the most that it receives.
 	RateBatch = 64
 
-	// perDatagram is how many of FUNet's messages go with one datagram, so that both take about
+	// perDatagram is the number of FUNet's messages for each datagram, so that both runs take about
 	// as long.
 	perDatagram = 10
 )
@@ -34,15 +34,15 @@ type RateOptions struct {
 	Rounds   int // see Rounds
 	Messages int // FUNet's in a round, see RateMessages; a tenth as many datagrams
 
-	// Funet sends messages of RateWords words from host 1 to host 0 as fast as it can, within
-	// ctx, and counts them where they arrive. It is required.
+	// Funet sends messages of RateWords words from host 1 to host 0 as fast as possible, within
+	// ctx, and counts those that arrive. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, messages int) (RateSample, error)
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
 // RateSample has the measurements of one run of FUNet.
@@ -51,10 +51,10 @@ type RateSample struct {
 	XDPMode, BindMode string
 }
 
-// RateReport is the result of Rate. Its JSON form is stable. Rates are messages a second; those
-// without a round are medians over the rounds.
+// RateReport is the result of Rate. Its JSON form is stable. Rates are in messages a second; those
+// outside of rounds are medians over the rounds.
 type RateReport struct {
-	PerSecond float64 `json:"msgs_per_s"` // FUNet's that arrived
+	PerSecond float64 `json:"msgs_per_s"` // FUNet's messages that arrived
 	// datagrams that arrived, from the first to the last
 	SendmmsgPerSecond float64 `json:"sendmmsg_msgs_per_s"`
 	Ratio             float64 `json:"ratio_to_sendmmsg"` // PerSecond by SendmmsgPerSecond
@@ -76,8 +76,8 @@ type RateReport struct {
 }
 
 // Rate compares the rates of short messages one way between hosts 1 and 0 of a lab, which nothing
-// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or what failed in the UDP
-// sender or receiver. Any goroutine may call it, one at a time for a lab.
+// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or a failure in the UDP sender
+// or receiver. Any goroutine may call it, one at a time for a lab.
 func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 	const what = "measure rates"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Messages, RateMessages, "%d messages"})
@@ -121,7 +121,7 @@ func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 	return r, nil
 }
 
-// longest is the deadline of a run with that number of messages: fifty times the usual duration.
+// longest returns the deadline of a run of that many messages: fifty times the usual duration.
 func longest(messages int) time.Duration {
 	return 30*time.Second + time.Duration(messages)*20*time.Microsecond
 }

@@ -1,6 +1,6 @@
 // This file compares package rats with active messages and transfers, in turn on one lab. It
-// compares round trips of tagged writes and of simple datagrams with am's ping-pong. It compares
-// messages of 16 KiB, with their notification, with blocks of 16 KiB, one at a time.
+// compares round trips of tagged writes and of simple datagrams with am's ping-pong. It also
+// compares messages of 16 KiB and their notification with blocks of 16 KiB, one at a time.
 
 package bench
 
@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// RatsBlock is how many bytes a long message has, and a block beside it.
+// RatsBlock is the length in bytes of a long message, and of a block to compare.
 const RatsBlock = 16 << 10
 
 // RatsOptions say what Rats does. Zero values stand for the defaults.
@@ -23,11 +23,11 @@ type RatsOptions struct {
 	Exchanges int // round trips in each run, see Exchanges
 
 	// Tags, Calls and Bulk make round trips between hosts 0 and 1 by package rats, and PingPong by
-	// active messages; Transfer moves blocks of RatsBlock bytes, one after the other, and returns
-	// microseconds for each. All within ctx, and required.
+	// active messages. Transfer moves blocks of RatsBlock bytes, one after the other, and returns
+	// the microseconds of each. All are required, and end within ctx.
 	Tags, Calls, Bulk, PingPong, Transfer func(ctx context.Context, l *lab.Lab) (RatsSample, error)
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
 // RatsSample has the measurements of one run.
@@ -36,8 +36,8 @@ type RatsSample struct {
 	XDPMode, BindMode string
 }
 
-// RatsReport is the result of Rats. Its JSON form is stable. Times without a round are medians over
-// the rounds, ratios medians of those in each round.
+// RatsReport is the result of Rats. Its JSON form is stable. Times outside of rounds are medians
+// over the rounds. Ratios outside of rounds are medians of the ratios of each round.
 type RatsReport struct {
 	TagsRatio  float64 `json:"tagged_ratio_to_am"` // time of a round trip by that of am's
 	CallsRatio float64 `json:"call_ratio_to_am"`
@@ -50,7 +50,7 @@ type RatsReport struct {
 	Bulk     float64 `json:"bulk16k_p50_us"`
 	Transfer float64 `json:"xfer16k_us"`
 
-	// OwnCalls is what calls cost their process, without the card, beside the paper's.
+	// OwnCalls are the costs of calls to their process, without the card, and the paper's.
 	OwnCalls []RatsCall `json:"own_calls"`
 
 	RoundsTags  []float64 `json:"rounds_tagged_ratio_to_am"` // of each round, in order

@@ -1,5 +1,5 @@
-// This file measures the cost of calls of package rats to their process, beside the calls whose
-// instructions HPL-95-86 counts (tables 1 and 2). Both ends are on one card here, in virtual time.
+// This file measures the time that calls of package rats cost their process. It measures the calls
+// whose instructions HPL-95-86 counts (tables 1 and 2). Both ends are on one card, in virtual time.
 // Only the time within the calls counts, not that of the card.
 
 package bench
@@ -14,11 +14,11 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// RatsCall is what a call costs. Its JSON form is stable.
+// RatsCall is the cost of a call. Its JSON form is stable.
 type RatsCall struct {
 	Call string  `json:"call"`
-	NS   float64 `json:"ns"` // the median of many batches
-	// on a PA-7200 of 120 MHz, before and after what the network waits for
+	NS   float64 `json:"ns"` // median of many batches
+	// on a PA-7200 of 120 MHz, on the path that the network waits for
 	Paper float64 `json:"paper_us"`
 	Table int     `json:"table"`
 }
@@ -89,7 +89,7 @@ func newCallCard() (*callCard, error) {
 	return k, nil
 }
 
-// run lets the card and both managers run until nothing is left to do.
+// run lets the card and both managers run until they have nothing left to do.
 func (k *callCard) run() {
 	for range 4 {
 		for range 4 {
@@ -101,7 +101,7 @@ func (k *callCard) run() {
 	}
 }
 
-// RatsCalls measures the calls. It belongs to one goroutine, with a processor for itself.
+// RatsCalls measures the calls. It belongs to one goroutine, which needs a processor to itself.
 func RatsCalls() ([]RatsCall, error) {
 	k, err := newCallCard()
 	if err != nil {
@@ -119,7 +119,7 @@ func RatsCalls() ([]RatsCall, error) {
 }
 
 // batches measures batches of a call that sends and one that receives, with the card in between.
-// either returns false when it fails.
+// send and receive return false when they fail.
 func (k *callCard) batches(send, receive func() bool) (sent, received float64, err error) {
 	var out, in []float64
 	for range callBatches {
@@ -147,7 +147,7 @@ func (k *callCard) batches(send, receive func() bool) (sent, received float64, e
 	return *median(out), *median(in), nil
 }
 
-// tags are tagged writes of 16 bytes from the slot (table 1, direct).
+// tags measures tagged writes of 16 bytes from the slot (table 1, direct).
 func (k *callCard) tags() ([]RatsCall, error) {
 	t, err := k.ends[1].NewTarget(k.ends[1].memory, 4*callBatch)
 	if err != nil {
@@ -171,7 +171,7 @@ func (k *callCard) tags() ([]RatsCall, error) {
 		{"tagged write of 16 bytes, receiver", received, 0.66, 1}}, err
 }
 
-// datagrams have 16 bytes (table 2, direct, 12 of metadata).
+// datagrams measures datagrams of 16 bytes (table 2, direct, 12 of metadata).
 func (k *callCard) datagrams() ([]RatsCall, error) {
 	p, err := k.ends[1].NewPort(64, 2*callBatch)
 	if err != nil {

@@ -1,4 +1,4 @@
-// What a comparison found: medians and ratios, as JSON and as a table.
+// This file reports the result of Peers: medians and ratios, as JSON and as a table.
 
 package bench
 
@@ -13,7 +13,7 @@ import (
 // Report is the result of Peers. Its JSON form is stable.
 type Report struct {
 	Rounds int `json:"rounds"`
-	// raw_afxdp's: "native" or "generic"; what was asked for when it did not run
+	// raw_afxdp's: "native" or "generic"; the requested mode when it did not run
 	XDPMode    string           `json:"xdp_mode"`
 	BindMode   string           `json:"bind_mode"`   // raw_afxdp's: "copy" or "zero-copy"; the same
 	FrameBytes int              `json:"frame_bytes"` // of raw_afxdp's frames
@@ -27,12 +27,12 @@ type Peer struct {
 	P99     *float64 `json:"rtt_p99_us,omitempty"`
 	Ratio   *float64 `json:"ratio_to_funet,omitempty"` // P50 by funet's
 
-	// RoundRatio is the median over the rounds of the ratio in each. Runs of one round
-	// follow each other closely, so it says more than Ratio on a machine whose speed
-	// changes between rounds. Nil when either failed in a round.
+	// RoundRatio is the median of the ratios of each round. The runs of a round follow each other
+	// closely, so it says more than Ratio on a machine whose speed changes between rounds. It is
+	// nil when either failed in a round.
 	RoundRatio *float64 `json:"median_round_ratio_to_funet,omitempty"`
 
-	// Figures of each round, in their order; those that failed are left out.
+	// Figures of each round, in their order; failed rounds are left out.
 	RoundsP50 []float64 `json:"rounds_p50_us,omitempty"`
 	RoundsP99 []float64 `json:"rounds_p99_us,omitempty"`
 
@@ -58,7 +58,7 @@ func (e *Peer) add(s Sample) {
 	}
 }
 
-// fail enters a failure, if it is one.
+// fail enters err as a failure, unless it is nil.
 func (e *Peer) fail(err error) {
 	if err != nil {
 		e.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -82,7 +82,8 @@ func (r *Report) finish(s *session) *Report {
 	return r
 }
 
-// median of the values, for an even number the mean of the two in the middle; nil of none.
+// median returns the median of the values, nil without values. For an even number it is the mean of
+// the two in the middle.
 func median(values []float64) *float64 {
 	n := len(values)
 	if n == 0 {
@@ -93,7 +94,7 @@ func median(values []float64) *float64 {
 	return &m
 }
 
-// nanos rounds to three digits after the point, which for microseconds is a nanosecond.
+// nanos rounds to three digits after the point; for microseconds, that is to a nanosecond.
 func nanos(us float64) float64 { return math.Round(us*1000) / 1000 }
 
 // WriteTable prints the report for people.
@@ -125,7 +126,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
-// figure is a number with two digits after the point.
+// figure writes a number with two digits after the point.
 func figure(v *float64) string {
 	if v == nil {
 		return "-"

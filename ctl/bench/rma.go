@@ -1,7 +1,7 @@
 // This file compares operations on another process's memory with their alternatives, in turn on one
-// lab. Writes there and back, reads, adds and swaps of 8 bytes stand beside round trips of active
-// messages and beside UCX's. Blocks of 1 MiB stand beside transfers, and short writes a second
-// beside short messages.
+// lab. Writes there and back, reads, adds and swaps of 8 bytes are compared with round trips of
+// active messages and with UCX's. Blocks of 1 MiB are compared with transfers, and the rate of
+// short writes with that of short messages.
 
 package bench
 
@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// RMABytes is how many bytes a short write has.
+	// RMABytes is the length of a short write in bytes.
 	RMABytes = 8
-	// RMABlock is how many bytes a long write has, and a transfer beside it; RMADepth of each are
-	// under way at once.
+	// RMABlock is the length in bytes of a long write, and of a transfer to compare. RMADepth of
+	// each are under way at once.
 	RMABlock = 1 << 20
 	RMADepth = 8
-	// rmaPerUCX is how many round trips go with one of UCX's (some take milliseconds), and leastUCX
-	// how many it makes at least.
+	// rmaPerUCX is the number of FUNet's round trips for each one of UCX's, because some of those
+	// take milliseconds. leastUCX is the least number of UCX's round trips.
 	rmaPerUCX = 50
 	leastUCX  = 1000
 )
@@ -33,12 +33,12 @@ type RMAOptions struct {
 	Rounds    int // see Rounds
 	Exchanges int // round trips in each run, see Exchanges
 
-	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1; the processes
-	// see them in their memory, or hear of them by notifications. PingPong makes those of active
-	// messages. All within ctx, and required.
+	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1. With Put the
+	// processes see the writes in their memory, with Notify they get notifications. PingPong makes
+	// round trips of active messages. All are required, and end within ctx.
 	Put, Notify, PingPong func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Get, Add and Swap read, add to and swap RMABytes of host 1 by host 0, one after the other;
-	// what was there is the answer. Required.
+	// Get, Add and Swap have host 0 read, add to and swap RMABytes of host 1, one after the other.
+	// The answer is the previous value. All are required.
 	Get, Add, Swap func(ctx context.Context, l *lab.Lab) (RMASample, error)
 	// Gets reads blocks of RMABlock, RMADepth at once; figures are Gbit/s. Required.
 	Gets func(ctx context.Context, l *lab.Lab) (RMASample, error)
@@ -49,18 +49,18 @@ type RMAOptions struct {
 	// messages a second. Required.
 	Rate, Stream func(ctx context.Context, l *lab.Lab) (RMASample, error)
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
-// RMASample has the measurements of one run: the p50 of a round trip in microseconds, Gbit/s, or
-// how many a second.
+// RMASample has the measurement of one run: the p50 of a round trip in microseconds, Gbit/s, or a
+// rate a second.
 type RMASample struct {
 	Figure            float64
 	XDPMode, BindMode string
 }
 
-// RMAOperation is what was found of one operation. Times without a round are medians over the
-// rounds, ratios medians of those in each round.
+// RMAOperation is the result of one operation. Times outside of rounds are medians over the rounds.
+// Ratios outside of rounds are medians of the ratios of each round.
 type RMAOperation struct {
 	Op      string    `json:"op"` // "put", "put_notify", "get", "add", "swap"
 	P50     float64   `json:"p50_us"`
@@ -75,7 +75,7 @@ type RMAOperation struct {
 type RMAReport struct {
 	Ops      []RMAOperation `json:"ops"`
 	PingPong float64        `json:"pingpong_p50_us"`
-	UCXNote  string         `json:"ucx_note,omitempty"` // why it is absent, or how it failed
+	UCXNote  string         `json:"ucx_note,omitempty"` // why UCX is absent, or how it failed
 	Rivals   []RMARival     `json:"rivals"`
 
 	Gets         float64   `json:"get_1m_gbit_per_s"`
@@ -97,21 +97,22 @@ type RMAReport struct {
 	BindMode     string `json:"bind_mode"`
 }
 
-// rmaUCX is UCX's test for an operation. Sample's times are two of what the test prints: that is
-// half a round trip where both ends take part, and a whole one where only one does.
+// rmaUCX has UCX's test for each operation. Sample's times are twice the printed ones. A test in
+// which both ends take part prints half a round trip, but one in which only one end does prints a
+// whole one.
 var rmaUCX = map[string]struct {
 	name  string
 	trips float64
 }{
-	// each end writes, and looks at its memory for what the other has written
+	// each end writes, and polls its memory for the write of the other
 	"put":  {"ucp_put_lat", 1},
 	"get":  {"ucp_get", 0.5},
 	"add":  {"ucp_fadd", 0.5},
 	"swap": {"ucp_swap", 0.5},
 }
 
-// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Tools
-// that are absent are named, and their figures lacking. Errors: ErrOptions, ErrFunet, and the
+// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. The
+// report names absent tools, and lacks their figures. Errors: ErrOptions, ErrFunet, and the
 // context's. Any goroutine may call it, one at a time for a lab.
 func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	const what = "measure remote writes"
@@ -206,7 +207,7 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	return r, nil
 }
 
-// perUCX is the ratio to UCX; some of its operations take milliseconds.
+// perUCX returns the ratio to UCX as text; some of UCX's operations take milliseconds.
 func (o *RMAOperation) perUCX() string {
 	if o.ToUCX == nil {
 		return "-"

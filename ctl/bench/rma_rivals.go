@@ -1,6 +1,5 @@
-// What operations on another process's memory stand beside: UCX's tests, one-sided operations of
-// MPI by a program of our own, and libfabric's tests. Those that are absent are named in the
-// report.
+// This file runs the rivals of operations on another process's memory: UCX's tests, one-sided
+// operations of MPI by a program of our own, and libfabric's tests. The report names absent rivals.
 
 package bench
 
@@ -16,8 +15,8 @@ import (
 	"strings"
 )
 
-// RMARival is what was found of one that operations stand beside, medians over the rounds. Where it
-// has no such figure there is none.
+// RMARival is the result of one rival, with medians over the rounds. Figures that a rival does not
+// have are absent.
 type RMARival struct {
 	// "openmpi", "ucx_put_bw", "fabtests"
 	Name  string             `json:"name"`
@@ -28,25 +27,25 @@ type RMARival struct {
 	Note  string             `json:"note,omitempty"`           // why it is absent, or how it failed
 }
 
-// Figures of a rival's that are no operation of 8 bytes.
+// Keys of a rival's figures that are not for operations of 8 bytes.
 const (
 	rivalPuts = "put_1m"
 	rivalGets = "get_1m"
 )
 
-// rival runs all that it can of what is compared, in one contender.
+// rival runs all comparable operations that it supports, as one contender.
 type rival struct {
 	name    string
 	needs   []tool
 	prepare func(context.Context, *session) error // once; may be nil
 	run     func(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error)
 
-	found map[string][]float64 // by what was measured, of each round in which it was
+	found map[string][]float64 // figures of the rounds without a failure, by measurement
 	c     *contender           // nil: absent
 	note  string
 }
 
-// rivals returns those beside UCX's round trips, which RMA has from the beginning.
+// rivals returns the rivals besides UCX's round trips, which RMA runs itself.
 func rivals() []*rival {
 	return []*rival{
 		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context, s *session) error {
@@ -58,7 +57,7 @@ func rivals() []*rival {
 	}
 }
 
-// contend makes a rival a contender, if it is there.
+// contend makes a rival a contender, if its tools are present.
 func (v *rival) contend(ctx context.Context, c *comparison, s *session, r *RMAReport) {
 	if v.note = absent(v.needs); v.note != "" {
 		return
@@ -84,7 +83,7 @@ func (v *rival) contend(ctx context.Context, c *comparison, s *session, r *RMARe
 	}}
 }
 
-// report says what was found.
+// report returns a rival's entry in the report.
 func (v *rival) report(r *RMAReport) RMARival {
 	e := RMARival{Name: v.name, Note: v.note, Puts: median(v.found[rivalPuts]), Gets: median(v.found[rivalGets])}
 	if v.c != nil && v.c.err != nil {
@@ -117,12 +116,12 @@ func runRMAMPI(ctx context.Context, s *session, r *RMAReport) (map[string]float6
 	return parseRMAMPI(text)
 }
 
-// rivalBlocks is how many blocks a rival moves each way.
+// rivalBlocks is the number of blocks that a rival moves each way.
 const rivalBlocks = 200
 
 var rmaLine = regexp.MustCompile(`(?m)^(put|get|add|swap|puts|gets) (?:us: p50|Gbit/s:) ([0-9.]+)$`)
 
-// parseRMAMPI reads the lines that rma.c prints.
+// parseRMAMPI reads the lines of rma.c.
 func parseRMAMPI(text string) (map[string]float64, error) {
 	found := map[string]float64{}
 	for _, m := range rmaLine.FindAllStringSubmatch(text, -1) {
@@ -173,7 +172,7 @@ func parseUCXBlocks(text string) (map[string]float64, error) {
 	return nil, fmt.Errorf("ucx_perftest printed no overall_bw: %.80q", text)
 }
 
-// runFabtests writes and reads blocks by libfabric's own test, over TCP.
+// runFabtests writes and reads blocks with libfabric's own test, over TCP.
 func runFabtests(ctx context.Context, s *session, _ *RMAReport) (map[string]float64, error) {
 	found := map[string]float64{}
 	for what, op := range map[string]string{rivalPuts: "write", rivalGets: "read"} {

@@ -1,5 +1,5 @@
-// Our own peers seen from the child: the lines of the protocol, the pinned thread and the loop
-// that measures round trips.
+// This file is the child's side of our own peers: the lines of the protocol, the pinned thread, and
+// the loop that measures round trips.
 
 package bench
 
@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// patience is how long an end spins for a message that does not come: the other end may
+	// patience is the time that an end spins for a message before it gives up. The other end may
 	// have lost its CPU for a while, but a frame may also be lost.
 	patience = 5 * time.Second
-	// spins is how many looks pass between two looks at the clock; a power of two.
+	// spins is the number of looks for a message between two looks at the clock; a power of two.
 	spins = 1024
-	// slowest is the longest exchange that the histogram tells from longer ones.
+	// slowest is the longest exchange that the histogram can tell from longer ones.
 	slowest = 2 * patience
 )
 
 // end is one end of a turn.
 type end interface {
-	// run is called when both ends are open. What it returns is told to the parent as JSON.
+	// run is called when both ends are open. The parent receives its result as JSON.
 	run() (any, error)
 	close() error
 }
@@ -54,16 +54,16 @@ type link interface {
 	ask(number uint64) error
 	// answer waits for a message and sends it back.
 	answer() error
-	// got says which XDP modes are in use, if any.
+	// got returns the XDP modes in use, if any.
 	got() modes
 	close() error
 }
 
 // RunRole plays one end of a peer of our own. The hidden command that a RoleCommand names calls it
 // with its two arguments, the role and the configuration, and exits with a failure when it returns
-// an error. It talks over standard input and output, and returns when standard input ends. But for
-// grpc it locks the calling goroutine to its thread for good, pins the thread and switches the
-// garbage collector off, so the process must have nothing else to do.
+// an error. RunRole talks over standard input and output, and returns when standard input ends.
+// Except for grpc it locks the calling goroutine to its thread for good, pins the thread and
+// switches the garbage collector off. So the process must have nothing else to do.
 func RunRole(role string, config []byte) error {
 	open, known := roles[role]
 	if !known {
@@ -118,7 +118,7 @@ func play(open func(roleConfig) (end, error), c roleConfig, in io.Reader, out io
 	}
 }
 
-// expect reads a word of the protocol. io.EOF says that there is none any more.
+// expect reads a word of the protocol. It returns io.EOF after the last word.
 func expect(words *bufio.Reader, want string) error {
 	word, err := words.ReadString('\n')
 	if err != nil {
@@ -131,7 +131,7 @@ func expect(words *bufio.Reader, want string) error {
 }
 
 // dedicate ties this goroutine to its thread and the thread to a CPU, for good, and switches the
-// garbage collector off: the loops allocate nothing, and a collection would run on the other end's
+// garbage collector off. The loops allocate nothing, and a collection would run on the other end's
 // CPU.
 func dedicate(cpu int) error {
 	runtime.LockOSThread()
@@ -142,14 +142,14 @@ func dedicate(cpu int) error {
 	return nil
 }
 
-// remain keeps the whole process on a CPU. A runtime that spread its goroutines over the CPUs of
-// both ends would be in the way of the other end: so unary calls take a third less time.
+// remain keeps the whole process on one CPU. A runtime that spreads its goroutines over the CPUs of
+// both ends would disturb the other end. With remain, unary calls take a third less time.
 func remain(cpu int) error {
 	runtime.GOMAXPROCS(1)
 	return pin.Process(cpu)
 }
 
-// exchange is an end that asks and measures round trips, or answers.
+// exchange is an end that either asks and measures round trips, or answers.
 type exchange struct {
 	link
 	c roleConfig
@@ -165,7 +165,7 @@ func exchanging(open func(roleConfig) (link, error)) func(roleConfig) (end, erro
 	}
 }
 
-// run exchanges the messages of a turn. Both ends know how many there are.
+// run exchanges the messages of a turn. Both ends know their number.
 func (e exchange) run() (any, error) {
 	o := outcome{Got: e.got()}
 	err := e.connect()
@@ -207,7 +207,7 @@ func (e exchange) askAll() (Sample, error) {
 	return Sample{P50: micros(50), P99: micros(99)}, nil
 }
 
-// errNoMessage says that nothing came within patience.
+// errNoMessage reports that no message arrived within patience.
 var errNoMessage = fmt.Errorf("no message within %v; is the other end alive, or was one lost", patience)
 
 // spinner bounds a spin: it looks at the clock at every spins-th look.
@@ -216,7 +216,7 @@ type spinner struct {
 	until time.Time
 }
 
-// more says whether to look again.
+// more reports whether to look again.
 func (s *spinner) more() bool {
 	if s.looks++; s.looks&(spins-1) != 0 {
 		return true

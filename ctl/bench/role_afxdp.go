@@ -1,5 +1,5 @@
-// raw_afxdp: the least that a frame needs on AF_XDP rings. It is the limit for FUNet on the same
-// machine in the same mode.
+// This file is raw_afxdp: the least work that sends and receives a frame on AF_XDP rings. It is the
+// limit for FUNet on the same machine in the same mode.
 
 package bench
 
@@ -35,12 +35,12 @@ type rawSocket struct {
 	socket     *xdp.Socket
 }
 
-// afxdpLink is one end. In an exchange one frame is under way, so no ring can become full.
+// afxdpLink is one end. In an exchange only one frame is under way, so no ring can become full.
 type afxdpLink struct {
 	rawSocket
 	free   *xdp.Allocator
-	inFill int    // frames in the fill ring, as this end knows
-	frame  []byte // what ask sends
+	inFill int    // frames in the fill ring, by this end's count
+	frame  []byte // sent by ask
 }
 
 func openAFXDP(c roleConfig) (link, error) {
@@ -71,15 +71,15 @@ func (l *afxdpLink) open(c roleConfig) (err error) {
 		CompletionSize: ringSlots})
 }
 
-// putEther writes the Ethernet header of frames to the other end.
+// putEther writes the Ethernet header of a frame to the other end.
 func putEther(b []byte, c *roleConfig) {
 	copy(b, c.RemoteMAC)
 	copy(b[macBytes:], c.LocalMAC)
 	binary.BigEndian.PutUint16(b[2*macBytes:], echoType)
 }
 
-// openSocket attaches the program and binds a socket with the rings of the given configuration,
-// whose memory is there.
+// openSocket attaches the program and binds a socket with rings of the given configuration. Its
+// memory exists already.
 func (l *rawSocket) openSocket(c *roleConfig, rings xdp.SocketConfig) error {
 	iface, err := net.InterfaceByName(c.Interface)
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *rawSocket) openSocket(c *roleConfig, rings xdp.SocketConfig) error {
 	return l.socket.Register(l.program.Sockets, 0)
 }
 
-// close gives back what open got as far as it came.
+// close releases the resources that open acquired, also if open failed halfway.
 func (l *rawSocket) close() (err error) {
 	if l.attachment != nil {
 		err = errors.Join(err, l.attachment.Close())
@@ -142,7 +142,7 @@ func (l *afxdpLink) ask(number uint64) error {
 	return nil
 }
 
-// answer sends a frame back from where it was received.
+// answer sends a received frame back from the memory where it arrived.
 func (l *afxdpLink) answer() error {
 	d, data, err := l.receive()
 	if err != nil {
@@ -159,7 +159,7 @@ func (l *afxdpLink) answer() error {
 	return nil
 }
 
-// send sends one frame, and takes back those that were sent before.
+// send sends one frame, and reclaims frames sent before.
 func (l *afxdpLink) send(d xdp.Desc) error {
 	tx := l.socket.Tx()
 	if tx.Reserve(1) != 1 {
@@ -180,7 +180,7 @@ func (l *afxdpLink) send(d xdp.Desc) error {
 	return nil
 }
 
-// receive spins for a frame. Its descriptor's slot is released; its memory is the caller's.
+// receive spins for a frame. It releases the descriptor's slot; the memory becomes the caller's.
 func (l *afxdpLink) receive() (xdp.Desc, []byte, error) {
 	rx := l.socket.Rx()
 	for spin := (spinner{}); ; {
@@ -203,7 +203,8 @@ func (l *afxdpLink) receive() (xdp.Desc, []byte, error) {
 	}
 }
 
-// wake wakes the kernel for whatever direction it says it sleeps on. Each costs a load, if not.
+// wake wakes the kernel for each direction in which it says it sleeps. Otherwise it costs a load
+// each.
 func (l *afxdpLink) wake() error {
 	if err := l.socket.WakeRx(); err != nil {
 		return fmt.Errorf("wake reception: %w", err)
@@ -215,8 +216,8 @@ func (l *afxdpLink) wake() error {
 	return nil
 }
 
-// refill tops up the fill ring with free frames, or as many as there are: those missing are being
-// sent and follow with a later call. It counts for itself rather than read the kernel's index.
+// refill fills the fill ring up with as many free frames as there are. Frames that are still being
+// sent follow in a later call. It keeps its own count rather than read the kernel's index.
 func (l *afxdpLink) refill() {
 	fill := l.socket.Fill()
 	n := uint32(0)

@@ -1,5 +1,5 @@
-// grpc: unary calls of gRPC over one TCP connection, as a program of its own would make them: its
-// goroutines, timers and collections are the runtime's, on any processor, and nothing spins.
+// This file is grpc: unary calls of gRPC over one TCP connection, as a separate program would make
+// them. The runtime runs goroutines, timers and collections on any processor, and nothing spins.
 
 package bench
 
@@ -18,7 +18,7 @@ import (
 
 const (
 	roleGRPC = "grpc"
-	// echoMethod is the one method: a BytesValue and the same back.
+	// echoMethod is the only method: it takes a BytesValue and returns the same.
 	echoMethod = "/funet.Bench/Echo"
 )
 
@@ -66,14 +66,14 @@ func openGRPC(c roleConfig) (end, error) {
 	return s, nil
 }
 
-// grpcServer is the end that answers, in goroutines of gRPC's, from when it is open.
+// grpcServer is the end that answers, in gRPC's goroutines, as soon as it is open.
 type grpcServer struct {
 	server *grpc.Server
-	all    chan struct{} // closed when all calls of a turn have come
+	all    chan struct{} // closed when all calls of a turn have arrived
 	ended  chan error    // what Serve returned
 }
 
-// run returns when all calls have come. The parent ends a server whose client has failed.
+// run returns when all calls have arrived. The parent ends a server whose client has failed.
 func (s *grpcServer) run() (any, error) {
 	<-s.all
 	return outcome{}, nil

@@ -1,9 +1,9 @@
-// The UDP sender and receiver of Rate, seen from both sides.
+// This file is the UDP sender and receiver of Rate, on the parent's and the child's side.
 //
-// A pair's server is host 1, which sends, as FUNet's does in Rate. The sender numbers its
-// datagrams and sends them RateBatch a system call, as fast as the kernel takes them; those for
-// which the receiver's socket has no room are lost, as the kernel counts nothing against a sender.
-// Then it says goodbye until it is answered, so that neither end waits for what was lost:
+// A pair's server is host 1, which sends, as FUNet's does in Rate. The sender numbers its datagrams
+// and sends them RateBatch a system call, as fast as the kernel takes them. Datagrams that find no
+// room in the receiver's socket are lost, because the kernel limits a sender by nothing. Then the
+// sender says goodbye until it is answered, so that neither end waits for lost datagrams:
 //
 //	sender                      receiver
 //	0, 1, ... n-1   ------>     counts, and looks at the clock after each batch
@@ -25,14 +25,15 @@ import (
 
 const (
 	roleSendmmsg = "sendmmsg"
-	// socketBuffer is the size asked for as that of the sockets' buffers, in bytes: some thousands
+	// socketBuffer is the requested size of the sockets' buffers, in bytes. It holds some thousands
 	// of datagrams, so that the receiver loses none to a short absence.
 	socketBuffer = 8 << 20
 	// goodbyes is how long the sender waits for an answer before it says goodbye again.
 	goodbyes = time.Millisecond
 )
 
-// count holds what an end says of a turn: the receiver what arrived, the sender what it offered.
+// count is the result of a turn at one end: the receiver's arrived datagrams, the sender's sent
+// ones.
 type count struct {
 	Arrived   int     `json:"arrived,omitempty"`
 	PerSecond float64 `json:"arrived_per_s,omitempty"`
@@ -50,7 +51,7 @@ func (s *session) countDatagrams(ctx context.Context, datagrams int) (total coun
 	return total, err
 }
 
-// mmsghdr is struct mmsghdr (sendmmsg(2)): a message and, from the kernel, its length.
+// mmsghdr is struct mmsghdr (sendmmsg(2)): a message, and its length from the kernel.
 type mmsghdr struct {
 	message unix.Msghdr
 	length  uint32

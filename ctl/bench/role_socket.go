@@ -1,5 +1,5 @@
-// udp_spin and tcp_spin: the kernel's sockets at their best, without poll, scheduler or runtime
-// between the loop and the system call.
+// This file is udp_spin and tcp_spin: the kernel's sockets at their best. No poll, scheduler or
+// runtime is between the loop and the system call.
 
 package bench
 
@@ -107,7 +107,7 @@ func (l *socketLink) connect() (err error) {
 	return nil
 }
 
-// uninterrupted calls again what a signal interrupted.
+// uninterrupted repeats a call that a signal interrupted.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
@@ -148,7 +148,7 @@ func (l *socketLink) answer() error {
 	return l.send()
 }
 
-// send sends buf. One message is under way, so there is always room for it.
+// send sends buf. Only one message is under way, so there is always room for it.
 func (l *socketLink) send() error {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[0])), PayloadBytes,
 		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

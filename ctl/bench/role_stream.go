@@ -1,22 +1,23 @@
-// The sender and receiver of Xfer's raw_afxdp, seen from both sides: the least that memory needs to
-// get from one process to another over AF_XDP rings.
+// This file is the sender and receiver of Xfer's raw_afxdp, on the parent's and the child's side.
+// They do the least work that moves memory from one process to another over AF_XDP rings.
 //
-// The sender copies its memory, a block after the other and again from its beginning, into frames
-// as long as FUNet's. The data of a frame lies behind as many bytes of header as FUNet's frames
+// The sender copies its memory into frames as long as FUNet's, block by block, and begins again
+// after the last one. The data of a frame lies behind as many bytes of header as FUNet's frames
 // have. A block is cut where FUNet cuts it, and its last bytes have a frame of their own. The
-// receiver copies the data of each frame, which the number in it says to be the next one, to the
-// same place of its memory. There is no checksum, and nothing is sent again: a frame that is
-// missing is an error. So that none is, the receiver tells how many it has copied, four times in a
-// window of frames. No more than a window are under way, for which it has buffers.
+// receiver checks that the number in each frame is the next one, and copies the frame's data to the
+// same place of its memory. There is no checksum of frames, and nothing is sent again: a missing
+// frame is an error. To prevent that, the receiver reports how many frames it has copied, four
+// times in a window of frames. At most a window of frames is in flight, for which the receiver has
+// buffers.
 //
 //	sender (host 0)              receiver (host 1)
 //	frame 0, 1, 2, ... ------>   copies
-//	                   <------   how many it has copied, so far
+//	                   <------   number of frames copied so far
 //
-// Both ends spin, and let others run now and then while nothing happens, so that the other end
-// comes to run where others want its processor.
+// Both ends spin. While nothing happens they sometimes yield, so that the other end can run where
+// others want its processor.
 //
-// Both ends tell a checksum of their memory in the end, which is outside the time that is measured.
+// At the end, outside the measured time, both ends report a checksum of their memory.
 
 package bench
 
@@ -36,14 +37,14 @@ import (
 
 const (
 	roleStream = "raw_afxdp_stream"
-	// streamHeader are the bytes of a frame before its data: those of FUNet's block.
+	// streamHeader is the number of bytes before a frame's data, the same as in FUNet's blocks.
 	streamHeader = arctic.HeaderSize + arctic.PacketHeaderSize + arctic.WordSize
-	// streamRoom is how much of a frame a UMEM frame receives: FUNet's is as large.
+	// streamRoom is the longest frame that fits one UMEM frame; FUNet's is as long.
 	streamRoom = umemFrame - umemHeadroom - 4
 	// streamWindow is the most bytes under way, and streamFrames the most frames.
 	streamWindow = 1 << 20
 	streamFrames = 256
-	// streamKick is how many descriptors are handed to the kernel at once, as many as one system
+	// streamKick is the number of descriptors handed to the kernel at once, as many as one system
 	// call sends.
 	streamKick = 32
 )
@@ -55,8 +56,7 @@ type streamConfig struct {
 	Jumbo  bool `json:"jumbo,omitempty"`  // frames may have several buffers
 }
 
-// moved holds what an end says of a turn: both what their memory holds, the sender also how long it
-// took.
+// moved is the result of a turn at one end: the checksum of its memory, and the sender's time.
 type moved struct {
 	Sum         uint32 `json:"memory_crc32c"`
 	Nanoseconds int64  `json:"nanoseconds,omitempty"`
@@ -84,13 +84,13 @@ type rawStream struct {
 	rawSocket
 	c      roleConfig
 	memory []byte
-	block  int // bytes of a block that a frame has
+	block  int // bytes of a block in one frame
 	window int // frames
 	frames uint64
 
-	slab uint64 // bytes of UMEM of a frame that is sent
+	slab uint64 // bytes of UMEM for a frame to send
 	free []uint64
-	left []uint8 // descriptors of each slab that the kernel has
+	left []uint8 // by slab: descriptors that the kernel still has
 	base uint64  // of the first slab
 }
 
@@ -159,8 +159,8 @@ func (s *rawStream) run() (any, error) {
 	return moved{Sum: crc32.Checksum(s.memory, crc32.MakeTable(crc32.Castagnoli)), Nanoseconds: took.Nanoseconds()}, err
 }
 
-// body is how much of a block is before what FUNet sends as the last packet of a transfer (package
-// engine).
+// body returns the length of a block up to the bytes that FUNet sends as the last packet of a
+// transfer (package engine).
 func (s *rawStream) body() int {
 	last := s.c.Block % (arctic.MaxPartWords * arctic.WordSize)
 	if last == 0 {
@@ -172,7 +172,7 @@ func (s *rawStream) body() int {
 // place walks the memory frame by frame.
 type place struct{ block, at int }
 
-// next is the memory of the next frame.
+// next returns the memory of the next frame.
 func (p *place) next(s *rawStream) []byte {
 	from := p.block + p.at
 	n := s.c.Block - p.at
@@ -188,7 +188,7 @@ func (p *place) next(s *rawStream) []byte {
 	return s.memory[from : from+n]
 }
 
-// sendAll is the sender: it returns when all is copied at the other end.
+// sendAll is the sender: it returns when the other end has copied everything.
 func (s *rawStream) sendAll() error {
 	var at place
 	next, copied := uint64(0), uint64(0)
@@ -218,7 +218,7 @@ func (s *rawStream) sendAll() error {
 	return nil
 }
 
-// more says whether to look again, and now and then lets others run before.
+// more reports whether to look again. It sometimes yields first.
 func (s *rawStream) more(spin *spinner) bool {
 	more := spin.more()
 	if spin.looks&(spins-1) == 0 {
@@ -227,8 +227,8 @@ func (s *rawStream) more(spin *spinner) bool {
 	return more
 }
 
-// put copies the data of a frame, and returns how many descriptors it has put behind those that are
-// pending.
+// put copies the data of a frame. It puts the frame's descriptors behind the pending ones and
+// returns their number.
 func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
 	addr := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
@@ -239,7 +239,7 @@ func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
 }
 
 // commit puts the descriptors of a frame behind those that are pending. There is room: the ring has
-// twice as many slots as a window has descriptors.
+// twice as many slots as a window of frames has descriptors.
 func (s *rawStream) commit(pending uint32, addr uint64, n int) uint32 {
 	size := int(s.umem.Config().FrameSize)
 	parts := uint32((n + size - 1) / size)
@@ -256,7 +256,7 @@ func (s *rawStream) commit(pending uint32, addr uint64, n int) uint32 {
 	return parts
 }
 
-// kick has the kernel send what was submitted, and takes back what is sent.
+// kick has the kernel send the submitted frames, and reclaims the sent ones.
 func (s *rawStream) kick() error {
 	if err := s.socket.Kick(); err != nil && !errors.Is(err, xdp.ErrTxPending) {
 		return fmt.Errorf("send frames: %w", err)
@@ -273,7 +273,7 @@ func (s *rawStream) kick() error {
 	return nil
 }
 
-// heard returns how much the receiver says to have copied, or said before.
+// heard returns the receiver's latest count of copied frames, or before if none arrived.
 func (s *rawStream) heard(before uint64) (uint64, error) {
 	rx, fill := s.socket.Rx(), s.socket.Fill()
 	n := rx.Peek(rx.Cap())
@@ -343,8 +343,8 @@ func (s *rawStream) receiveAll() error {
 	return nil
 }
 
-// tell says how many frames are copied. The sender tells no faster than it hears, so a slab is
-// free.
+// tell sends the number of copied frames. A slab is always free, because the sender of these
+// reports sends no faster than it receives.
 func (s *rawStream) tell(done uint64) error {
 	if len(s.free) == 0 {
 		return errors.New("every frame is still being sent")

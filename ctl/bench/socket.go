@@ -1,5 +1,5 @@
-// Sockets: package socket's connections beside Go's TCP with the same program on the same lab, and
-// beside block transfers; in turn. Host 0 dials and sends.
+// This file compares package socket's connections with Go's TCP, by the same program on the same
+// lab, and with block transfers, in turn. Host 0 dials and sends.
 
 package bench
 
@@ -13,16 +13,16 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Limits of SocketOptions.
+// The limits of SocketOptions.
 var (
 	SocketConnections = Limits{10, 10_000, 1000}
 	// SocketMegabytes is in units of 2^20 bytes.
 	SocketMegabytes = Limits{1, 1 << 16, 512}
-	// SocketIdling is how many connections are open at once that nobody uses.
+	// SocketIdling are the limits of the number of idle connections that are open at once.
 	SocketIdling = Limits{10, 10_000, 10_000}
 )
 
-// SocketStreams is how many streams share the way where their shares are measured.
+// SocketStreams is the number of concurrent streams whose shares are measured.
 const SocketStreams = 64
 
 // SocketOptions say what Socket does. Zero values stand for the defaults.
@@ -33,44 +33,44 @@ type SocketOptions struct {
 	Megabytes   int // of each bulk transfer, see SocketMegabytes
 	Idle        int // connections, see SocketIdling
 
-	// Funet and TCP do one thing between hosts 0 and 1, within ctx. Transfer moves so many bytes
-	// from host 0 to host 1 in blocks, as Xfer does. All are required.
+	// Funet and TCP each do one measurement between hosts 0 and 1, within ctx. Transfer moves that
+	// many bytes from host 0 to host 1 in blocks, as Xfer does. All are required.
 	Funet, TCP func(ctx context.Context, l *lab.Lab, do SocketDo) (SocketSample, error)
 	Transfer   func(ctx context.Context, l *lab.Lab, bytes int) (SocketSample, error)
 
-	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer // progress, once a step has taken two seconds; nil: none
 }
 
-// SocketDo is what is done.
+// SocketDo selects a measurement.
 type SocketDo int
 
 const (
 	SocketRoundTrips SocketDo = iota // messages of PayloadBytes, one after the other
-	// the same while another connection is written to as fast as it takes it
+	// the same, while another connection is written to as fast as possible
 	SocketBeside
 	SocketBulk   // one connection, one way
 	SocketShares // SocketStreams connections, one way, at once
 	// connections opened, used for one round trip and closed, one after the other
 	SocketDials
 	SocketDatagrams // of PayloadBytes, one way
-	// connections that were used and are not any more, FUNet's alone
+	// idle connections that have been used before, for FUNet only
 	SocketIdle
 )
 
-// SocketSample has the measurements of one run, as far as it has any.
+// SocketSample has the measurements of one run. Figures that the run does not have are 0.
 type SocketSample struct {
 	Sample
 	PerSecond float64 // connections, or datagrams that arrived
 	Gbit      float64 // bits of data that arrived a second, in 10^9
-	Jain      float64 // of the streams' shares, 1 at most
-	BytesEach float64 // memory of a process for an idle connection
+	Jain      float64 // Jain's index of the streams' shares, 1 at most
+	BytesEach float64 // a process's memory for each idle connection
 	// per cent of a processor that both processes together use for all idle connections
 	CPU               float64
 	XDPMode, BindMode string // FUNet's
 }
 
-// SocketReport is the result of Socket. Its JSON form is stable. Figures without a round are
-// medians over the rounds, ratios medians of those in each round.
+// SocketReport is the result of Socket. Its JSON form is stable. Figures outside of rounds are
+// medians over the rounds. Ratios outside of rounds are medians of the ratios of each round.
 type SocketReport struct {
 	RTTRatio         float64 `json:"rtt_ratio_to_tcp"`         // time of a round trip by TCP's
 	BesideRatio      float64 `json:"beside_bulk_ratio_to_tcp"` // the same beside a full connection

@@ -1,4 +1,4 @@
-// sockperf in ping-pong mode over UDP.
+// This file measures sockperf in ping-pong mode over UDP.
 
 package bench
 
@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// runSockperf runs for a second, the least that sockperf takes; it cannot count messages. It warms
-// up by itself.
+// runSockperf runs for a second, the least time that sockperf takes; it cannot count messages. It
+// warms up by itself.
 func runSockperf(ctx context.Context, s *session) (Sample, error) {
 	port := s.newPort()
 	at := []string{"-i", s.address(1), "-p", strconv.Itoa(port), "--nonblocked"}

@@ -1,4 +1,4 @@
-// UCX's active messages and writes over TCP, by ucx_perftest.
+// This file measures UCX's active messages and writes over TCP, by ucx_perftest.
 
 package bench
 
@@ -18,8 +18,8 @@ func runUCX(ctx context.Context, s *session) (Sample, error) {
 	return s.ucx(ctx, "ucp_am_lat", PayloadBytes, s.o.Exchanges, Warmup)
 }
 
-// ucx runs two series of a test of half round trips on one connection, because a series tells one
-// percentile only: p50 and then p99. Server and client read the same batch file.
+// ucx runs two series of a test of half round trips on one connection: for p50, then for p99. A
+// series reports one percentile only. Server and client read the same batch file.
 func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp int) (Sample, error) {
 	var text string
 	for _, rank := range []int{50, 99} {
@@ -32,7 +32,7 @@ func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp 
 	return parseUCX(printed)
 }
 
-// ucxBatch runs the lines of a batch file, a test each, and returns what the client printed: CSV.
+// ucxBatch runs the tests in the lines of a batch file, and returns the client's output: CSV.
 func (s *session) ucxBatch(ctx context.Context, lines string) (string, error) {
 	batch := filepath.Join(s.dir, "ucx-batch")
 	if err := os.WriteFile(batch, []byte(lines), 0o600); err != nil {

@@ -1,7 +1,7 @@
-// Block transfers: FUNet beside raw AF_XDP and iperf3, in turn, at one MTU after the other. Host 0
-// sends, host 1 receives. Raw AF_XDP moves the same frames in the same way on the same lab
-// (role_stream.go). iperf3 has a lab of its own without an XDP program, which would slow its
-// interfaces.
+// This file compares block transfers of FUNet with raw AF_XDP and iperf3, in turn, at one MTU after
+// the other. Host 0 sends, host 1 receives. Raw AF_XDP moves the same frames in the same way on the
+// same lab (role_stream.go). iperf3 has a lab of its own without an XDP program, which would slow
+// its interfaces.
 
 package bench
 
@@ -20,11 +20,11 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Limits of XferOptions.
+// The limits of XferOptions.
 var (
 	XferSeconds = Limits{1, 60, 1}
-	// XferBlock is in bytes. A block is also a multiple of XferBlockUnit; usually it has as many
-	// bytes as iperf3 writes at once.
+	// XferBlock is in bytes. A block is also a multiple of XferBlockUnit. The usual block has as
+	// many bytes as one write of iperf3.
 	XferBlock = Limits{XferBlockUnit, arctic.MaxTransferWords * arctic.WordSize, 128 << 10}
 	XferDepth = Limits{1, 256, 8}
 )
@@ -35,8 +35,8 @@ const (
 	MinXferMTU    = arctic.MinMTU        // bytes
 	MaxXferMTU    = lab.MaxMTU
 
-	// probeBytes is about how much the first transfer moves, which tells how much the others
-	// have to.
+	// probeBytes is the approximate length of the first transfer, whose speed gives the length of
+	// the others.
 	probeBytes = 128 << 20
 )
 
@@ -44,13 +44,13 @@ const (
 type XferOptions struct {
 	MTUs    []int // bytes, each once; required
 	Rounds  int   // at each MTU, see Rounds
-	Seconds int   // that a run takes about, see XferSeconds
+	Seconds int   // approximate duration of a run, see XferSeconds
 	Block   int   // bytes of FUNet's blocks, see XferBlock
-	// how many of them are under way at once, see XferDepth, and at most MaxXferMemory
+	// blocks under way at once, see XferDepth; their bytes are at most MaxXferMemory
 	Depth int
 
-	// Up makes the lab of two hosts on which Funet runs, and says what is special about it; Xfer
-	// closes it. It is required.
+	// Up makes the lab of two hosts on which Funet runs, and returns how its frames travel. Xfer
+	// closes the lab. It is required.
 	Up func(ctx context.Context, mtu int) (*lab.Lab, XferWay, error)
 	// Funet moves the given number of bytes, a multiple of Block, from the memory of host 0 to that
 	// of host 1, within ctx, and checks them there. It is required.
@@ -60,16 +60,16 @@ type XferOptions struct {
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	// where to say how each MTU goes on, once it has taken two seconds; nil: nowhere
+	// progress of each MTU, once it has taken two seconds; nil: none
 	Progress io.Writer
 }
 
-// XferWay is how FUNet's frames travel.
+// XferWay says how FUNet's frames travel.
 type XferWay struct {
-	// received on the receiver's processor (lab.Options.Steer), not on the sender's
+	// frames are received on the receiver's processor (lab.Options.Steer), not on the sender's
 	Steered bool `json:"steered"`
-	Jumbo   bool `json:"jumbo"`       // as long as the MTU allows, in several buffers
-	Frame   int  `json:"frame_bytes"` // of the longest
+	Jumbo   bool `json:"jumbo"`       // frames as long as the MTU allows, in several buffers
+	Frame   int  `json:"frame_bytes"` // of the longest frame
 
 	Attach xdp.AttachMode `json:"-"` // FUNet's
 	Bind   xdp.BindMode   `json:"-"`
@@ -80,16 +80,16 @@ type XferReport struct {
 	Runs []XferRun `json:"runs"` // one for each MTU, in the order of the options
 
 	Rounds      int    `json:"rounds"`
-	Seconds     int    `json:"seconds"` // that a run takes about
+	Seconds     int    `json:"seconds"` // approximate duration of a run
 	Block       int    `json:"block_bytes"`
 	Depth       int    `json:"blocks_at_once"`
 	Iperf3      bool   `json:"iperf3_present"`
-	Iperf3Note  string `json:"iperf3_note,omitempty"` // why it is absent
+	Iperf3Note  string `json:"iperf3_note,omitempty"` // why iperf3 is absent
 	Iperf3Block int    `json:"iperf3_block_bytes"`
 	TCP         string `json:"iperf3_tcp_congestion_control,omitempty"` // such as "cubic"
 }
 
-// XferRun is the comparison at one MTU. Figures without a round are medians over the rounds;
+// XferRun is the comparison at one MTU. Figures outside of rounds are medians over the rounds;
 // those of iperf3 are nil when it is absent.
 type XferRun struct {
 	MTU      int      `json:"mtu"` // bytes
@@ -109,16 +109,16 @@ type XferRun struct {
 	Congestion          []Congestion `json:"rounds_congestion"`
 	Iperf3Retransmitted []uint64     `json:"rounds_iperf3_segments_retransmitted,omitempty"`
 
-	Bytes    int    `json:"bytes"`     // that FUNet moved in a round
+	Bytes    int    `json:"bytes"`     // moved by FUNet in a round
 	XDPMode  string `json:"xdp_mode"`  // FUNet's
 	BindMode string `json:"bind_mode"` // FUNet's
 	XferWay
 }
 
-// Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast raw
-// AF_XDP does and iperf3 sends by TCP. Without iperf3 the report says so and lacks its figures.
-// Errors: ErrOptions, ErrFunet, the context's, or what failed in a lab, in raw AF_XDP or in iperf3.
-// Any goroutine may call it.
+// Xfer compares the rates at which FUNet, raw AF_XDP and iperf3 over TCP move memory from one host
+// to another. Without iperf3 the report says so and lacks its figures. Errors: ErrOptions,
+// ErrFunet, the context's, or a failure in a lab, in raw AF_XDP or in iperf3. Any goroutine may
+// call it.
 func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("measure transfers: %w", err)
@@ -134,7 +134,7 @@ func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	return r, nil
 }
 
-// check refuses what cannot be, and puts the usual numbers in the place of zeros.
+// check refuses impossible options, and replaces zeros by the usual numbers.
 func (o *XferOptions) check() error {
 	for i, mtu := range o.MTUs {
 		if mtu < MinXferMTU || mtu > MaxXferMTU {
@@ -218,7 +218,7 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	return nil
 }
 
-// raw holds what the ends of raw AF_XDP must know: FUNet's frames, modes and blocks.
+// raw returns the configuration of both ends of raw AF_XDP: FUNet's frames, modes and blocks.
 func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
 	c := s.roleConfig(r.Attach, r.Bind, 0, r.Bytes/o.Block)
 	c.FrameSize, c.Frags = r.Frame, c.Frags || r.Jumbo
@@ -226,8 +226,8 @@ func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
 	return c
 }
 
-// sum enters the figures of the rounds, FUNet's, raw AF_XDP's and if there are three iperf3's, with
-// medians and ratios.
+// sum enters the figures of the rounds, with medians and ratios. They are FUNet's, raw AF_XDP's
+// and, if it ran, iperf3's.
 func (r *XferRun) sum(figures [][]float64) {
 	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
 	r.RoundsRaw, r.RoundsRatioRaw = figures[1], byRound(figures[0], figures[1])
@@ -238,12 +238,12 @@ func (r *XferRun) sum(figures [][]float64) {
 	}
 }
 
-// blocks is the number of bytes rounded up to whole blocks.
+// blocks rounds a number of bytes up to whole blocks.
 func (o *XferOptions) blocks(bytes float64) int {
 	return int(math.Ceil(bytes/float64(o.Block))) * o.Block
 }
 
-// String names what is special.
+// String names the special properties of the way.
 func (w XferWay) String() (s string) {
 	if w.Steered {
 		s += ", steered"

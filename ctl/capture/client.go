@@ -1,6 +1,6 @@
 package capture
 
-// This file asks a daemon for its frames.
+// This file asks a daemon for the frames that its card sends and receives.
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// patience is how long a daemon may take to begin.
+// patience is the most time that a daemon may take to begin.
 const patience = 10 * time.Second
 
-// Follow captures at the socket until the context ends, which is no error, or begin or see returns
-// one. begin is called first, then see for each frame, whose bytes are good until it returns, and
-// counts after each batch. Errors besides: attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and
-// those of a refusal.
+// Follow captures at the socket until the context ends, which is no error, or until begin or see
+// returns an error. It calls begin first, then see for each frame, and counts after each batch. A
+// frame's bytes are valid until see returns. Other errors are attach.ErrNoDaemon, attach.ErrLost,
+// ErrMalformed, and those of a refusal.
 func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error,
 	counts func([]Counts)) error {
 	err := follow(ctx, socket, ask, begin, see, counts)

@@ -1,5 +1,5 @@
-// Package capture records the frames that a daemon's card sends and receives, and what becomes of
-// each, for Wireshark: AF_XDP frames do not pass the kernel's packet sockets, so tcpdump does not
+// Package capture records the frames that a daemon's card sends and receives, and the fate of each
+// frame, for Wireshark. AF_XDP frames do not pass the kernel's packet sockets, so tcpdump does not
 // see the frames that a card receives.
 //
 // The journey of a frame: the card's thread copies it into a ring (ring.go), which exists only
@@ -8,16 +8,17 @@
 // them there. Writer (pcapng.go) makes a pcapng file of them, which Wireshark reads with the
 // dissector (funet.lua).
 //
-// Frames of direct ports do not pass the card. The switch puts them into a ring of the kernel while
-// somebody captures (package bpf), from which the same goroutine adds them to its batches.
+// Frames of direct ports do not pass the card. During a capture, the switch puts them into a ring
+// of the kernel (package bpf). The same goroutine takes them from that ring and adds them to its
+// batches.
 //
 // Rules:
 //
-//   - The card's thread waits for nobody: a frame that finds no room in the ring is left out and
-//     counted as lost. So do the programs of the switch. The file has the counts as frames that the
+//   - The card's thread never waits: a frame that finds no room in the ring is left out and counted
+//     as lost. The programs of the switch do the same. The file has these counts as frames that the
 //     interface dropped (isb_ifdrop).
-//   - A capture shows frames of all users' jobs, so only administrators may capture; the daemon
-//     decides who is one.
+//   - A capture shows frames of all users' jobs, so only administrators may capture. The daemon
+//     decides whether a user is an administrator.
 //   - The process does not trust the daemon's messages: any bytes give records or an error.
 //   - A file ends with a whole block, also when the disk is full.
 package capture

@@ -1,7 +1,7 @@
 package capture
 
-// This file is the output of a capture: a file that ends with a whole block whatever happens, or a
-// pipe.
+// This file is the output of a capture: a pipe, or a file that ends with a whole block even after a
+// failure.
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ type File struct {
 	f       *os.File
 	name    string
 	buffer  []byte
-	start   int64 // where in the file it begins
-	flushed int64 // bytes that are written
+	start   int64 // offset in the file where the capture begins
+	flushed int64 // bytes written so far
 	pipe    bool
 }
 
-// Create makes a file that only its owner may read, because frames have others' data, or opens one
-// that is no ordinary file. "-" is standard output.
+// Create makes a file that only its owner may read, because frames contain other users' data. It
+// can also open a pipe or device. "-" is standard output.
 func Create(name string) (*File, error) {
 	if name == "-" {
 		f := &File{f: os.Stdout, name: "standard output", pipe: !regular(os.Stdout)}
@@ -47,17 +47,17 @@ func regular(f *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Write takes bytes of a block.
+// Write buffers bytes of a block.
 func (f *File) Write(b []byte) (int, error) {
 	f.buffer = append(f.buffer, b...)
 	return len(b), nil
 }
 
-// Buffered is how many bytes wait for Flush.
+// Buffered returns the number of bytes that wait for Flush.
 func (f *File) Buffered() int { return len(f.buffer) }
 
-// Flush writes what Writer has written, which must be whole blocks. If that fails, what was written
-// before stays and nothing more.
+// Flush writes the buffered bytes, which must be whole blocks. If that fails, the file keeps the
+// blocks of earlier flushes and nothing more.
 func (f *File) Flush() error {
 	if len(f.buffer) == 0 {
 		return nil

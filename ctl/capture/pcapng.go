@@ -1,8 +1,8 @@
 package capture
 
-// This file writes pcapng files (draft-ietf-opsawg-pcapng). The library writes section, interfaces
-// and their statistics; packets are written here, because the library lacks two of their options:
-// direction and comment.
+// This file writes pcapng files (draft-ietf-opsawg-pcapng). The library writes the section, the
+// interfaces and their statistics. The packets are written here, because the library lacks two of
+// their options: direction and comment.
 
 import (
 	"encoding/binary"
@@ -17,7 +17,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// What of pcapng is needed here.
+// The parts of pcapng that are needed here.
 const (
 	packetBlock  = 6
 	optComment   = 1
@@ -33,11 +33,11 @@ type Writer struct {
 	ng    *pcapgo.NgWriter
 	block []byte
 	begin time.Time
-	// Written is bytes, of whole blocks.
+	// Written is the number of bytes written, in whole blocks.
 	Written int64
 }
 
-// counter counts what the library writes.
+// counter counts the bytes that the library writes.
 type counter struct{ w *Writer }
 
 func (c counter) Write(b []byte) (int, error) {
@@ -48,7 +48,7 @@ func (c counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// NewWriter begins a file. to gets whole blocks.
+// NewWriter begins a file. It writes only whole blocks.
 func NewWriter(to io.Writer, begin *Begin, now time.Time) (*Writer, error) {
 	w := &Writer{to: to, begin: now}
 	ifc := func(i int) pcapgo.NgInterface {
@@ -70,7 +70,8 @@ func NewWriter(to io.Writer, begin *Begin, now time.Time) (*Writer, error) {
 	return w, w.ng.Flush()
 }
 
-// Comment says what became of a frame, as its comment does; "" for one that was sent or accepted.
+// Comment returns the fate of a frame as its comment in the file; "" for one that was sent or
+// accepted.
 func Comment(r *Record) string {
 	if r.Direct {
 		return directComment(r)
@@ -85,7 +86,7 @@ func Comment(r *Record) string {
 	return "dropped: " + f.Outcome.String()
 }
 
-// directComment is that of a frame of a direct port.
+// directComment returns the comment of a frame of a direct port.
 func directComment(r *Record) string {
 	why := r.Verdict.Dropped()
 	switch {
@@ -99,7 +100,7 @@ func directComment(r *Record) string {
 	return fmt.Sprintf("dropped at the port of node %d of job %d: %s", r.Node, r.GID, why)
 }
 
-// flags are those of a frame: its direction, and whether it was damaged.
+// flags returns the flags of a frame: its direction, and whether it was damaged.
 func flags(r *Record) uint32 {
 	switch {
 	case r.Direct && !r.Verdict.Arrived(), !r.Direct && r.Fate.Outcome == engine.Sent:

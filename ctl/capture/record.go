@@ -1,15 +1,15 @@
 package capture
 
-// This file is the form in which records travel from the daemon to the process: batches, each the
-// body of a message. Numbers are little-endian.
+// This file defines how records travel from the daemon to the process: in batches, each the body of
+// a message. Numbers are little-endian.
 //
 //	batch   interfaces (4)  then for each: seen (8)  lost (8)
 //	        then records up to the end
 //	record  time (8)  length (4)  kept (4)  interface (1)  outcome (1) reason (1) direct (1) GID
 //	                                                       (2) node (2) kept bytes
 //
-// direct is 1 for a frame of a direct port, whose outcome is a bpf.Verdict, and else 0; GID and
-// node say whose port sent it.
+// A frame of a direct port has direct = 1, a bpf.Verdict as its outcome, and the GID and node of
+// the port that sent it. For other frames direct is 0.
 
 import (
 	"encoding/binary"
@@ -30,36 +30,36 @@ const (
 	MaxInterfaces = 64
 	// BatchSize is the longest batch in bytes.
 	BatchSize = attach.MaxMessage - attach.HeaderSize
-	// MaxSnap is the most bytes of a frame that are kept: every batch has room for one.
+	// MaxSnap is the most bytes kept of a frame: every batch has room for one such frame.
 	MaxSnap = BatchSize - batchHeader - MaxInterfaces*countsSize - recordHeader
 )
 
-// ErrMalformed: what the daemon sent is no batch.
+// ErrMalformed reports bytes from the daemon that are not a batch.
 var ErrMalformed = errors.New("not a batch of captured frames; run the same version of FUNet on both sides")
 
-// Request is the JSON that asks for a capture. The first answer is Begin, and those after it are
-// batches, until one of the two sides closes the connection.
+// Request is the JSON that asks for a capture. The first answer is Begin. Batches follow until one
+// of the two sides closes the connection.
 type Request struct {
-	Snap int `json:"snap_bytes"` // of each frame; 0: all of it
+	Snap int `json:"snap_bytes"` // of each frame; 0: all its bytes
 }
 
 // Begin is the JSON of the first answer.
 type Begin struct {
 	attach.Info
 	Snap int `json:"snap_bytes"` // of each frame
-	// whose frames are not captured: the process that made them is of the release before
+	// direct ports whose frames are not captured, because the release before made them
 	Ports int `json:"direct_ports,omitempty"`
 }
 
-// Record is a frame that was seen.
+// Record is a captured frame.
 type Record struct {
 	Time      int64 // nanoseconds since 1970
 	Interface int
 	Fate      engine.Fate
 	Length    int // bytes of the frame
 	Data      []byte
-	// Direct is a frame that the switch of direct ports has seen: it has a Verdict and no Fate. One
-	// that did not come from another host is from the port of the node of the group.
+	// Direct marks a frame that the switch of direct ports has seen: it has a Verdict and no Fate.
+	// Unless it came from another host, GID and Node name the port that sent it.
 	Direct    bool
 	Verdict   bpf.Verdict
 	GID, Node uint16
@@ -82,7 +82,7 @@ func encodeHeader(b *[recordHeader]byte, r *Record) {
 
 func headerKept(b *[recordHeader]byte) int { return int(binary.LittleEndian.Uint32(b[12:])) }
 
-// appendCounts begins a batch.
+// appendCounts appends the counts, with which a batch begins.
 func (r *Ring) appendCounts(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.counts)))
 	for i := range r.counts {
@@ -92,8 +92,8 @@ func (r *Ring) appendCounts(b []byte) []byte {
 	return b
 }
 
-// DecodeBatch calls see for each record of a batch of a capture on a number of interfaces, until
-// one fails, and returns the counts. Data aliases b. Any bytes may be given.
+// DecodeBatch calls see for each record of a batch until one call fails, and returns the counts of
+// the capture's interfaces. Data aliases b. b may be any bytes.
 func DecodeBatch(b []byte, interfaces int, see func(*Record) error) ([]Counts, error) {
 	if len(b) < batchHeader+interfaces*countsSize || int64(binary.LittleEndian.Uint32(b)) != int64(interfaces) {
 		return nil, fmt.Errorf("reading %d bytes: %w", len(b), ErrMalformed)

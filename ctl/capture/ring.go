@@ -2,9 +2,9 @@ package capture
 
 // This file is the ring between the card's thread, which puts records in, and a goroutine that
 // takes them out. Each side owns one index, and publishes it (release) when the bytes before it are
-// written or read; the other side reads the index (acquire) before it touches the bytes. Both count
-// bytes and never wrap. Frames of direct ports come from a ring of the kernel (package bpf), and
-// that goroutine adds them to its batches.
+// written or read. The other side reads that index (acquire) before it touches the bytes. Both
+// indexes count bytes and never wrap. Frames of direct ports come from a ring of the kernel
+// (package bpf); the same goroutine adds them to its batches.
 
 import (
 	"encoding/binary"
@@ -13,21 +13,21 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// RingSize is the size of a ring in bytes: a tenth of a second of 20 Gbit/s with whole frames, more
-// with short ones.
+// RingSize is the size of a ring in bytes. It holds a tenth of a second of 20 Gbit/s with whole
+// frames, more with short ones.
 const RingSize = 1 << 25
 
-// Ring is records on their way out of the card's thread.
+// Ring holds records between the card's thread and the goroutine that sends them.
 type Ring struct {
-	memory []byte // a power of two of bytes
+	memory []byte // its length is a power of two
 	snap   int
-	put    atomic.Uint64 // bytes that were ever put in; the card's thread
-	taken  atomic.Uint64 // and taken out; the other goroutine
+	put    atomic.Uint64 // bytes ever put in; written by the card's thread
+	taken  atomic.Uint64 // bytes ever taken out; written by the other goroutine
 	counts []counts
-	head   [recordHeader]byte // of the record that is put in
+	head   [recordHeader]byte // of the record that Put writes
 }
 
-// counts are the counters of one interface. The card's thread writes them, and Add and Lost.
+// counts are the counters of one interface. The card's thread, Add and Lost write them.
 type counts struct{ seen, lost atomic.Uint64 }
 
 // NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It
@@ -36,8 +36,8 @@ func NewRing(size, interfaces, snap int) *Ring {
 	return &Ring{memory: make([]byte, size), snap: min(snap, MaxSnap), counts: make([]counts, interfaces)}
 }
 
-// Put puts a frame in, if there is room, that was seen at a time in nanoseconds since 1970. One
-// goroutine may call it. It neither waits nor allocates.
+// Put puts a frame into the ring, if there is room. at is when the frame was seen, in nanoseconds
+// since 1970. One goroutine may call Put. It neither waits nor allocates.
 func (r *Ring) Put(at int64, port int, frame []byte, fate engine.Fate) {
 	if port >= len(r.counts) {
 		return // an interface that came later
@@ -61,8 +61,8 @@ func (r *Ring) copyIn(at uint64, b []byte) {
 	copy(r.memory, b[n:])
 }
 
-// Take appends whole records to b, as long as its capacity has room for the longest, and the counts
-// before them; it reports whether there were records. One goroutine may call it.
+// Take appends the counts to b, then whole records for which b has capacity. It reports whether
+// there were records. One goroutine may call it.
 func (r *Ring) Take(b []byte) (batch []byte, some bool) {
 	b = r.appendCounts(b)
 	taken, put := r.taken.Load(), r.put.Load()
@@ -82,8 +82,8 @@ func (r *Ring) Take(b []byte) (batch []byte, some bool) {
 	return b, taken != begin
 }
 
-// Add appends a record that was not in the ring to a batch of Take, whose interface it has, if
-// there is room, and counts it. The goroutine that takes may call it.
+// Add counts a record that was not in the ring and appends it to a batch of Take, if there is room.
+// The record's interface must be one of the batch's. The goroutine that calls Take may call Add.
 func (r *Ring) Add(b []byte, record *Record) (batch []byte, added bool) {
 	kept := record.Data[:min(len(record.Data), r.snap)]
 	if cap(b)-len(b) < recordHeader+len(kept) {
@@ -98,7 +98,7 @@ func (r *Ring) Add(b []byte, record *Record) (batch []byte, added bool) {
 	return append(append(b, head[:]...), kept...), true
 }
 
-// Lost counts frames of an interface that were not in the ring and are lost. Any goroutine may call
+// Lost counts frames of an interface as lost that never reached the ring. Any goroutine may call
 // it.
 func (r *Ring) Lost(port int, frames uint64) {
 	n := &r.counts[port]

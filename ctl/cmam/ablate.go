@@ -1,7 +1,8 @@
 package cmam
 
-// This file measures what each rule of the model is worth: without one rule after the other, and
-// what rules that were chosen without some rows of the table say of these.
+// This file measures the worth of each rule of the model. It runs the benchmark without one rule
+// after the other. It also chooses rules by some rows of the table only, and tests them on the
+// other rows.
 
 import (
 	"context"
@@ -15,7 +16,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// fit is how far rows are from the table.
+// fit is the difference of rows from the table.
 type fit struct {
 	Mean  float64 `json:"mean_abs_diff_percent"`
 	Worst float64 `json:"worst_abs_diff_percent"`
@@ -23,7 +24,7 @@ type fit struct {
 	Rows  int     `json:"rows"`
 }
 
-// fitOf judges the rows for which which is true.
+// fitOf returns the fit of the rows for which which returns true.
 func fitOf(rows []tableRow, which func(*tableRow) bool) (f fit) {
 	for i := range rows {
 		if !which(&rows[i]) {
@@ -43,7 +44,7 @@ func fitOf(rows []tableRow, which func(*tableRow) bool) (f fit) {
 
 func every(*tableRow) bool { return true }
 
-// ruleFit is a rule and the table without it.
+// ruleFit is a rule, and the fit of the table without it.
 type ruleFit struct {
 	Rule       string `json:"rule"`
 	Section    string `json:"section"`
@@ -58,7 +59,7 @@ type ablation struct {
 	Without []ruleFit `json:"without"`
 }
 
-// ablate runs the benchmark with all rules of a profile, and without each.
+// ablate runs the benchmark with all rules of a profile, and without each one.
 func ablate(ctx context.Context, p *hwprofiles.Profile) (*ablation, error) {
 	mine := rulesOf(p)
 	sets := [][]rule{nil}
@@ -78,7 +79,7 @@ func ablate(ctx context.Context, p *hwprofiles.Profile) (*ablation, error) {
 	return a, nil
 }
 
-// WriteTable prints it for people.
+// WriteTable prints the ablation for people.
 func (a *ablation) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "Table 6.1 by profile %s, and without each of its rules\n", a.Profile)
 	cells := [][]string{{"  without", "thesis", "", "mean", "worst", "rows within 4 %"},
@@ -110,9 +111,9 @@ type holdOut struct {
 	Simulations int      `json:"simulations"`
 }
 
-// chooseWithout chooses from the rules of a profile by all rows but a group's. It begins with all
-// rules, and drops, again and again, the rule without which the mean of these rows is least. It
-// stops when each rule that is left makes this mean smaller. Then it looks at the group.
+// chooseWithout chooses from the rules of a profile by all rows except a group's. It begins with
+// all rules. It repeatedly drops the rule without which the mean difference of these rows is least.
+// It stops when dropping any rule would raise this mean. Then it evaluates the rows of the group.
 func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*holdOut, error) {
 	names := groups[group]
 	held := func(r *tableRow) bool { return slices.Contains(names, r.Name) }
@@ -159,7 +160,7 @@ func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*h
 	return h, nil
 }
 
-// WriteTable prints it for people.
+// WriteTable prints the result for people.
 func (h *holdOut) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "Rules of profile %s, chosen without the rows of %s (%d simulations)\n", h.Profile,
 		h.Group, h.Simulations)
@@ -175,8 +176,8 @@ func (h *holdOut) WriteTable(w io.Writer) error {
 		append([]string{"  " + h.Group + ", without any rule"}, h.None.cells()...))
 }
 
-// simulateAll runs the benchmark without each of some sets of rules, on all processors. It ends
-// with the context, and leaves simulations behind that end by themselves.
+// simulateAll runs the benchmark on all processors, without each of some sets of rules. It ends
+// with the context, and leaves behind simulations that end by themselves.
 func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule,
 	told *output.Progress) ([]*simResult, error) {
 	type done struct {

@@ -1,7 +1,7 @@
 package cmam
 
-// This file is why rows of `funet sim cmam` differ from Table 6.1, and what the rules of the model
-// stand on.
+// This file explains why rows of `funet sim cmam` differ from Table 6.1, and the grounds for the
+// rules of the model.
 
 import (
 	"fmt"
@@ -12,11 +12,12 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// cause is why rows differ: all measures of the names, or those given.
+// cause is a reason why rows differ. It applies to all measures of the named rows, or only to those
+// given.
 type cause struct {
 	names, measures []string
 	text            string
-	// cured switches on the hypothesis that would account for it; nil: there is none.
+	// cured switches on the hypothesis that would account for the difference; nil: there is none.
 	cured func(*hwprofiles.Profile)
 }
 
@@ -42,7 +43,7 @@ here 8; with 12 to 16 it is within 3.5 %.`, nil},
 travels and is received; what its own instructions take is counted as the least that does it.`, nil},
 }
 
-// causeOf returns why a row differs.
+// causeOf returns the reason why a row differs.
 func causeOf(row *tableRow) *cause {
 	for i := range causes {
 		c := &causes[i]
@@ -53,8 +54,8 @@ func causeOf(row *tableRow) *cause {
 	return nil
 }
 
-// explainMisses says why, for rows that differ by more than miss per cent, and which rules the
-// profile has.
+// explainMisses adds the reasons for rows that differ by more than miss per cent, and the rules of
+// the profile.
 func (r *simResult) explainMisses(p *hwprofiles.Profile) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -81,7 +82,7 @@ type ruleTold struct {
 	Against    string `json:"against,omitempty"`
 }
 
-// writeRules prints what the rules stand on.
+// writeRules prints the grounds for the rules.
 func (r *simResult) writeRules(w io.Writer) error {
 	for i, x := range r.Rules {
 		if i == 0 {

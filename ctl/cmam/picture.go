@@ -1,7 +1,7 @@
 package cmam
 
-// This file draws Table 6.1: each row of the model, and of a measurement in real time if there is
-// one, in per cent of the thesis's cycles, group by group.
+// This file draws Table 6.1, group by group, in per cent of the thesis's cycles. It shows each row
+// of the model, and of a measurement in real time if there is one.
 
 import (
 	"encoding/json"
@@ -22,28 +22,27 @@ import (
 	"github.com/funet/funet/ctl/figure"
 )
 
-// The picture, in points of 1/72 inch.
+// The dimensions of the picture, in points of 1/72 inch.
 const (
 	tableWidth, tableHeight = 900, 540
 	tableMargin             = 14
 	tableTitle, tableLegend = 28, 26
 	groupNames              = 18
-	// groupGap is how much wider the space between two groups is than that between rows.
+	// groupGap is the additional space between two groups, compared with that between rows.
 	groupGap = 1
 )
 
-// Colours that can be told apart whatever eyes see (Okabe and Ito), also in grey, where the shapes
-// tell.
+// Colours that colour-blind readers can tell apart (Okabe and Ito). In grey, the shapes differ.
 var (
 	inkModel = color.RGBA{0x00, 0x72, 0xb2, 0xff}
 	inkReal  = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
 	inkGrid  = color.RGBA{0xde, 0xde, 0xde, 0xff}
 )
 
-// ErrNotMeasured: a file has no rows of `funet cmam --json`.
+// ErrNotMeasured reports a file without rows of `funet cmam --json`.
 var ErrNotMeasured = errors.New("it has no rows of Table 6.1; write it with `funet cmam --lab 2 --profile sbus-arctic --json`")
 
-// readReal reads what `funet cmam` has measured on a modelled machine.
+// readReal reads the rows that `funet cmam` measured on a modelled machine.
 func readReal(name string) ([]tableRow, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -62,14 +61,14 @@ func readReal(name string) ([]tableRow, error) {
 	return rows, nil
 }
 
-// drawing is the table as a picture.
+// drawing returns the table as a picture.
 func (r *simResult) drawing(real []tableRow) figure.Drawing {
 	return figure.Drawing{Width: tableWidth, Height: tableHeight, Draw: func(c draw.Canvas) error {
 		return r.draw(c, real)
 	}}
 }
 
-// place is where the rows of the table are drawn.
+// place says where the rows of the table are drawn.
 type place struct {
 	at     map[string]float64 // by name and measure
 	labels plot.ConstantTicks
@@ -77,7 +76,7 @@ type place struct {
 	end    float64
 }
 
-// group is neighbouring rows of one primitive.
+// group is the neighbouring rows of one primitive.
 type group struct {
 	name     string
 	from, to float64
@@ -103,7 +102,7 @@ func places(rows []tableRow) *place {
 	return p
 }
 
-// points are rows in per cent of the thesis's cycles, where they have a place.
+// points returns rows that have a place, in per cent of the thesis's cycles.
 func (p *place) points(rows []tableRow) (xy plotter.XYs) {
 	for _, row := range rows {
 		if x, ok := p.at[row.Name+" "+row.Measure]; ok {
@@ -186,7 +185,7 @@ func (r *simResult) draw(c draw.Canvas, real []tableRow) error {
 	return nil
 }
 
-// twenties are marks at multiples of 20.
+// twenties returns marks at multiples of 20.
 func twenties(least, most float64) (t plot.ConstantTicks) {
 	for y := 20 * math.Ceil(least/20); y <= most; y += 20 {
 		t = append(t, plot.Tick{Value: y, Label: fmt.Sprint(y)})
@@ -194,5 +193,5 @@ func twenties(least, most float64) (t plot.ConstantTicks) {
 	return t
 }
 
-// norm is a place on the axis of a plot, from 0 to 1.
+// norm converts a value to a place on the x axis of a plot, from 0 to 1.
 func norm(p *plot.Plot, x float64) float64 { return (x - p.X.Min) / (p.X.Max - p.X.Min) }

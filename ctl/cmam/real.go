@@ -1,7 +1,7 @@
 package cmam
 
-// This file is `funet cmam`: the CMAM primitives benchmark of the thesis in real time,
-// over AF_XDP, by default on machines as slow as a hardware profile.
+// This file is `funet cmam`: the CMAM primitives benchmark of the thesis in real time, over AF_XDP,
+// by default on machines as slow as a hardware profile.
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// hereResult is the JSON document: rows as those of `funet sim cmam`, with the measured value as
-// the model's, and how well the hosts kept the profile.
+// hereResult is the JSON document. It has rows like those of `funet sim cmam`, with the measured
+// value in place of the model's, and how well the hosts kept the profile.
 type hereResult struct {
 	program.Place
 	Nodes  int `json:"nodes"`
@@ -31,7 +31,7 @@ type options struct {
 	beside bool
 }
 
-// args are the flags that say the same.
+// args returns the flags for these options.
 func (o options) args() []string {
 	return []string{"--rounds", fmt.Sprint(o.rounds), fmt.Sprintf("--beside=%t", o.beside)}
 }
@@ -79,7 +79,7 @@ that what the host could not keep is seen apart from what the model lacks. What 
 	return c
 }
 
-// run is one node.
+// run runs one node.
 func (o options) run(n *program.Node) (*hereResult, error) {
 	found, err := apps.CMAM(n.Endpoint, n.Segment, n.Now,
 		apps.CMAMOptions{Messages: messages, Rounds: o.rounds, Progress: n.Progress})
@@ -122,7 +122,7 @@ func (o options) run(n *program.Node) (*hereResult, error) {
 	return r, nil
 }
 
-// compareVirtual puts the benchmark in virtual time beside the rows.
+// compareVirtual adds the results of the benchmark in virtual time to the rows.
 func (r *hereResult) compareVirtual(p *hwprofiles.Profile) error {
 	found, err := simulateOn(p, r.Nodes, apps.CMAMOptions{Messages: messages})
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *hereResult) compareVirtual(p *hwprofiles.Profile) error {
 	return nil
 }
 
-// writeBeside prints paper, virtual time and real time.
+// writeBeside prints the paper's figures, virtual time and real time.
 func (r *hereResult) writeBeside(w io.Writer) error {
 	cells := [][]string{{"  primitive", "measure", "paper cycles", "virtual time", "real time",
 		"to virtual", "to paper"}}

@@ -1,6 +1,7 @@
 package cmam
 
-// This file is the rules of the model of Table 6.1: what each stands on, and how to do without it.
+// This file has the rules of the model of Table 6.1: the grounds for each, and how to switch it
+// off.
 
 import (
 	"maps"
@@ -14,14 +15,15 @@ import (
 type rule struct {
 	name    string
 	section string // of the thesis
-	ground  string // what speaks for it
-	against string // and against it; of hypotheses only
-	// about what the thesis's simulator did; else the text, or the table beside the CM-5's
+	ground  string // reasons for it
+	against string // reasons against it; of hypotheses only
+	// the rule is a guess about the thesis's simulator; else it rests on the text, or on the table
+	// and the CM-5's
 	hypothesis bool
 	off        func(*hwprofiles.Profile, *apps.CMAMOptions)
 }
 
-// rules are all of them. A profile has those that switching off changes.
+// rules are all rules. A profile has those that change it when they are switched off.
 var rules = []rule{
 	{name: "packets of 20 words", section: "3.1.1; conference paper 4.1.4",
 		ground: `A slot may use 24 words, 4 and 20 of data. In every group of the table a request takes 20.0

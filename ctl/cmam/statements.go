@@ -1,7 +1,7 @@
 package cmam
 
-// This file holds what thesis and conference paper say of Table 6.1 in words, and judges it: by the
-// model's cycles, beside what the table's own figures say. Words without a limit, such as
+// This file has the statements of thesis and conference paper about Table 6.1. It judges them by
+// the model's cycles, and shows the table's own figures. Statements without a limit, such as
 // "approximately" and "nearly", are shown and not judged.
 
 import (
@@ -11,23 +11,23 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// statement is one of them.
+// statement is one statement of the papers.
 type statement struct {
 	Source string  `json:"source"`
 	Text   string  `json:"text"`
 	Model  float64 `json:"model"`
-	Table  float64 `json:"table"` // the same from the table's own figures
-	Holds  *bool   `json:"holds"` // of the model; null: the words give no limit
+	Table  float64 `json:"table"` // the value by the table's own figures
+	Holds  *bool   `json:"holds"` // for the model; null: the words give no limit
 }
 
-// figuresOf reads cycles and microseconds of rows.
+// figuresOf reads the cycles and microseconds of rows.
 type figuresOf struct {
 	rows  []tableRow
 	cm5   *hwprofiles.Profile
-	table bool // those that the thesis printed
+	table bool // read the thesis's printed figures
 }
 
-// cycles are those of a row; 0: it is not there.
+// cycles returns the cycles of a row; 0 if there is no such row.
 func (f figuresOf) cycles(name, measure string) float64 {
 	for i := range f.rows {
 		if r := &f.rows[i]; r.Name == name && r.Measure == measure {
@@ -40,7 +40,7 @@ func (f figuresOf) cycles(name, measure string) float64 {
 	return 0
 }
 
-// of returns the cycles of a row by those that a call takes on the CM-5.
+// of returns the cycles of a row divided by those of a call on the CM-5.
 func (f figuresOf) of(name, measure, call, cost string) float64 {
 	for _, c := range f.cm5.Costs {
 		if c.Call == call && c.Measure == cost {
@@ -50,8 +50,8 @@ func (f figuresOf) of(name, measure, call, cost string) float64 {
 	return 0
 }
 
-// latency is the hardware's part of a round trip at each pair of nodes, in the thesis's way of
-// reckoning.
+// latency returns the hardware's part of one way, as the thesis computes it: half of a round trip
+// without the overheads of sending and receiving.
 func (f figuresOf) latency() float64 {
 	return (f.cycles("cmam_4", "round_trip") - 2*(f.cycles("cmam_4", "send_ovhd")+f.cycles("cmam_4", "recv_ovhd"))) / 2
 }
@@ -88,7 +88,7 @@ var said = []struct {
 	}, nil},
 }
 
-// statements judges what the papers say by rows.
+// statements judges the statements of the papers by rows.
 func statements(rows []tableRow) ([]statement, error) {
 	cm5, err := hwprofiles.Load("cm5")
 	if err != nil {
@@ -107,7 +107,7 @@ func statements(rows []tableRow) ([]statement, error) {
 	return all, nil
 }
 
-// writeStatements prints them for people.
+// writeStatements prints the statements for people.
 func (r *simResult) writeStatements(w io.Writer) error {
 	for _, s := range r.Statements {
 		verdict := "shown"

@@ -1,7 +1,7 @@
 package cmam
 
-// This file is `funet sim cmam`: the CMAM primitives benchmark of the thesis on modelled
-// machines in virtual time, beside the thesis's own figures.
+// This file is `funet sim cmam`: the CMAM primitives benchmark of the thesis on modelled machines
+// in virtual time, compared with the thesis's figures.
 
 import (
 	_ "embed"
@@ -24,9 +24,8 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// table61 is Table 6.1 of the thesis, FUNet's rows: what a row is called, which of its
-// measures, the unit, the figure, and the same in processor cycles; of block transfers in
-// cycles for 16 bytes.
+// table61 is Table 6.1 of the thesis, FUNet's rows: the name of a row, the measure, the unit, the
+// figure, and the same in processor cycles. Block transfers are in cycles for 16 bytes.
 //
 //go:embed table61.csv
 var table61 string
@@ -35,13 +34,13 @@ const (
 	simNodes = 32 // thesis 6.2.1
 	simSlots = 256
 	messages = 200
-	// simLimit is far more virtual time than the benchmark takes.
+	// simLimit is the most virtual time of the benchmark, far more than it takes.
 	simLimit = 10 * time.Second
-	// miss is the difference, in per cent, above which a row wants an explanation.
+	// miss is the difference, in per cent, above which a row is explained.
 	miss = 10
 )
 
-// tableRow is one measurement beside the thesis's.
+// tableRow is one measurement, and the thesis's figure for it.
 type tableRow struct {
 	Name        string  `json:"name"`
 	Measure     string  `json:"measure"`
@@ -50,12 +49,12 @@ type tableRow struct {
 	Model       float64 `json:"model"`
 	Cycles      float64 `json:"cycles"`
 	PaperCycles float64 `json:"paper_cycles"`
-	// Diff is that of the cycles, which the table gives more exactly: positive where the
-	// model is slower.
+	// Diff is the difference in cycles, which the table gives more exactly. It is positive where
+	// the model is slower.
 	Diff       float64 `json:"diff_percent"`
 	Calibrated bool    `json:"calibrated"` // choices were made with this row in view
-	// Virtual is the row on as many nodes in virtual time, beside one that was measured in real
-	// time; 0: it is not.
+	// VirtualCycles is the row's value in virtual time on as many nodes, for a row measured in real
+	// time; 0: none.
 	VirtualCycles float64 `json:"virtual_cycles,omitempty"`
 	VirtualDiff   float64 `json:"diff_to_virtual_percent,omitempty"`
 	Why           string  `json:"why,omitempty"`
@@ -66,12 +65,12 @@ type simResult struct {
 	Profile string `json:"profile"`
 	comparison
 	Close int `json:"rows_within_4_percent"`
-	// Statements are what the papers say of the table in words.
+	// Statements are the papers' statements about the table in words.
 	Statements []statement `json:"statements"`
 	Rules      []ruleTold  `json:"rules,omitempty"`
 }
 
-// comparison is the rows that were measured, in virtual or real time, beside the table.
+// comparison compares the rows measured in virtual or real time with the table.
 type comparison struct {
 	Rows  []tableRow `json:"rows"`
 	Mean  float64    `json:"mean_abs_diff_percent"`
@@ -168,7 +167,7 @@ takes minutes.`,
 	return c
 }
 
-// simulateCMAM runs the benchmark on as many nodes as the thesis had.
+// simulateCMAM runs the benchmark on as many nodes as in the thesis.
 func simulateCMAM(p *hwprofiles.Profile, o apps.CMAMOptions) (*simResult, error) {
 	rows, err := simulateOn(p, simNodes, o)
 	if err != nil {
@@ -201,7 +200,7 @@ func simulateOn(p *hwprofiles.Profile, nodes int, o apps.CMAMOptions) ([]apps.CM
 	return rows, nil
 }
 
-// compareCMAM puts what was measured on all nodes beside the table, in the table's order.
+// compareCMAM compares the measurements of all nodes with the table, in the table's order.
 func compareCMAM(p *hwprofiles.Profile, found []apps.CMAMRow) (*simResult, error) {
 	table, err := readTable61()
 	if err != nil {
@@ -215,7 +214,7 @@ func compareCMAM(p *hwprofiles.Profile, found []apps.CMAMRow) (*simResult, error
 	return r, err
 }
 
-// compareRows puts what was measured beside the rows of a table. A row that was not measured is an
+// compareRows compares measurements with the rows of a table. A row that was not measured is an
 // error.
 func compareRows(p *hwprofiles.Profile, table []tableRow, found []apps.CMAMRow) (*simResult, error) {
 	byName := map[string]apps.CMAMRow{}
@@ -239,7 +238,7 @@ func compareRows(p *hwprofiles.Profile, table []tableRow, found []apps.CMAMRow) 
 	return r, nil
 }
 
-// measured fills in what was measured, in cycles of the processor if it has any.
+// measured fills in a measurement, in cycles of the processor if it has any.
 func (row *tableRow) measured(f apps.CMAMRow, cycle time.Duration) {
 	cycles := 0.0
 	if cycle > 0 {
@@ -282,7 +281,7 @@ func (r *simResult) WriteTable(w io.Writer) error {
 	return r.writeReasons(w)
 }
 
-// writeRows prints the table and how far it is from the thesis's.
+// writeRows prints the table and its difference from the thesis's.
 func (r *comparison) writeRows(w io.Writer) error {
 	cells := [][]string{{"  primitive", "measure", "unit", "paper", "model", "paper cycles", "cycles", "difference"}}
 	for i := range r.Rows {
@@ -303,7 +302,7 @@ func (r *comparison) writeRows(w io.Writer) error {
 	return err
 }
 
-// writeReasons prints why rows miss, each reason once with its rows.
+// writeReasons prints the reasons why rows miss, each reason once with its rows.
 func (r *simResult) writeReasons(w io.Writer) error {
 	said := map[string]bool{}
 	for i := range r.Rows {

@@ -5,15 +5,17 @@ package daemon
 // process that they concern. If its configuration says so, it also has windows suspended.
 //
 // A job's processes hold the keys of each other's windows. Any of them may be on another host, and
-// that host can say what it likes in the name of its own. So only an access that no outsider can
-// make counts towards a suspension. It has the window's key, and comes from a node on the card
-// where the job's table puts that node. It is to bytes, or with an operation, that the window
-// forbids. Guessed keys do not count, nor failures of an ordinary program: another's lock, a want
-// of credit. Each node has a count of its own, so many nodes do not reach together a limit that
-// none has reached. A process has windows suspended at most once in connect_timeout, whichever
-// nodes try. So an owner that brings them back (funi.ResumeWindow) can be held up no more often. A
-// window without notifications is left alone: its owner would not hear of it. A suspension makes
-// only the processes wait that use that window, all of the same job.
+// that host can say what it likes in the name of its own processes. So only an access that no
+// outsider can make counts towards a suspension. Such an access has the window's key, comes from
+// the card where the job's table puts its node, and asks for bytes or an operation that the window
+// forbids. Guessed keys do not count, nor do failures of an ordinary program, such as another's
+// lock or a lack of credit. Each node has a count of its own, so several nodes cannot reach the
+// limit together.
+//
+// A process has windows suspended at most once in connect_timeout, whichever nodes try. So an owner
+// that brings them back (funi.ResumeWindow) can be held up no more often. A window without
+// notifications is left alone: its owner would not hear of it. A suspension delays only the
+// processes that use the window, all of the same job.
 
 import (
 	"fmt"
@@ -22,45 +24,46 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Accesses says what the daemon does about accesses to windows that were refused.
+// Accesses says what the daemon does about refused accesses to windows.
 type Accesses uint8
 
 const (
-	// CountAccesses counts them.
+	// CountAccesses counts refused accesses.
 	CountAccesses Accesses = iota
-	// SuspendWindows also has a window suspended when one node has been refused Config.RefusedLimit
-	// times.
+	// SuspendWindows also has a window suspended when one node has had Config.RefusedLimit accesses
+	// refused.
 	SuspendWindows
 )
 
 // String returns the name that the configuration uses.
 func (a Accesses) String() string { return [...]string{"count", "suspend"}[a&1] }
 
-// DefaultRefusedLimit is how many accesses of a node are refused before a window is suspended,
-// where the configuration does not say.
+// DefaultRefusedLimit is the number of refused accesses of one node that suspends a window, if the
+// configuration does not say.
 const DefaultRefusedLimit = 1000
 
 // mostRefused is the largest Config.RefusedLimit.
 const mostRefused = 1_000_000
 
-// suspects is how many nodes can have a count at a process: of more than that, the first.
+// suspects is the number of nodes that a process counts refused accesses of: the first ones.
 const suspects = 16
 
-// Faults counts what the card has told its daemon about processes of a job on this host, since the
-// job was made.
+// Faults counts the misses and refused accesses that the card has reported about processes of a job
+// on this host, since the job was made.
 type Faults struct {
 	engine.Faults
-	// by this daemon; those that are left alone because they have no notifications count as well
+	// Suspended counts suspensions by this daemon. It includes windows that were left alone for
+	// lack of notifications.
 	Suspended uint64 `json:"windows_suspended"`
 }
 
 // place names a context by its group and node.
 type place struct{ gid, node uint16 }
 
-// suspicion is what one process knows of those whose accesses to its windows were refused. It
-// belongs to the card's thread.
+// suspicion is the counts of refused accesses that one process keeps, by node. It belongs to the
+// card's thread.
 type suspicion struct {
-	counts [suspects]struct{ node, refused uint32 } // refused is 0 where there is none
+	counts [suspects]struct{ node, refused uint32 } // refused is 0 in an unused entry
 	rest   int64                                    // when a window may be suspended again
 }
 
@@ -102,8 +105,8 @@ func (d *Daemon) faulted(gid, node, source uint16, reason arctic.Reason) (hold b
 	return true
 }
 
-// forbidden reports whether a refusal is of an access that has the window's key and that the window
-// does not permit.
+// forbidden reports whether a refused access had the window's key and was one that the window does
+// not permit.
 func forbidden(reason arctic.Reason) bool {
 	switch reason {
 	case arctic.ReasonRange, arctic.ReasonRights, arctic.ReasonAlignment, arctic.ReasonOperation:
@@ -112,7 +115,7 @@ func forbidden(reason arctic.Reason) bool {
 	return false
 }
 
-// logSuspended writes a line, which the card's thread does not wait for.
+// logSuspended logs a suspension, without having the card's thread wait for the log.
 func (d *Daemon) logSuspended(a *attachment, source uint16, reason arctic.Reason) {
 	go d.userLine(&a.conn.peer,
 		fmt.Sprintf("a window of node %d of job %d is suspended: %d accesses of node %d were refused, the last one because of: %v",

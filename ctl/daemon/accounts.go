@@ -1,12 +1,12 @@
 package daemon
 
-// This file is accounts: the user that a number counts for. A user may be given subordinate
-// numbers (subuid(5)), with which he starts processes in user namespaces, as containers do
-// (newuidmap(1)). He has many of them, so their use counts as his: in the
-// quotas, in the time that requests take, and in his share of the card's time.
+// This file maps user numbers to accounts. A user may have subordinate numbers (subuid(5)), with
+// which it starts processes in user namespaces, as containers do (newuidmap(1)). A user can have
+// many of them, so their use counts as that user's: in the quotas, in the time that requests take,
+// and in the share of the card's time.
 //
-// The file is read at the start, and again, by a goroutine of its own, when it has changed.
-// Numbers that a directory service has given out (nsswitch.conf(5), subid) are not in it.
+// The file is read at the start, and again, by a goroutine of its own, when it has changed. Numbers
+// that a directory service has given out (nsswitch.conf(5), subid) are not in it.
 
 import (
 	"bufio"
@@ -29,19 +29,19 @@ const (
 	DefaultSubordinates = "/etc/subuid"
 	// mostSubordinates is the longest such file in bytes.
 	mostSubordinates = 1 << 20
-	// lookSubordinates is how often it is looked at for changes.
+	// lookSubordinates is the time between two looks for changes of the file.
 	lookSubordinates = time.Second
-	// tellSubordinates is how many malformed lines of it are reported.
+	// tellSubordinates is the number of malformed lines of the file that are reported.
 	tellSubordinates = 10
-	// chain is how many owners a number may have one after the other: an owner can himself
-	// have a subordinate number.
+	// chain is the longest chain of owners that is followed: an owner can itself be a subordinate
+	// number.
 	chain = 8
 )
 
-// subordinates are the ranges of a file, in its order: the first range with a number decides.
+// subordinates holds the ranges of a file, in its order: the first range with a number decides.
 type subordinates []subordinate
 
-// subordinate is a line: count numbers from first on are an account's.
+// subordinate is a line of the file: count numbers, beginning with first, belong to an account.
 type subordinate struct {
 	first, count uint32
 	account      uint32
@@ -64,10 +64,10 @@ func (s subordinates) account(uid uint32) uint32 {
 	return uid
 }
 
-// parseSubordinates reads lines of owner, first number and how many, with colons between; the
-// owner is a name or a number. A malformed line is reported and left out. Numbers of root's
-// are an account of their own, by the first of them: containers that root has made for others
-// have nothing of root's quota.
+// parseSubordinates reads lines of owner, first number and count, separated by colons; the owner is
+// a name or a number. A malformed line is reported and left out. Each range of root's is an account
+// of its own, named by its first number. So containers that root has made for others take nothing
+// of root's quota.
 func parseSubordinates(data []byte, number func(name string) (uint32, error),
 	bad func(line int, why error)) (s subordinates) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -180,7 +180,7 @@ func (f *subordinateFile) read() (s subordinates, changed bool) {
 	return s, true
 }
 
-// readAll reads a file of bounded length, and no pipe, which might never end.
+// readAll reads a file of bounded length. It refuses a pipe, which might never end.
 func readAll(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

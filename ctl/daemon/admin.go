@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the administrator's commands: one JSON object each, which names the
-// command in "do".
+// This file carries out the administrator's commands: one JSON object each, which names the command
+// in "do".
 
 import (
 	"bytes"
@@ -24,12 +24,12 @@ type Command struct {
 	Node    *uint16 `json:"node,omitempty"`
 	Card    *uint16 `json:"card,omitempty"`
 	Context *uint32 `json:"context,omitempty"`
-	// Socket is of the daemon to whose card the process of a context is to move.
+	// Socket is that of the daemon to whose card the context's process is to move.
 	Socket string `json:"socket,omitempty"`
 	// Address, instead of Card, is the Ethernet or IP address by which the daemon knows the card.
 	Address string `json:"address,omitempty"`
-	// Profile is the name of a profile that is built in, Text is one in full: the daemon opens no
-	// file for the asker.
+	// Profile is the name of a built-in profile, and Text a whole profile. The daemon opens no file
+	// on behalf of the client.
 	Profile string `json:"profile,omitempty"`
 	Text    string `json:"text,omitempty"`
 }
@@ -37,7 +37,7 @@ type Command struct {
 // GIDs is the answer to gid-list.
 type GIDs struct {
 	GIDs    []JobCounted `json:"gids"`
-	LeftOut int          `json:"left_out"` // for which the answer has no room
+	LeftOut int          `json:"left_out"` // groups for which the answer has no room
 }
 
 // Routes is the answer to route-list and route-set: the card of each node, by number.
@@ -166,7 +166,7 @@ func (d *Daemon) jobOf(m *Command) (*job, error) {
 	return j, nil
 }
 
-// routes lists a group's.
+// routes lists the routes of a group.
 func (d *Daemon) routes(j *job) Routes {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,7 +174,7 @@ func (d *Daemon) routes(j *job) Routes {
 	return Routes{GID: j.gid, Cards: append([]uint16{}, j.cards[:n]...), LeftOut: len(j.cards) - n}
 }
 
-// setRoute places a node on another card. One that is attached here stays.
+// setRoute routes a node to another card. It refuses a node that is attached here.
 func (d *Daemon) setRoute(j *job, m *Command) error {
 	if j.direct {
 		return fmt.Errorf("its nodes have direct ports, and stay where they are: %w", attach.ErrCommand)
@@ -209,7 +209,7 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	return errors.Join(err, refused)
 }
 
-// moveNode changes the list of a group's routes, and returns all of them and the former one. The
+// moveNode changes one entry of a group's routes. It returns all routes and the former entry. The
 // card's thread calls it.
 func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint16, err error) {
 	d.mu.Lock()
@@ -230,7 +230,7 @@ func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint1
 	return routes, was, nil
 }
 
-// switchTo has the turn of a group begin.
+// switchTo starts the turn of a group.
 func (d *Daemon) switchTo(m *Command) (any, error) {
 	var refused error
 	err := d.loop.do(func() {

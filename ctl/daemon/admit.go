@@ -1,19 +1,20 @@
 package daemon
 
-// This file admits connections. Everybody on the host can connect, and close, as fast
-// as he likes; each connection costs the daemon a goroutine, a buffer, and locks of the Go runtime.
+// This file admits connections. Everybody on the host can connect and close as fast as they like;
+// each connection costs the daemon a goroutine, a buffer, and locks of the Go runtime.
 //
-// So the accept loop does little for each: it takes the socket, asks the kernel whose it is, counts
-// it, and puts it at its account's door. A door has a goroutine while somebody waits at it, and
-// lets one in after the other, each at the cost of the time that it takes (pace.go). At most as
-// many connections wait at a door as its user may have, and mostRefusals more, which are told that
-// they are too many; further ones are closed silently. So a user can make nobody wait but himself.
+// So the accept loop does little for each. It takes the socket, asks the kernel for its user,
+// counts it, and puts it at its account's door. A door has a goroutine while connections wait at
+// it. It lets them in one after the other, and charges each for the time that it takes (pace.go). A
+// door holds as many connections as its user may have, and mostRefusals more, which are told that
+// they are too many. Further ones are closed silently. So a user makes only its own connections
+// wait.
 //
-// The loop itself takes at most half of a processor, as a user does (pace.go), when it is flooded,
-// at the lower priority of the daemon's other threads. In the kernel's backlog, which users share,
-// a connection then waits for a batch and a pause; when the backlog is full, clients wait in turn
-// (attach.Dial), so the loop has to be faster than one who floods it. The loop never closes a
-// socket with descriptors in it: see closing.go.
+// When the loop is flooded it takes at most half of a processor, as a user does (pace.go), at the
+// lower priority of the daemon's other threads. In the kernel's backlog, which users share, a
+// connection then waits for a batch and a pause. When the backlog is full, clients wait in turn
+// (attach.Dial), so the loop has to be faster than one client that floods it. The loop never closes
+// a socket with descriptors in it: see closing.go.
 
 import (
 	"errors"
@@ -31,17 +32,17 @@ import (
 )
 
 const (
-	// retryAccept is how long accept waits when the process has no descriptor left.
+	// retryAccept is how long accept waits when the process is out of descriptors.
 	retryAccept = 100 * time.Millisecond
-	// acceptBatch is how many connections are taken before the loop looks at its time: all that the
-	// backlog has, so that whoever the kernel then wakes, because there is room, finds room.
+	// acceptBatch is how many connections are taken before the loop looks at its time. It is the
+	// whole backlog, so a client that the kernel wakes because there is room finds room.
 	acceptBatch = backlog
-	// acceptPause is how many times as long as it took the loop then pauses, acceptBurst how much
-	// of that it does not pause for, and longestPause the most.
+	// The loop pauses for acceptPause times the time that it worked, but for at most longestPause.
+	// It skips a pause of less than acceptBurst.
 	acceptPause  = 1
 	acceptBurst  = 4 * time.Millisecond
 	longestPause = 10 * time.Millisecond
-	// mostRefusals is how many connections of an account wait to be refused.
+	// mostRefusals bounds the connections of an account that wait to be refused.
 	mostRefusals = 64
 )
 
@@ -50,17 +51,17 @@ type arrival struct {
 	fd   int
 	peer peer
 	rule *Rule
-	why  error // it is to be refused; nil: it is counted, and is to be served
+	why  error // reason of the refusal; nil: the connection is counted, and will be served
 }
 
 // door holds the arrivals of an account. It exists while its goroutine runs.
 type door struct {
 	waiting  []arrival
-	refusals int // of them
+	refusals int // arrivals in waiting that are to be refused
 }
 
-// accept takes connections until the daemon ends. Out of descriptors it waits: those that are
-// connected go on.
+// accept takes connections until the daemon ends. When it is out of descriptors it waits, and open
+// connections go on.
 func (d *Daemon) accept(socket *os.File) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -131,7 +132,8 @@ func (d *Daemon) sleep(wait time.Duration) bool {
 	}
 }
 
-// meet finds out the user of a connection and puts it at his door. It does not block.
+// meet finds the user of a connection and puts the connection at that user's door. It does not
+// block.
 func (d *Daemon) meet(fd int) {
 	p, err := credentials(fd)
 	if err != nil {
@@ -163,8 +165,8 @@ func (d *Daemon) meet(fd int) {
 	w.waiting = append(w.waiting, a)
 }
 
-// crowded reports whether too many connections of an account already wait to be refused, so that
-// another is not even looked at.
+// crowded reports whether mostRefusals connections of an account already wait to be refused.
+// Further ones are closed unseen.
 func (d *Daemon) crowded(account uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +174,7 @@ func (d *Daemon) crowded(account uint32) bool {
 	return w != nil && w.refusals >= mostRefusals
 }
 
-// letIn is the goroutine of a door.
+// letIn is the goroutine of a door: it lets connections in, one after the other.
 func (d *Daemon) letIn(account uint32, w *door) {
 	p := d.purseOf(account)
 	defer d.leavePurse(p)
@@ -240,9 +242,9 @@ func connectionOf(fd int) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// refuse tells a process why it is not served, and closes the connection. It takes what the process
-// has sent first: a connection that is closed with something unread is reset, and the process would
-// not hear the answer (unix_release_sock, af_unix.c).
+// refuse tells a process why it is not served, and closes the connection. It first reads what the
+// process has sent: the kernel resets a connection that is closed with something unread, and the
+// process would not hear the answer (unix_release_sock, af_unix.c).
 func refuse(fd int, why error) {
 	defer unix.Close(fd)
 	if unix.Shutdown(fd, unix.SHUT_RD) != nil {
@@ -257,5 +259,5 @@ func refuse(fd int, why error) {
 	_ = unix.Sendto(fd, attach.EncodeRefusal(0, why), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 }
 
-// buffers are the buffers of connections that have ended, for the next ones.
+// buffers holds the buffers of ended connections, for reuse.
 var buffers = sync.Pool{New: func() any { return new([attach.MaxMessage]byte) }}

@@ -1,8 +1,8 @@
 package daemon
 
-// This file is a process's context: the memory that it shares with the card, and how it is
-// made and freed, with its segments (segment.go). Memory is made and mapped by the
-// connection's goroutine; only attaching and detaching itself is done by the card's thread.
+// This file is a process's context: the memory that it shares with the card, how it is made and
+// freed, and its segments (segment.go). The connection's goroutine makes and maps memory; the
+// card's thread only attaches and detaches the context.
 
 import (
 	"errors"
@@ -18,33 +18,34 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// attachment is a context and what belongs to it. connection.mu guards it, except ctx, which
-// belongs to the card's thread.
+// attachment is a context with its memory and descriptors. connection.mu guards it, except ctx,
+// which belongs to the card's thread.
 type attachment struct {
 	job      *job
-	account  uint32 // whose it is
+	account  uint32 // account that pays
 	node     uint16
 	slots    int
 	conn     *connection
 	memory   *region
 	bells    *bells
 	shared   *funi.Memory
-	tables   []byte             // the card's, of its remote memory; nil: none
+	tables   []byte             // the card's tables of the context's remote memory; nil: none
 	segments map[uint32]*region // by base
 	bytes    int64              // all memory, in whole pages
 	ctx      *engine.Context
-	saved    *engine.Saved // the card's thread's: the context is switched out
-	active   atomic.Bool   // it is not
-	// the card's thread's: its memory failed, and it is not on the card any more
+	saved    *engine.Saved // set while the context is switched out; belongs to the card's thread
+	active   atomic.Bool   // the context is not switched out
+	// lost: its memory failed, and it is no longer on the card. It belongs to the card's thread.
 	lost bool
-	left bool // it is on another card
-	// suspicion is of nodes whose accesses to its windows were refused; the card's thread's.
+	left bool // it has moved to another card
+	// suspicion counts refused accesses to its windows, by node. It belongs to the card's thread.
 	suspicion suspicion
-	// image is what has come of the image of a context that arrives, and imageBytes what that
-	// counts as.
+	// image is the part that has arrived of an arriving context's image, and imageBytes the bytes
+	// that are counted for it.
 	image      []byte
 	imageBytes int64
-	// whither is where an administrator has asked the process to move, and stays why it does not.
+	// whither is the socket of the daemon to whose card an administrator wants it moved, and stays
+	// the reason why it has not moved.
 	whither, stays string
 
 	card    int // eventfd: wakes the card's thread
@@ -60,7 +61,7 @@ func (c *connection) attach(message []byte) error {
 	return c.attachAs(&r, false)
 }
 
-// attachAs makes a context, which arrives from another card or does not.
+// attachAs makes a context; arrives says that it comes from another card.
 func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, errGone) {
@@ -139,10 +140,10 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	return a, wait, nil
 }
 
-// make makes the parts of the context, and returns the descriptor on which the process waits. That
-// is the read end of a pipe, not an eventfd. Whether a write waits for room is a flag of the open
-// file, and a process with the same eventfd could clear the flag. The process could then fill the
-// eventfd, and so stop the card's thread. Only the daemon has the writing end of a pipe.
+// make makes the parts of the context, and returns the descriptor on which the process waits. It is
+// the read end of a pipe, not an eventfd. Whether a write waits for room is a flag of the open
+// file. A process that shared an eventfd could clear that flag and fill the eventfd, and so stop
+// the card's thread. Of a pipe only the daemon has the writing end.
 func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait int, err error) {
 	wait = -1
 	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
@@ -175,7 +176,7 @@ func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait in
 	return pipe[0], nil
 }
 
-// descriptors explains that the daemon has none left.
+// descriptors adds advice to an error when the daemon is out of descriptors.
 func descriptors(err error) error {
 	return fmt.Errorf("%w: making its descriptors: %w", attach.ErrFull, err)
 }
@@ -223,10 +224,10 @@ func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 }
 
 const (
-	// longestLinger bounds how long a process may have its context wait for its end.
+	// longestLinger bounds how long a context may wait for its packets before it ends.
 	longestLinger = time.Minute
-	// firstLook and lastLook bound the time between two looks whether it can end; between them it
-	// is a quarter of the time that has passed, so that few looks find it late by little.
+	// firstLook and lastLook bound the time between two looks whether the context can end. In
+	// between, it is a quarter of the time that has passed: few looks, and none late by much.
 	firstLook = time.Millisecond
 	lastLook  = 250 * time.Millisecond
 )
@@ -255,13 +256,13 @@ func (c *connection) linger(message []byte) error {
 	return c.send(message)
 }
 
-// nextLook returns the time until the next look of a context that has lingered for so long.
+// nextLook returns the time until the next look at a context that has lingered for the given time.
 func nextLook(lingered time.Duration) time.Duration {
 	return min(max(lingered/4, firstLook), lastLook)
 }
 
-// detachIf ends the context if nothing of it waits, or with force also otherwise: then the
-// error is attach.ErrBusy.
+// detachIf ends the context if none of its packets wait, or if force is set. When force leaves
+// packets undelivered the error is attach.ErrBusy.
 func (c *connection) detachIf(force bool) (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,9 +293,9 @@ func (a *attachment) dismiss() {
 	wakeUp(a.process)
 }
 
-// detach ends the connection's context, if it belongs to the job, because the job has ended. The
-// connection goes on. The process may still look at the messages that it has got, so memory and
-// context stay, and count, until it attaches again or the connection ends.
+// detach ends the connection's context because its job j has ended; a context of another job stays.
+// The connection goes on. The process may still read messages that it has received. So memory and
+// context stay, and count, until the process attaches again or the connection ends.
 func (c *connection) detach(j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,8 +305,8 @@ func (c *connection) detach(j *job) {
 	}
 }
 
-// detachLocked ends the context, if there is one, and frees all memory that the connection
-// has. The caller holds mu.
+// detachLocked ends the connection's port and context, if any, and frees all memory of the
+// connection. The caller holds mu.
 func (c *connection) detachLocked() {
 	c.endPort()
 	if a := c.endContext(); a != nil {
@@ -314,7 +315,7 @@ func (c *connection) detachLocked() {
 	c.freeKept()
 }
 
-// freeKept frees what a context that has ended left. The caller holds mu.
+// freeKept frees the remains of a context that has ended. The caller holds mu.
 func (c *connection) freeKept() {
 	a := c.kept
 	if a == nil {
@@ -333,7 +334,7 @@ func (c *connection) freeKept() {
 	c.d.give(c.peer.account, c.rule, use)
 }
 
-// endContext ends the context, and returns what is left of it, or nil. The caller holds mu.
+// endContext ends the context, and returns its remains, or nil. The caller holds mu.
 func (c *connection) endContext() *attachment {
 	a := c.attachment
 	if a == nil {
@@ -361,8 +362,8 @@ func (c *connection) endContext() *attachment {
 	return a
 }
 
-// erase empties the memory: a process that keeps it has nothing that is not counted. The
-// register page stays, which says that the card has gone.
+// erase empties the memory, so a process that keeps it holds nothing uncounted. The register page
+// stays, because it says that the card has gone.
 func (a *attachment) erase() {
 	a.memory.erase(funi.PageSize)
 	for _, m := range a.segments {

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the pages of doorbells: one for each user who has a context, made with the first and
-// gone with the last, so that nobody can take another user's rings (engine.Card.Doorbells).
+// This file manages the doorbell pages. Each user with a context has one, from its first context to
+// its last. So no user can take another user's rings (engine.Card.Doorbells).
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type bells struct {
 	contexts int // guarded by Daemon.mu
 }
 
-// takeBells returns the page of a user, for one more context; give it back with giveBells.
+// takeBells returns a user's page, for one more context. The caller gives it back with giveBells.
 func (d *Daemon) takeBells(user uint32) (*bells, error) {
 	if b := d.haveBells(user, nil); b != nil {
 		return b, nil
@@ -56,7 +56,7 @@ func (d *Daemon) haveBells(user uint32, made *bells) *bells {
 	return b
 }
 
-// giveBells ends the use of takeBells. The card must no longer use the page.
+// giveBells undoes takeBells. The card must no longer use the page.
 func (d *Daemon) giveBells(user uint32, b *bells) {
 	d.mu.Lock()
 	b.contexts--
@@ -71,7 +71,7 @@ func (d *Daemon) giveBells(user uint32, b *bells) {
 	}
 }
 
-// spoil takes a failed page away from its user: later contexts get another.
+// spoil takes a failed page away from its user, whose later contexts get another.
 func (d *Daemon) spoil(r *region) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,10 +1,10 @@
 package daemon
 
 // This file gives an administrator the card's frames, and with capturedirect.go those of direct
-// ports. The card's thread puts them into a ring, and waits for nobody; the connection's goroutine
-// sends them on. When the process does not read, the ring fills and frames are counted as lost.
-// Only one process at a time captures: each costs the card's thread a copy of every frame, and the
-// daemon a ring.
+// ports. The card's thread puts them into a ring without ever waiting; the connection's goroutine
+// sends them on. When the process does not read, the ring fills, and further frames are counted as
+// lost. Only one process at a time captures, because a capture costs the card's thread a copy of
+// every frame, and the daemon a ring.
 
 import (
 	"bytes"
@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// captureLook is how often the ring is looked at: the card's thread wakes nobody for it.
+	// captureLook is the time between two looks at the ring: the card's thread wakes no goroutine
+	// for it.
 	captureLook = 5 * time.Millisecond
 	// captureBeat is how often the counts are sent while there are no frames.
 	captureBeat = 250 * time.Millisecond
@@ -82,7 +83,8 @@ func (c *connection) capture(message []byte) error {
 	return c.drainCapture(ring, direct)
 }
 
-// drainCapture sends what is in the rings until that fails; direct is nil where there is only one.
+// drainCapture sends the contents of the rings until sending fails; direct is nil if only the card
+// is captured.
 func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) error {
 	// a process may take its time; the end of the daemon closes the connection
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {
@@ -125,8 +127,8 @@ func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) erro
 	}
 }
 
-// heard returns an error when the process has closed the connection, or sends a message: a capture
-// has no answer to any.
+// heard returns an error when the process has closed the connection, or sent a message: during a
+// capture messages have no answer.
 func (c *connection) heard() error {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
@@ -165,7 +167,7 @@ func (d *Daemon) endCapture() {
 	d.capturing = nil
 }
 
-// observe has the card's thread show frames to see; nil ends it.
+// observe has the card's thread show each frame to see; nil ends it.
 func (d *Daemon) observe(see func(port int, frame []byte, fate engine.Fate)) error {
 	return d.loop.do(func() {
 		d.loop.see = see

@@ -1,9 +1,9 @@
 package daemon
 
-// This file has a capture show the frames of direct ports as well, which go past the card. Guard
-// and NIC program put them into a ring of the kernel while the capture lasts (package bpf,
-// capture.h), and wait for nobody; frames that find the ring full are counted as lost. The
-// connection's goroutine reads that ring beside the card's.
+// This file adds the frames of direct ports to a capture, since they go past the card. While the
+// capture lasts, guard and NIC program put them into a ring of the kernel (package bpf, capture.h).
+// They never wait: frames that find the ring full are counted as lost. The connection's goroutine
+// reads that ring beside the card's.
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 	"github.com/funet/funet/ctl/ports"
 )
 
-// directInterface is the name of the interface of frames that stay on this host, or were dropped at
-// their port, and of all that were lost.
+// directInterface is the interface that a capture names for frames that stay on this host, frames
+// dropped at their port, and all lost frames.
 const directInterface = "direct ports"
 
-// directFrames is the direct frames of a capture. It belongs to the connection's goroutine.
+// directFrames is a capture's view of direct frames. It belongs to the connection's goroutine.
 type directFrames struct {
 	helper *ports.Client
 	links  []*link
@@ -26,12 +26,12 @@ type directFrames struct {
 	other  int   // the number of directInterface
 	origin int64 // nanoseconds since 1970 when the clock of the frames was 0
 	lost   uint64
-	next   bpf.Seen // that has found no room in a batch
+	next   bpf.Seen // a frame that found no room in the last batch
 	waits  bool
 }
 
-// captureDirect begins to capture direct frames, with an interface more; nil: there are none, or
-// begin says why they are not captured.
+// captureDirect begins to capture direct frames, and adds an interface to begin. It returns nil if
+// there are no ports, or if they cannot be captured; begin then says why.
 func (d *Daemon) captureDirect(begin *capture.Begin) (*directFrames, error) {
 	if d.cfg.Ports == nil {
 		return nil, nil
@@ -50,13 +50,13 @@ func (d *Daemon) captureDirect(begin *capture.Begin) (*directFrames, error) {
 		origin: since.UnixNano() + int64(time.Since(since)-bpf.Monotonic())}, nil
 }
 
-// close ends it. Without a helper it has ended.
+// close ends the capture. Without a helper it has already ended.
 func (f *directFrames) close() {
 	_ = f.helper.StopCapture()
 	_ = f.from.Close() // nothing was written
 }
 
-// take adds to a batch what is there, as long as there is room.
+// take adds frames from the ring to a batch, as long as there is room.
 func (f *directFrames) take(ring *capture.Ring, batch []byte) (_ []byte, some bool, err error) {
 	lost, err := f.from.Lost()
 	if err != nil {

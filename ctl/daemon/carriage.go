@@ -1,8 +1,8 @@
 package daemon
 
-// This file is how the messages of jobs travel: through the daemon's card, or by direct ports,
-// which a helper makes. Which it is is decided once, at the start, before capabilities are dropped:
-// direct ports are those that have carried frames (ports.Client.Prove).
+// This file decides how the messages of jobs travel: through the daemon's card, or by direct ports,
+// which a helper makes. That is decided once, at the start, before capabilities are dropped. Direct
+// ports are used only if test ports have carried frames (ports.Client.Prove).
 
 import (
 	"context"
@@ -25,12 +25,12 @@ import (
 type Carriage int
 
 const (
-	// DaemonCarriage: all through the daemon's card.
+	// DaemonCarriage sends all messages through the daemon's card.
 	DaemonCarriage Carriage = iota
-	// DirectCarriage: those of jobs that ask for it by direct ports. A host that cannot have them
-	// has no daemon.
+	// DirectCarriage gives direct ports to jobs that ask for them. The daemon does not start on a
+	// host that cannot have direct ports.
 	DirectCarriage
-	// AutoCarriage: DirectCarriage where ports carry frames, else DaemonCarriage.
+	// AutoCarriage is DirectCarriage where ports carry frames, and else DaemonCarriage.
 	AutoCarriage
 )
 
@@ -38,7 +38,7 @@ var carriages = [...]string{attach.CarriageDaemon, attach.CarriageDirect, attach
 
 func (c Carriage) String() string { return carriages[c] }
 
-// check refuses a configuration that contradicts itself.
+// check refuses a carriage that contradicts the rest of the configuration.
 func (c Carriage) check(cfg *Config) error {
 	switch {
 	case c == DaemonCarriage && cfg.Helper != "":
@@ -49,11 +49,10 @@ func (c Carriage) check(cfg *Config) error {
 	return nil
 }
 
-// ChooseCarriage decides how messages travel: with DirectCarriage and AutoCarriage it starts the
-// helper (StartPorts, with these arguments) and has ports proven with frames. It sets Ports, where
-// there are some, and CarriageWhy. Call it before Open, with the same capabilities and in the same
-// network namespace. With AutoCarriage only the end of the context and a configuration that is none
-// are errors.
+// ChooseCarriage decides how messages travel. With DirectCarriage and AutoCarriage it starts the
+// helper (StartPorts, with these arguments) and proves ports with frames. It sets CarriageWhy, and
+// Ports if there are any. Call it before Open, with the same capabilities and in the same network
+// namespace. With AutoCarriage only the end of the context and an invalid configuration are errors.
 func ChooseCarriage(ctx context.Context, cfg *Config, args ...string) error {
 	if cfg.Carriage == DaemonCarriage {
 		return nil
@@ -76,7 +75,7 @@ func ChooseCarriage(ctx context.Context, cfg *Config, args ...string) error {
 	return nil
 }
 
-// provenPorts starts the helper and proves its ports, and says how.
+// provenPorts starts the helper, proves its ports, and describes the proof.
 func provenPorts(ctx context.Context, cfg *Config, args []string) (_ *ports.Client, proof string, err error) {
 	index, mtu, modes := 0, ports.MaxMTU, []xdp.AttachMode{xdp.AttachNative}
 	for _, name := range cfg.Interfaces {
@@ -113,7 +112,7 @@ func provenPorts(ctx context.Context, cfg *Config, args []string) (_ *ports.Clie
 // mostCarriageWhy bounds the bytes of attach.Carriage.Why.
 const mostCarriageWhy = 512
 
-// carriage says what was chosen, and why.
+// carriage describes the chosen carriage, and the reason.
 func (d *Daemon) carriage() attach.Carriage {
 	s := attach.Carriage{Configured: d.cfg.Carriage.String(), Chosen: attach.CarriageDaemon, Why: d.cfg.CarriageWhy}
 	if d.cfg.Ports != nil {
@@ -123,7 +122,7 @@ func (d *Daemon) carriage() attach.Carriage {
 	return s
 }
 
-// tellCarriage says so in the log.
+// tellCarriage logs the chosen carriage.
 func (d *Daemon) tellCarriage() {
 	switch s := d.carriage(); {
 	case s.Configured == attach.CarriageDaemon:
@@ -134,7 +133,8 @@ func (d *Daemon) tellCarriage() {
 	}
 }
 
-// startSelf starts this program anew, and returns a connection with what it inherits.
+// startSelf starts this program anew, and returns a connection to it. The new process inherits the
+// other end.
 func startSelf(args []string) (*net.UnixConn, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

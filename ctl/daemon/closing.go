@@ -1,13 +1,14 @@
 package daemon
 
-// This file closes sockets without waiting. Whoever connects can send descriptors at once, and
-// whoever closes the last reference of one can be made to wait: by SO_LINGER, for as long as its
-// owner likes (socket(7)). From Linux 6.16 on the kernel refuses descriptors that are sent to the
-// daemon (listen.go), and to close is to close. Before that, sockets that are not served go to the
-// undertaker. It starts a thread with a table of descriptors of its own, a copy (unshare(2),
-// CLONE_FILES). Then it closes the sockets in the daemon's table, where they are not the last
-// references, and lets the thread end. For a thread that ends the kernel does not linger
-// (PF_EXITING in inet_release, af_inet.c, and in the other families).
+// This file closes sockets without waiting. A client can send descriptors as soon as it connects.
+// Closing the last reference of such a descriptor can take as long as its owner likes, by SO_LINGER
+// (socket(7)). From Linux 6.16 on the kernel refuses descriptors that are sent to the daemon
+// (listen.go), and closing is quick.
+//
+// Before that, sockets that are not served go to the undertaker. It starts a thread with a copy of
+// the descriptor table (unshare(2), CLONE_FILES). Then it closes the sockets in the daemon's table,
+// where they are not the last references, and lets the thread end. The kernel does not linger for a
+// thread that ends (PF_EXITING in inet_release, af_inet.c, and in the other families).
 
 import (
 	"runtime"
@@ -16,10 +17,10 @@ import (
 )
 
 const (
-	// mostGraves is how many sockets wait for the undertaker. When there are more the accept
+	// mostGraves bounds the sockets that wait for the undertaker. When there are more the accept
 	// loop waits; no user can make it wait longer.
 	mostGraves = 1024
-	// burialBatch is how many are closed with one thread.
+	// burialBatch is how many sockets are closed with one thread.
 	burialBatch = 256
 )
 
@@ -34,7 +35,7 @@ func (d *Daemon) shed(fd int) {
 	d.graves <- fd
 }
 
-// undertaker closes the sockets that were shed, until the channel ends.
+// undertaker closes the sockets that were shed, until the channel is closed.
 func undertaker(graves <-chan int) {
 	for fd := range graves {
 		batch := []int{fd}
@@ -45,7 +46,7 @@ func undertaker(graves <-chan int) {
 	}
 }
 
-// bury closes sockets. It does not wait for what is in them.
+// bury closes sockets, without waiting for descriptors in them.
 func bury(fds []int) {
 	copied, closed := make(chan struct{}), make(chan struct{})
 	go grave(copied, closed)
@@ -56,8 +57,8 @@ func bury(fds []int) {
 	close(closed)
 }
 
-// grave is the life of a thread that has a copy of the table. The Go runtime ends the thread of a
-// goroutine that ends without unlocking it, but for the first thread of the process.
+// grave is the life of a thread that has a copy of the descriptor table. The Go runtime ends the
+// thread of a goroutine that ends without unlocking it, except for the first thread of the process.
 func grave(copied, closed chan struct{}) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {

@@ -36,23 +36,23 @@ const (
 	DefaultJobs        = 64
 	DefaultConnections = 256
 	DefaultBytes       = 256 << 20
-	// DefaultTotal is how many times what one user may have all users of a rule that names
-	// groups have together.
+	// DefaultTotal is the ratio of the limit of all users of a rule that names groups to the limit
+	// of one of them.
 	DefaultTotal = 16
 )
 
-// Errors for what callers decide on.
+// Errors that callers can tell apart.
 var (
 	// ErrConfig is wrapped by every error about what a configuration says.
 	ErrConfig = errors.New("invalid configuration")
-	// ErrSocket: another daemon, or something else, has the socket's path.
+	// ErrSocket reports that another daemon, or something else, has the socket's path.
 	ErrSocket = errors.New("the socket's path is in use")
-	// ErrEnded: the card's thread has ended.
+	// ErrEnded reports that the card's thread has ended.
 	ErrEnded = errors.New("the daemon has ended")
 )
 
-// Config configures a daemon. The zero value of a field that is not said to be needed
-// stands for its default.
+// Config configures a daemon. The zero value of a field stands for its default, unless the field is
+// said to be needed.
 type Config struct {
 	Socket string // path; DefaultSocket
 	// Card is the number of this host's card, its node in Peers, which is needed. With FindCard it
@@ -66,19 +66,19 @@ type Config struct {
 	// Interfaces are by default those that Peers names, or the one with this host's address in
 	// Peers. An interface that Peers does not name leads to all peers.
 	Interfaces []string
-	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found,
-	// and find this one (hello.go), besides those that Peers has, which may then be nil; "": nobody
-	// is found. It has 1 to hello.MaxName letters, digits or marks. Everybody on the segment is
-	// trusted.
+	// Discover is the name of a cluster. Its hosts on the segments of the interfaces are found, and
+	// find this one (hello.go), besides those in Peers, which may then be nil; "": discovery is
+	// off. It has 1 to hello.MaxName letters, digits or marks. Everybody on the segment is trusted.
 	Discover string
-	// Key is the file of the key that all hosts share, where Peers names none; "": there is none,
-	// and whoever can send frames on the network can be any host. It is read once.
+	// Key is the file of the key that all hosts share, where Peers names none; "": there is none.
+	// Without a key, anyone who can send frames on the network can be any host. It is read once.
 	Key string
-	// Readable: what is sent need not be encrypted, only authenticated; it is encrypted to hosts
-	// that want it.
+	// Readable permits frames that are authenticated but not encrypted. Frames to hosts that want
+	// encryption are still encrypted.
 	Readable bool
-	keys     *keyfile.Ring // those that have been read
-	rerouted chan struct{} // of one: ways to other hosts have changed, which the switch has to know
+	keys     *keyfile.Ring // the keys that have been read
+	// rerouted holds one event: the ways to other hosts have changed, and the switch must be told.
+	rerouted chan struct{}
 	// Encap and Port replace those of Peers if they are set.
 	Encap *cluster.Encap
 	Port  uint16
@@ -91,21 +91,22 @@ type Config struct {
 	// none. It cannot be combined with datagrams.
 	VLAN uint16
 
-	// that frames leave on, and are steered to where the NIC can (afxdp.Config); nil: all
+	// Queue is the queue that frames leave on, and are steered to where the NIC can (afxdp.Config);
+	// nil: all.
 	Queue   *int
-	CPU     int // that the card's thread is pinned to; negative: none
+	CPU     int // processor of the card's thread; negative: it is not pinned
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile
 	Slots   int // per queue, for a process that does not say; DefaultSlots
-	// Accesses says what is done about accesses to windows that were refused (accesses.go), and
-	// RefusedLimit of how many of one node a window is suspended, with SuspendWindows: 1 to
-	// 1,000,000; 0: DefaultRefusedLimit.
+	// Accesses says what is done about refused accesses to windows (accesses.go). With
+	// SuspendWindows, RefusedLimit refused accesses of one node suspend a window: 1 to 1,000,000;
+	// 0: DefaultRefusedLimit.
 	Accesses     Accesses
 	RefusedLimit int
 	// PeerTimeout and ConnectTimeout are the engine's.
 	PeerTimeout, ConnectTimeout time.Duration
-	// most time that a stop waits for what is under way; DefaultDrain
+	// Drain is how long a stop waits for packets under way, at most; DefaultDrain.
 	Drain time.Duration
 
 	// Memory is the kind of memory that processes share with the card.
@@ -114,8 +115,8 @@ type Config struct {
 	// everybody may use it, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
-	// NotRoot says that uid 0 is no administrator: root of a container without a user namespace is
-	// uid 0 as well.
+	// NotRoot says that uid 0 is not an administrator. In a container without a user namespace root
+	// is uid 0, too.
 	NotRoot bool
 	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
 	Subordinates string
@@ -128,20 +129,21 @@ type Config struct {
 	// LogFormat and LogLevel are for the caller who makes Logger (NewLog).
 	LogFormat LogFormat
 	LogLevel  LogLevel
-	// Logger is the daemon's log. Log instead takes only the sentences of its lines, of level info
-	// and above, from any goroutine. Without either there is no log.
+	// Logger is the daemon's log. Log can be set instead: it gets only the sentences of lines, of
+	// level info and above, from any goroutine. Without either there is no log.
 	Logger *slog.Logger      `json:"-"`
 	Log    func(line string) `json:"-"`
 	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has
 	// CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
-	// Carriage says whether jobs may have direct ports, which Ports then makes. They need frames
-	// with FUNet's own EtherType, without VLAN, and not Jumbo. ChooseCarriage sets the others.
+	// Carriage says whether jobs may have direct ports, which Ports then makes. Direct ports need
+	// frames with FUNet's own EtherType, without VLAN, and not Jumbo. ChooseCarriage sets the next
+	// two fields.
 	Carriage    Carriage
-	Ports       *ports.Client `json:"-"` // the daemon's from Open on; nil: no job has direct ports
+	Ports       *ports.Client `json:"-"` // the daemon's from Open on; nil: no direct ports
 	CarriageWhy string        `json:"-"` // how ports were proven, or why there are none
-	// Helper is the path of the socket of a helper with a life of its own (funid unit --ports); "":
-	// the daemon has one started beside its socket.
+	// Helper is the path of the socket of a helper that runs as a service (funid unit --ports); "":
+	// the daemon starts one beside its socket.
 	Helper string
 }
 
@@ -150,14 +152,14 @@ type Who struct{ Users, Groups []uint32 }
 
 // Rule limits what users may use. Zeros stand for the defaults.
 type Rule struct {
-	Who  // nobody in particular: everybody
+	Who  // empty: every user
 	GIDs []Range
-	// What each of them may use, with his subordinate numbers.
+	// What each user may use, subordinate numbers included.
 	Contexts    int
 	Jobs        int
 	Connections int
 	Bytes       int64 // of contexts and segments
-	// Total limits what all of them may use together. The default is DefaultTotal times the limit
+	// Total limits the use of all these users together. The default is DefaultTotal times the limit
 	// of one user for a rule that names groups, and no limit for other rules.
 	Total Amounts
 }
@@ -168,10 +170,10 @@ type Amounts struct {
 	Bytes                       int64 // of contexts and segments
 }
 
-// each returns what a user may use.
+// each returns the limits of one user.
 func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections, r.Bytes} }
 
-// Range is GIDs, both ends included.
+// Range is a range of GIDs, both ends included.
 type Range = cluster.Range
 
 // DefaultRule is the rule of a configuration without rules.
@@ -270,7 +272,7 @@ func (c Config) complete() (_ Config, err error) {
 	return c, nil
 }
 
-// defaults fills in what the configuration leaves out and nothing else decides.
+// defaults fills in fields that are left out and do not depend on others.
 func (c *Config) defaults() {
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
@@ -328,8 +330,8 @@ func (c *Config) limits(bad func(string, ...any) error) error {
 	return nil
 }
 
-// interfaces finds out which interfaces the card uses, from the peers if the configuration does not
-// say so.
+// interfaces finds the interfaces that the card uses, from the peers if the configuration does not
+// name them.
 func (c *Config) interfaces(bad func(string, ...any) error) error {
 	var named []string
 	for _, p := range c.Peers.Peers {
@@ -454,13 +456,14 @@ func (c *Config) engine() engine.Config {
 	return e
 }
 
-// keyOf is the file of the key that this host shares with another of a peers file, which may have
-// changed since the start; "" for none.
+// keyOf returns the file of the key that this host shares with a peer; "": they share none. The
+// peers file may have changed since the start.
 func (c *Config) keyOf(in *cluster.File, p *cluster.Peer) string {
 	return cmp.Or(p.Key, in.Key, c.Key)
 }
 
-// peer is the way to another card of a peers file, without this host's own address there.
+// peer returns the engine's description of a peer in a peers file, without this host's own address
+// there.
 func (c *Config) peer(in *cluster.File, p *cluster.Peer) engine.Peer {
 	// one interface leads everywhere
 	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))}

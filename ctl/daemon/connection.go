@@ -1,7 +1,7 @@
 package daemon
 
-// This file is a connection: one process, its requests one after the other, and its end,
-// which frees everything that it had.
+// This file serves a connection: one process, its requests one after the other, and its end, which
+// frees everything that it had.
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// answerWithin is how long a process may take to make room for an answer.
+// answerWithin is how long a process may take to accept an answer.
 const answerWithin = time.Second
 
 // connection is a process's connection. Its requests are served by one goroutine.
@@ -32,20 +32,21 @@ type connection struct {
 	// belongs to the connection's goroutine.
 	process *os.File
 
-	// mu guards what others end: a job's end detaches the contexts of all its connections.
+	// mu guards fields that other goroutines end: a job's end detaches all its contexts.
 	mu         sync.Mutex
 	attachment *attachment // nil: none
 	job        *job        // nil: none
-	// a context that has ended, whose memory the process still has; nil: none
+	// kept is a context that has ended, and whose memory the process still has; nil: none.
 	kept    *attachment
 	port    *directPort // nil: none
 	follows atomic.Bool // its process has its port, and may be told of others (fate.go)
 
-	// What follows is of pace.go, and belongs to the goroutine that serves the connection, but for
-	// purse, which never changes.
-	purse        *purse
-	working      bool
-	since, spent time.Duration // of the thread, when it was last looked at, and of the request
+	// The fields below belong to pace.go, and to the goroutine that serves the connection. purse
+	// never changes.
+	purse   *purse
+	working bool
+	// since is the thread's processor time at the last look, and spent that of the request.
+	since, spent time.Duration
 }
 
 // serve carries out requests until the connection ends.
@@ -89,9 +90,9 @@ func (c *connection) serve() {
 	}
 }
 
-// listenNoMore comes before the last answer on a connection: the process can send nothing
-// more, and what it has sent is taken. A connection that is closed with something unread is
-// reset, and the process would not hear the answer (unix_release_sock, af_unix.c).
+// listenNoMore comes before the last answer on a connection: the process can send nothing more, and
+// what it has sent is read. The kernel resets a connection that is closed with something unread,
+// and the process would not hear the answer (unix_release_sock, af_unix.c).
 func listenNoMore(conn *net.UnixConn) {
 	if conn.CloseRead() != nil {
 		return
@@ -104,11 +105,11 @@ func listenNoMore(conn *net.UnixConn) {
 	}
 }
 
-// errGone: the answer could not be sent.
+// errGone reports that the answer could not be sent.
 var errGone = errors.New("the process takes no answer")
 
-// carryOut carries out one request and answers it. After an error the caller answers with a
-// refusal, and the process's state is as before.
+// carryOut carries out one request and answers it. After an error the process's state is as before,
+// and the caller answers with a refusal.
 func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
@@ -167,7 +168,7 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	return fmt.Errorf("request of kind %d: %w", k, attach.ErrKind)
 }
 
-// bodyless refuses a request with a body where none belongs.
+// bodyless refuses a request that has a body and should have none.
 func bodyless(message []byte, k attach.Kind) ([]byte, error) {
 	body, err := attach.DecodeBody(message, k)
 	if err == nil && len(body) > 0 {
@@ -225,7 +226,7 @@ func (c *connection) sendAtOnce(message []byte, descriptors []int) (sent bool) {
 // end makes the connection's goroutine free everything and end.
 func (c *connection) end() { _ = c.conn.Close() }
 
-// leaveAll takes what the connection has from it, and returns its job.
+// leaveAll removes the connection from the daemon's tables, and returns its job.
 func (c *connection) leaveAll() (j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock() // also after a panic

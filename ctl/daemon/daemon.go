@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the daemon as a whole: Open makes card and socket, Run serves until it is
-// told to stop, and then stops cleanly.
+// This file is the daemon as a whole: Open makes card and socket, Run serves until it is told to
+// stop, and then stops cleanly.
 
 import (
 	"context"
@@ -37,13 +37,13 @@ type Daemon struct {
 	capacity     capacity
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
-	peers        atomic.Pointer[cluster.File] // those of the file, and who was found
+	peers        atomic.Pointer[cluster.File] // those of the file, and those found
 	members      members
 	heard        chan struct{} // the station has news
 	seen         peersSeen
 	userLog      lineLimit
 	failureLog   lineLimit
-	panics       atomic.Uint64 // that were contained (fault.go)
+	panics       atomic.Uint64 // contained panics (fault.go)
 	strangers    *Rule         // for users that match no rule
 	groupsMatter bool          // rules or administrators name groups
 
@@ -52,11 +52,11 @@ type Daemon struct {
 	stopping atomic.Bool
 	serving  sync.WaitGroup // connections
 
-	neighbours neighbours // that share memory
+	neighbours neighbours // ports of this host that can share memory
 
-	// mu guards what follows. Nobody waits for anything while he holds it.
+	// mu guards the fields below. Its holder never waits.
 	mu          sync.Mutex
-	used        usage            // of everything
+	used        usage            // use by all users
 	users       map[uint32]usage // by account
 	totals      map[*Rule]usage
 	bells       map[uint32]*bells // by account
@@ -66,16 +66,17 @@ type Daemon struct {
 	ended       endedJobs
 	connections map[*connection]struct{}
 	nextGID     uint16
-	replacing   bool           // the card, with another profile: no group is made
-	capturing   *peer          // the process that captures; nil: none
-	tracing     map[uint32]int // traces that go on, by account
-	heirs       heirs
-	decided     uint64 // the order of the last news about a process (fate.go)
+	// replacing says that another card is about to replace this one: no group may be made.
+	replacing bool
+	capturing *peer          // the process that captures; nil: none
+	tracing   map[uint32]int // traces that go on, by account
+	heirs     heirs
+	decided   uint64 // the order of the last news about a process (fate.go)
 }
 
-// Open makes the card and takes the socket. It must run in the network namespace of the
-// interfaces; nothing else must. When it fails it leaves nothing behind. Errors wrap
-// ErrConfig or ErrSocket, or are those of packages afxdp and xdp.
+// Open makes the card and takes the socket. Only Open must run in the network namespace of the
+// interfaces. When it fails it leaves nothing behind. Errors wrap ErrConfig or ErrSocket, or are
+// those of packages afxdp and xdp.
 func Open(c Config) (_ *Daemon, err error) {
 	c, err = c.complete()
 	if err != nil {
@@ -170,7 +171,7 @@ func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 }
 
 // systemRandom draws each number from the operating system's generator, which the kernel seeds anew
-// when a virtual machine was cloned.
+// when a virtual machine is cloned.
 type systemRandom struct{}
 
 // Uint64 returns 64 random bits.
@@ -180,7 +181,7 @@ func (systemRandom) Uint64() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// replaceCard gives the daemon a card of another configuration. There must be no group.
+// replaceCard replaces the card by one of another configuration. There must be no group.
 func (d *Daemon) replaceCard(c *Config) error {
 	var refused error
 	err := d.loop.do(func() {
@@ -205,10 +206,10 @@ func (d *Daemon) replaceCard(c *Config) error {
 	return errors.Join(err, refused)
 }
 
-// Run serves until the context ends or Stop is called, then stops cleanly: nobody may attach any
-// more, processes are told, packets under way have Config.Drain to arrive, and the peers are told.
-// ready, if not nil, is called when processes can attach. It may be called once, and Open's
-// resources are given back when it returns.
+// Run serves until the context ends or Stop is called, then stops cleanly. No process may attach
+// any more, processes are told, packets under way have Config.Drain to arrive, and the peers are
+// told. Run calls ready, if not nil, when processes can attach. Run may be called once, and gives
+// Open's resources back when it returns.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	d.loop.run(true)
 	if !d.listener.pure {
@@ -256,13 +257,13 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	return errors.Join(err, d.release())
 }
 
-// Abandon gives everything back instead of Run.
+// Abandon gives everything back; call it instead of Run.
 func (d *Daemon) Abandon() error { return d.release() }
 
 // Stop makes Run return, as the end of its context does.
 func (d *Daemon) Stop() { d.quitOnce.Do(func() { close(d.quit) }) }
 
-// drain is the clean stop: contexts are gone, packets under way arrive, and peers hear
+// drain is the clean stop: it ends contexts, lets packets under way arrive, and tells peers
 // goodbye.
 func (d *Daemon) drain() {
 	_ = d.loop.do(func() {
@@ -295,7 +296,7 @@ func (d *Daemon) drain() {
 	<-d.loop.ended
 }
 
-// settle waits until the card's thread finds that a condition holds, at most until end.
+// settle waits until a condition holds on the card's thread, but not beyond end.
 func (d *Daemon) settle(end time.Time, so func() bool) {
 	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()

@@ -1,11 +1,11 @@
 package daemon
 
-// This file is the dashboard for Grafana: what the metrics say of the cards of a cluster.
+// This file holds the dashboard for Grafana, which shows the metrics of a cluster's cards.
 
 import _ "embed"
 
-// Dashboard is the JSON of a dashboard that Grafana imports. It asks for a data source of
-// Prometheus that scrapes the daemons' metrics.
+// Dashboard is the JSON of a dashboard that Grafana imports. It needs a Prometheus data source that
+// scrapes the daemons' metrics.
 //
 //go:embed dashboard.json
 var Dashboard string

@@ -1,47 +1,48 @@
-// Package daemon is the body of funid: the card as a service. One daemon on a host owns
-// the interfaces; processes without any privilege attach to it through a Unix socket
-// (package attach), share memory with its card (package funi), and talk without it.
+// Package daemon is the body of funid: the card as a service. One daemon on a host owns the
+// interfaces. Processes without any privilege attach to it through a Unix socket (package attach).
+// They share memory with its card (package funi), and exchange messages through that memory.
 //
 // The journey of a process, file by file:
 //
-//	listen.go      the socket, to which everybody may connect
+//	listen.go      makes the socket, to which everybody may connect
 //	admit.go       admits connections, through a door for each user; closing.go closes the others
-//	users.go       the user of a connection, as the kernel says (SO_PEERCRED), the account that it
-//	               counts for (accounts.go), the user's rule, his present use, and the reserve
-//	               that no user alone can take (reserve.go, memory_limit.go)
-//	connection.go  the requests of a connection, those of a user one after the other, not too fast
-//	               (pace.go); the end of the connection frees everything
-//	jobs.go        a group with token and routes: made by a launcher, joined by processes that
-//	               show the token, and gone with the launcher's connection; ended.go tells
-//	               latecomers why it ended
-//	attachment.go  a context: memory is made and sealed (memory.go), attached to the card and
-//	               handed to the process; segment.go makes more memory, bells.go the doorbell page
+//	users.go       finds the user of a connection, as the kernel says (SO_PEERCRED), the account
+//	               that the user counts for (accounts.go), its rule and its present use. A reserve
+//	               keeps one user from taking everything (reserve.go, memory_limit.go)
+//	connection.go  carries out the requests of a connection, those of a user one after the other
+//	               and at a bounded rate (pace.go); the end of the connection frees everything
+//	jobs.go        a job is a group with token and routes. A launcher makes it, processes that
+//	               show the token join it, and it ends with the launcher's connection; ended.go
+//	               tells latecomers why it ended
+//	attachment.go  a context: its memory is made and sealed (memory.go), attached to the card and
+//	               handed to the process. segment.go makes more memory, bells.go the doorbell page
 //	               of each user
-//	loop.go        the card's thread: engine, ports, wake-ups; mailbox.go has users take turns at
-//	               it, rest.go decides when it sleeps, priority.go puts it before other threads,
-//	               moderate.go has it leave the processor to others where users share it, fault.go
-//	               handles memory that fails under it, and panics
-//	accesses.go    what the card tells of its tables' misses and of accesses that they forbid:
-//	               counted, or a window is suspended
-//	port.go        direct ports, for jobs whose processes have cards of their own (carriage.go
-//	               says whether there are some); helper.go starts the process that makes them, and
-//	               is its life; resume.go takes ports and jobs over from the daemon before;
-//	               neighbours.go makes memory for two of them on this host
-//	fate.go        what becomes of processes with direct ports, told to those that talk to them;
-//	               notice.go is how daemons tell each other
+//	loop.go        the card's thread: engine, ports, wake-ups. mailbox.go has users take turns at
+//	               it, rest.go decides when it sleeps, and priority.go puts it before other
+//	               threads. moderate.go has it leave the processor to others where users share it.
+//	               fault.go handles memory that fails under it, and panics
+//	accesses.go    counts misses of the card's tables and forbidden accesses, and may have the
+//	               window suspended
+//	port.go        direct ports, for jobs whose processes have cards of their own. carriage.go
+//	               decides whether jobs may have them. helper.go starts the helper, the process
+//	               that makes them, and is that process's main loop. resume.go takes over ports
+//	               and jobs of the previous daemon. neighbours.go makes memory for two ports of
+//	               this host
+//	fate.go        tells processes with direct ports when one of their peers ends or is back;
+//	               notice.go has the messages between daemons
 //	share.go       gives groups turns, where the card has room for few contexts
 //
 //	links.go       the interfaces that the card is plugged into (package plug), and the jobs that
-//	               need them; follow.go is the thread that follows interfaces when they go away,
-//	               come back or change, sockets.go gets AF_XDP sockets for it when the daemon may
-//	               make none any more
-//	members.go     the peers: those of the peers file, which it follows, and those that were found
+//	               need them. follow.go is the thread that follows interfaces when they go away,
+//	               come back or change. sockets.go gets AF_XDP sockets for it when the daemon
+//	               itself may no longer make any
+//	members.go     the peers: those in the peers file, whose changes it follows, and those found
 //	hello.go       hellos to other cards: which peers are there and, with discover, which hosts
 //	               are on the segment
-//	keys.go        what the status says of keys, and how this card's is to a peer's
-//	capture.go     copies of frames, for an administrator who captures (package ctl/capture);
-//	               capturedirect.go those of direct ports
-//	trace.go       single packets of the user who asks, stage by stage (package ctl/trace)
+//	keys.go        reports this host's keys, and whether each peer's key agrees with this card's
+//	capture.go     copies frames for an administrator who captures (package ctl/capture);
+//	               capturedirect.go copies those of direct ports
+//	trace.go       traces single packets of the user who asks, stage by stage (package ctl/trace)
 //
 // Beside them are daemon.go (start and clean stop), config.go and parse.go, own.go (finds the node
 // that this host is), admin.go, status.go and traffic.go, metrics.go, log.go, privileges.go
@@ -92,12 +93,12 @@
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
 //	log_format: text            # text, json; see log.go
 //	log_level: info             # debug, info, warn, error
-//	administrators:             # root: false, and root is none
+//	administrators:             # root: false: uid 0 is not one
 //	  {users: [alice], groups: [wheel], root: true}
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
 //	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the
 //	                            # machine's, or what its cgroups leave
-//	rules:                      # the first that matches a user is his; default: the last one here
+//	rules:                      # the first that matches a user applies; default: the last here
 //	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200],
 //	     contexts: 16, jobs: 8, connections: 64, bytes: 1GiB,
 //	     total: {contexts: 128, jobs: 64, connections: 512, bytes: 8GiB}}
@@ -108,44 +109,45 @@
 //
 // Rules:
 //   - Only the card's thread touches engine and ports. Connections send it requests through a
-//     mailbox in which users take turns by measured time, and it carries out a bounded number of
-//     them between two steps.
-//   - A panic ends the context or the connection whose work it was in, and is counted and logged.
-//     One that is nobody's ends the daemon.
-//   - A process can only cause work in proportion to its own. Nothing that it maps or holds a
-//     descriptor of lets it stop the card's thread, shrink memory under the card, make holes in
-//     that memory, or pass for another process. A fault in its memory ends its context. It has at
-//     most as many connections, jobs, contexts and bytes as its user's rule allows, and all of them
-//     end with its connection.
-//   - A user is identified by his number in the daemon's own user namespace. Numbers that the file
-//     of subordinate numbers (subuid(5)) gives a user count as his in everything: in what he has,
-//     in the time of his requests, and in his share of the card's time. The rule that names him
-//     applies to them as well as their own. Each range of root's counts as a user.
-//   - Of the last quarter of the card's contexts, groups, memory and descriptors a user gets
-//     only what leaves at least as much free as he then has. So nobody alone takes everything,
-//     whatever his rule says, and a user who has nothing yet finds room.
-//   - A user pays for his connections: a connection waits at his door until he has paid for the
-//     earlier ones, and is refused there when his rule allows no more. The accept loop waits for
-//     nobody. The daemon's other threads give way to the card's thread (their nice value is greater
-//     by 5); the status says so, or why not.
+//     mailbox, in which users take turns by measured time. Between two steps it carries out a
+//     bounded number of them.
+//   - A panic ends the context or the connection whose work it interrupted, and is counted and
+//     logged. A panic outside such work ends the daemon.
+//   - A process can only cause work in proportion to its own. Its mappings and descriptors do not
+//     let it stop the card's thread, shrink memory under the card, make holes in that memory, or
+//     pass for another process. A fault in its memory ends its context. The user's rule limits its
+//     connections, jobs, contexts and bytes, and all of them end with its connection.
+//   - A user is identified by its number in the daemon's own user namespace. The file of
+//     subordinate numbers (subuid(5)) gives a user further numbers. They count as that user in
+//     everything: in quotas, in the time of requests, and in the share of the card's time. The rule
+//     that names the user applies to them as well as their own. Each range of root's counts as a
+//     user.
+//   - The last quarter of the card's contexts, groups, memory and descriptors is a reserve. A user
+//     gets of it only an amount that leaves at least as much free as the user then has. So no user
+//     alone takes everything, whatever its rule says, and a user who has nothing yet finds room.
+//   - A user pays for its connections. A connection waits at the user's door until the earlier ones
+//     are paid for, and is refused there when the user's rule allows no more. The accept loop never
+//     waits for a user. The daemon's other threads give way to the card's thread (their nice value
+//     is greater by 5); the status says so, or why not.
 //   - When a process is killed, the kernel closes its socket, and the daemon notices. Packets on
 //     the way to the process come back to their senders at once, with arctic.ReasonNoContext.
 //     Before a member of a job has attached, messages for it wait, for connect_timeout from the
-//     first message: the member may have died with a daemon before this one (engine.Card.Expect).
-//   - A process with a direct port has a card of its own, so after its death no card rejects what
-//     is for it. The daemon tells the other processes of its job here, and the daemons of the job's
-//     other hosts, which tell theirs. A daemon believes another about the nodes that the job has
-//     there. The user whose process it was pays. A lost notice of an end costs peer_timeout; one
-//     that a process is back costs connect_timeout, unless the process sends something first.
+//     first message: the member may have died with a previous daemon (engine.Card.Expect).
+//   - A process with a direct port has a card of its own, so after its death no card rejects
+//     packets for it. Instead the daemon tells the other processes of the job here, and the daemons
+//     of the job's other hosts, which tell theirs. A daemon believes another only about the nodes
+//     that the job has on that host. The dead process's user pays. A lost notice of an end costs
+//     peer_timeout. A lost notice of a return costs connect_timeout, unless the process sends
+//     something first.
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that
 //     wait for a host that left come back to their senders at once, with arctic.ReasonDeparted.
-//   - With discover the daemon and others of a cluster of the same name find each other on their
-//     segments. They need nobody's address, only a card number of their own. Without a key
-//     discovery trusts everybody on the segment: a host can be any card that no other host is.
-//     Nothing that is heard changes what the peers file says. A host that was found and is silent
-//     stays a peer until it says goodbye, as a daemon that is stopped does, or until another host
-//     that answers has its number. A contradiction (two hosts with one number, another version or
-//     cluster) is a line of the log and of the status, once.
+//   - With discover, daemons of a cluster of the same name find each other on their segments. They
+//     need no addresses, only a card number each. Without a key discovery trusts everybody on the
+//     segment: a host can be any card that no other host is. Hellos never change what the peers
+//     file says. A host that was found and is silent stays a peer until it says goodbye, as a
+//     daemon that is stopped does, or until another host that answers has its number. A
+//     contradiction (two hosts with one number, another version or cluster) is reported once, in
+//     the log and in the status.
 //   - The daemon answers the hellos of others, also without discover, and asks its peers, one at a
 //     time and at most 20 a second. So the status says when each peer last answered and how long
 //     that took. An answer goes through both ports and both cards' threads, and proves that frames
@@ -154,16 +156,16 @@
 //     is down frames are lost and sent again, and jobs live as long as peer_timeout allows. A job
 //     that needs an interface which is gone, or whose MTU is too small, ends, and its processes
 //     read why (funi.Page.Why). New jobs over the interface are refused with that reason until it
-//     is back. Changes, however many, cost time of the thread that follows them and not of the
-//     card's thread.
-//   - A process that takes no answer for a second
-//     is disconnected. A process whose pipe is full of wake-ups needs no other.
+//     is back. However many changes there are, they take time of the thread that follows them, not
+//     of the card's thread.
+//   - A process that takes no answer for a second is disconnected. Further wake-ups for a process
+//     whose pipe is full of them are dropped.
 //
 // The interfaces let in frames of all groups that the peers send, not only of the groups here, and
 // the card answers them (design idea 8, uspace/DESIGN.md). The NIC program drops malformed frames
 // and those of another version, whatever their group. If the program dropped a group, frames of
 // that group would have no answer. They would hold up the sequence that all groups of two cards
-// share, for PeerTimeout. So any user could stop all others between two hosts, with a job that he
-// makes on only one of them. To answer such frames in the driver, the program would have to know
-// the state of the sequence, which only the card has.
+// share, for PeerTimeout. So any user could stop all others between two hosts, with a job made on
+// only one of them. To answer such frames in the driver, the program would have to know the state
+// of the sequence, which only the card has.
 package daemon

@@ -1,9 +1,9 @@
 package daemon
 
-// This file remembers jobs that have ended, so that a process which attaches too late hears why and
-// not only that there is no such group. Only a process that shows the job's token hears it. The
-// number of jobs is bounded, by account and altogether; at the bound the oldest job of the account
-// with the most jobs is forgotten.
+// This file remembers jobs that have ended. So a process that attaches too late hears why its job
+// ended, and not only that there is no such group. Only a process that shows the job's token hears
+// it. The number of jobs is bounded, by account and altogether. At the bound the oldest job of the
+// account with the most jobs is forgotten.
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ type endedJob struct {
 	why     string
 }
 
-// endedJobs are in the order of their ends.
+// endedJobs lists ended jobs in the order of their ends.
 type endedJobs []endedJob
 
 // add remembers a job.
@@ -49,7 +49,7 @@ func (e *endedJobs) add(j endedJob) {
 }
 
 // refusal is the error for a process that wants to attach to a group that does not exist:
-// attach.ErrGroup.
+// attach.ErrGroup, with the reason of the job's end if its token is known.
 func (e endedJobs) refusal(gid uint16, token attach.Token) error {
 	for _, j := range slices.Backward(e) {
 		if j.gid == gid && j.token.Equal(token) {

@@ -1,25 +1,27 @@
 package daemon
 
-// This file is what becomes of the processes of direct jobs, which have cards of their own, told to
-// those who talk to them: nobody else would notice before peer_timeout that one has died.
+// This file tells the processes of direct jobs, which have cards of their own, when one of them has
+// ended or is back. Otherwise its peers would notice only after peer_timeout that it has died.
 //
 //	a process ends ──> its connection ends (endPort)
 //	  ├──> members on this host, by their connections (attach.Fate) ──> their cards
 //	  │    (uspace/card, fate.go)
 //	  └──> daemons of the job's other hosts (notice.go) ──> their members
 //
-// A process that takes the place of one that has ended is told of in the same way. A process whose
-// peer is silent may ask whether that lives (attach.Doubt): the daemon of the peer's host says so,
-// which gives the peer connect_timeout, or that it does not.
+// A process that takes the place of one that has ended is announced in the same way. A process
+// whose peer is silent may ask whether the peer lives (attach.Doubt). The daemon of the peer's host
+// answers: it lives, which gives it connect_timeout, or it does not.
 //
-// A daemon believes a host about the nodes that the job has there and about no others. Notices may
-// come late, twice, out of order or not at all: they name the process by the incarnation of its
-// card, and what is older than the last about the node changes nothing. Lost is one that a daemon
-// would have sent that is being replaced, for which the next one looks (disinherit), or that finds
-// no room, or a host that is silent; then peer_timeout is what there was before.
+// A daemon believes a host only about the nodes that the job has there. Notices may come late,
+// twice, out of order or not at all. So they name the process by the incarnation of its card, and a
+// notice older than the last about the node changes nothing. Three kinds of notice are lost: those
+// of a daemon that is being replaced, those that find no room, and those of a silent host. The next
+// daemon makes up for the first kind (disinherit). For a lost notice of an end, peers wait for
+// peer_timeout.
 //
-// What it costs is paid by the user whose process it was, who asks, or, of what other hosts say,
-// whose job it is; of that a job has at most 10,000 a second, and of questions 1,000.
+// A notice is paid for by the user whose process it is about, and a question by the user who asks.
+// Notices from other hosts are paid for by the user whose job it is. A job has at most 10,000 of
+// them a second, and at most 1,000 questions.
 
 import (
 	"runtime"
@@ -32,28 +34,29 @@ import (
 )
 
 const (
-	// noticeGap is the time in which a job earns a notice from other hosts, besides memberGap for
-	// each member on this one who is told; it may save as many as are earned in burst.
+	// A job earns one notice from other hosts in noticeGap, and memberGap more for each member on
+	// this host that is told. It may save as many as are earned in burst.
 	noticeGap, memberGap = 100 * time.Microsecond, 10 * time.Microsecond
-	// doubtGap is the time in which a job earns a question of its processes here, the same way.
+	// doubtGap is the time in which a job earns a question of its processes here; it saves
+	// likewise.
 	doubtGap = time.Millisecond
 	// postPatience is how long a notice waits for room.
 	postPatience = time.Second
-	// postAtOnce is how many cards a command of the card's thread tells.
+	// postAtOnce is the number of cards that one command of the card's thread tells.
 	postAtOnce = 8
 )
 
-// fates is what a daemon knows of the processes of a direct job. Daemon.mu guards it. It is bounded
-// by the nodes of the job.
+// fates holds what a daemon knows of the processes of a direct job. Daemon.mu guards it. The number
+// of nodes of the job bounds it.
 type fates struct {
 	hosts []uint16               // the other cards of the job
-	lives map[uint16]uint32      // by node: those that have ports here
-	known map[uint16]attach.Fate // by node: the last that was told
-	heard debt                   // for what other hosts say
+	lives map[uint16]uint32      // by node: incarnations of cards with ports here
+	known map[uint16]attach.Fate // by node: the last fate that was told
+	heard debt                   // for notices of other hosts
 	asked debt                   // for questions of its processes here
 }
 
-// newFates is of a job that nobody has joined.
+// newFates returns the fates of a job without processes.
 func newFates(cards []uint16, own uint16) fates {
 	f := fates{lives: map[uint16]uint32{}, known: map[uint16]attach.Fate{}}
 	seen := map[uint16]bool{own: true}
@@ -66,8 +69,8 @@ func newFates(cards []uint16, own uint16) fates {
 	return f
 }
 
-// born notes the life of a node of this host, and returns what is to be told: that it is there, if
-// an earlier one is known to have ended; nil: nothing.
+// born records that a node of this host has a new process. If an earlier process of the node is
+// known to have ended, it returns the news that a process is back; else nil.
 func (d *Daemon) born(j *job, node uint16, life uint32) *attach.Fate {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +83,7 @@ func (d *Daemon) born(j *job, node uint16, life uint32) *attach.Fate {
 	return &f
 }
 
-// died is the same of a life that has ended.
+// died records that a process of this host has ended, and returns that news.
 func (d *Daemon) died(j *job, node uint16, life uint32) attach.Fate {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +91,7 @@ func (d *Daemon) died(j *job, node uint16, life uint32) attach.Fate {
 	return d.decide(j, node, life, false)
 }
 
-// decide makes news of a node of this host. The caller holds mu.
+// decide makes and numbers news about a node of this host. The caller holds mu.
 func (d *Daemon) decide(j *job, node uint16, life uint32, lives bool) attach.Fate {
 	d.decided = max(d.decided+1, uint64(time.Now().UnixNano()))
 	f := attach.Fate{Node: node, Lives: lives, Life: life, Order: d.decided}
@@ -96,7 +99,7 @@ func (d *Daemon) decide(j *job, node uint16, life uint32, lives bool) attach.Fat
 	return f
 }
 
-// spread tells everybody what became of a process of this host. The connection pays.
+// spread tells members and hosts the fate of a process of this host. The connection pays.
 func (c *connection) spread(j *job, f attach.Fate) {
 	c.d.paid(c.purse, func() { c.d.tellMembers(j, f) })
 	what := saysEnded
@@ -122,14 +125,15 @@ func (d *Daemon) tellMembers(j *job, f attach.Fate) {
 	}
 }
 
-// tellFate tells the connection's process, if there is room: who does not read learns nothing.
+// tellFate tells the connection's process, if there is room: a process that does not read is not
+// told.
 func (c *connection) tellFate(message []byte) {
 	if !c.sendAtOnce(message, nil) {
 		c.d.loop.post.unheard.Add(1)
 	}
 }
 
-// tellHosts has daemons told, and waits for room for some time. The connection pays.
+// tellHosts has daemons told. It waits for room for as long as patience. The connection pays.
 func (c *connection) tellHosts(cards []uint16, n *notice, patience time.Duration) {
 	l := c.d.loop
 	for until := time.Now().Add(patience); len(cards) > 0; {
@@ -145,7 +149,7 @@ func (c *connection) tellHosts(cards []uint16, n *notice, patience time.Duration
 	}
 }
 
-// paid carries something out for an account, which pays for the time of the processor.
+// paid runs f on behalf of an account, and charges it the processor time.
 func (d *Daemon) paid(purse *purse, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -154,7 +158,8 @@ func (d *Daemon) paid(purse *purse, f func()) {
 	d.pay(purse, costFactor*(ports.ThreadTime()-began))
 }
 
-// hearFates has the connection's process told from now on, and of whom it should not wait for.
+// hearFates has the connection's process told of fates from now on, and at once of those members
+// that have ended.
 func (c *connection) hearFates(j *job) {
 	c.follows.Store(true)
 	c.d.mu.Lock()
@@ -200,7 +205,7 @@ func (c *connection) doubt(message []byte) error {
 	return nil
 }
 
-// mayAsk reports whether a process of the job may ask.
+// mayAsk reports whether a process of the job may ask, and counts the question.
 func (d *Daemon) mayAsk(j *job) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,8 +217,9 @@ func (d *Daemon) mayAsk(j *job) bool {
 	return may
 }
 
-// fatesOf answers whether the process of a node of this host is one: that it is there; that it has
-// ended, and which is there now; or nothing, if none is known to have been there.
+// fatesOf answers a question about a process of this host. If it is there the answer says so. If it
+// has ended the answer says that, and which process is there now. If no process of the node is
+// known the answer is empty.
 func (d *Daemon) fatesOf(j *job, node uint16, life uint32) (all []attach.Fate) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,7 +239,7 @@ func (d *Daemon) fatesOf(j *job, node uint16, life uint32) (all []attach.Fate) {
 	return all
 }
 
-// hearNotices takes what other daemons say, until the end.
+// hearNotices handles notices of other daemons, until the card's thread ends.
 func (d *Daemon) hearNotices() {
 	for {
 		select {
@@ -245,7 +251,7 @@ func (d *Daemon) hearNotices() {
 	}
 }
 
-// hear takes one.
+// hear handles one notice.
 func (d *Daemon) hear(n *heardNotice) {
 	j, count := d.believes(n)
 	if j == nil {
@@ -277,8 +283,8 @@ func (d *Daemon) hear(n *heardNotice) {
 	}
 }
 
-// believes returns the job of a notice that is believed, or what counts it if none is. It notes
-// what became of a process.
+// believes checks a notice. It returns its job and records the fate, or returns the counter of the
+// reason why it is not believed.
 func (d *Daemon) believes(n *heardNotice) (*job, *atomic.Uint64) {
 	p := d.loop.post
 	d.mu.Lock()

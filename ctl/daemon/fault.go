@@ -1,21 +1,23 @@
 package daemon
 
-// This file contains failures: each ends the context or the connection whose it is, and no others.
+// This file contains failures: each ends the context or the connection that it belongs to, and no
+// others.
 //
-//   - A load or store of the card's thread that fails, since there is no page where it goes
-//     (SIGBUS): a hole where the machine may not promise more memory than it has, or memory that
-//     the hardware has lost. It is of the contexts whose memory that is. The Go runtime makes a
-//     panic of it (debug.SetPanicOnFault).
+//   - A load or store of the card's thread that fails because there is no page (SIGBUS): a hole
+//     where the machine may not promise more memory than it has, or memory that the hardware has
+//     lost. It belongs to the contexts that use the memory. The Go runtime turns it into a panic
+//     (debug.SetPanicOnFault).
 //   - Any other panic of the card's thread, which is a mistake of the card or of the daemon that a
-//     process has found. It is of the context that the card was serving (engine.Card.Serving), or
-//     else of the command that was being carried out: of its attachment and of its connection.
-//   - A panic of a connection's goroutine, or a load or store of it that fails. It is of that
+//     process has found. It belongs to the context that the card was serving (engine.Card.Serving).
+//     Without one it belongs to the command that was being carried out: to its attachment and its
+//     connection.
+//   - A panic, or a failed load or store, of a connection's goroutine. It belongs to that
 //     connection, whose end frees everything that it has.
 //
 // A panic ends the turn that is under way; the engine is made for that (engine.Card.Abandon).
-// Before the next turn memory that reads as 0 takes the place of what failed, the contexts are
-// abandoned, and their connections end. What a command had changed by halves belongs to a context
-// or a group of its connection, and goes with that.
+// Before the next turn memory that reads as 0 replaces the memory that failed, the contexts are
+// abandoned, and their connections end. A command that was interrupted may have left changes half
+// made. They belong to a context or a group of its connection, and go with that.
 //
 // A panic of the card's thread that belongs to no context and no command ends the daemon. The
 // sequences that the card shares with its peers may then be half changed. Only a card with another
@@ -37,7 +39,8 @@ import (
 // errTorn reports a command that the card's thread did not carry out to its end.
 var errTorn = errors.New("the card failed while it carried out the request, which is a mistake of funid's; its log has the details")
 
-// tear is what ended a turn: memory that failed, or what the card was serving when it panicked.
+// tear is the cause of an aborted turn: memory that failed, or the panic and the context that the
+// card was serving.
 type tear struct {
 	memory  *region // nil: none
 	context *engine.Context
@@ -60,8 +63,7 @@ func newFailure(what string, e any) failure {
 }
 
 const (
-	// failureLines is how many panics are logged at once, and failureEvery the time for which there
-	// is one more.
+	// failureLines is how many panics are logged at once. One more is allowed each failureEvery.
 	failureLines = 10
 	failureEvery = 10 * time.Second
 )
@@ -75,7 +77,7 @@ func (d *Daemon) fail(f failure) {
 	}
 }
 
-// contained is deferred by the goroutine of a connection.
+// contained is deferred by the goroutine of a connection, and recovers from its panics.
 func (c *connection) contained() {
 	if e := recover(); e != nil {
 		c.d.fail(newFailure(fmt.Sprintf("a request of process %d of user %d", c.peer.pid, c.peer.uid), e))
@@ -94,7 +96,7 @@ func (l *loop) guarded() (stopped bool) {
 	return true
 }
 
-// caught notes what a panic was of. One that is nobody's goes on.
+// caught records what a panic belongs to. It panics again if that is no context and no connection.
 func (l *loop) caught() {
 	e := recover()
 	if e == nil {
@@ -123,7 +125,7 @@ func (l *loop) caught() {
 	l.torn = t
 }
 
-// mend ends what a panic was of, and finishes what the turn left undone.
+// mend ends the contexts and the connection of a recorded panic, and finishes the aborted turn.
 func (l *loop) mend() {
 	t := l.torn
 	if t == nil {
@@ -141,7 +143,7 @@ func (l *loop) mend() {
 	l.card.Rouse()
 }
 
-// mendMemory ends the contexts of memory that failed.
+// mendMemory ends the contexts that use memory that failed.
 func (l *loop) mendMemory(r *region) {
 	l.faults.Add(1)
 	if err := l.memory.replace(r); err != nil {
@@ -156,7 +158,7 @@ func (l *loop) mendMemory(r *region) {
 	l.finish(nil) // the asker finds his context gone
 }
 
-// mendPanic ends the context and the connection that a panic was of.
+// mendPanic ends the context and the connection that a panic belongs to.
 func (l *loop) mendPanic(t *tear) {
 	go l.report(t.failure) // the log may wait
 	if x := t.context; x != nil {
@@ -190,8 +192,8 @@ func (l *loop) lose(a *attachment) {
 	go a.conn.end() // closing may take time
 }
 
-// replace maps memory that reads as 0 and cannot be written in place of the region. That
-// needs no page, nor a promise of any. A region that has been given back is no longer mapped.
+// replace maps memory that reads as 0 and cannot be written in place of the region. That needs
+// neither a page nor a promise of one. A region that has been given back is no longer mapped.
 func (m *memory) replace(r *region) error {
 	m.mu.Lock() // as giving it back begins with leave
 	defer m.mu.Unlock()

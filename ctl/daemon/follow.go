@@ -1,9 +1,9 @@
 package daemon
 
-// This file follows the interfaces: a thread of its own looks at their state whenever the kernel
-// says that something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK), and each
-// second besides, because the kernel does not tell everything. News is only a hint to look, so
-// nothing is missed when there is more news than the socket holds.
+// This file follows the interfaces. A thread of its own looks at their state whenever the kernel
+// says that something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK). It also
+// looks each second, because the kernel does not report everything. News is only a hint to look, so
+// a full socket loses nothing.
 //
 //	down, no carrier       the port stays open; while the interface is down the card is not
 //	                       plugged into it. Jobs live as long as their peers' time-outs allow.
@@ -17,8 +17,8 @@ package daemon
 //	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
 //
-// The card's thread does no more than take a port out or put one in. Somebody who changes
-// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look at most once each restless,
+// The card's thread does no more than take a port out or put one in. A process that changes
+// interfaces (CAP_NET_ADMIN) as fast as it can makes this thread look at most once each restless,
 // and open a port at most once each leastBackoff.
 
 import (
@@ -45,33 +45,33 @@ import (
 const (
 	// lookEvery is the time between two looks when nothing is heard.
 	lookEvery = time.Second
-	// restful and restless are the least time between two looks, when the last found nothing
-	// changed, and when it did.
+	// restful and restless are the least time between two looks: restful when the last look found
+	// no change, restless when it did.
 	restful, restless = 20 * time.Millisecond, 100 * time.Millisecond
-	// leastBackoff to mostBackoff is the time until an interface that could not be opened is tried
-	// again, or one that went away soon after.
+	// leastBackoff and mostBackoff bound the time until an interface is tried again that could not
+	// be opened, or that went away soon after.
 	leastBackoff, mostBackoff = 200 * time.Millisecond, time.Second
-	// settled is how long an interface is there before its next opening is at once.
+	// settled is how long an interface has to be there for its next opening to be immediate.
 	settled = 5 * time.Second
 	// tellEvery is the least time between two lines about the queues of an interface.
 	tellEvery = 10 * time.Second
-	// receiveBuffer bounds the news that wait, in bytes.
+	// receiveBuffer is the size in bytes of the socket's buffer, which bounds the waiting news.
 	receiveBuffer = 64 << 10
 )
 
-// follower is the thread.
+// follower is the thread that follows the interfaces.
 type follower struct {
 	d      *Daemon
 	bell   int // eventfd: ends the thread
 	news   int // netlink socket
 	handle *netlink.Handle
-	begin  chan bool // whether the thread is to follow, once
+	begin  chan bool // takes one value: whether the thread is to follow
 	once   sync.Once // stop
 	ended  chan struct{}
 }
 
-// newFollower makes the thread, in the network namespace of the calling thread, with everything
-// that needs a privilege. The thread begins with follow.
+// newFollower makes the thread, in the network namespace of the calling thread, and does everything
+// that needs a privilege. The thread waits until follow is called.
 func newFollower(d *Daemon) (*follower, error) {
 	space, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -145,10 +145,10 @@ func (f *follower) close() {
 	closeFD(f.bell)
 }
 
-// follow lets the thread follow, once.
+// follow lets the thread begin to follow. It is called once.
 func (f *follower) follow() { f.begin <- true }
 
-// stop ends the thread and waits for its end. The second time it does nothing.
+// stop ends the thread and waits for its end. A second call does nothing.
 func (f *follower) stop() {
 	f.once.Do(func() {
 		select {
@@ -179,8 +179,7 @@ func (f *follower) life() {
 	}
 }
 
-// wait waits for the time or the bell, and with news also for news. It reports whether the bell
-// rang.
+// wait waits for the time, the bell and, with news, for news. It reports whether the bell rang.
 func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	end := time.Now().Add(d)
 	fds := []unix.PollFd{{Fd: int32(f.bell), Events: unix.POLLIN}, {Fd: int32(f.news), Events: unix.POLLIN}}
@@ -196,8 +195,8 @@ func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	return fds[0].Revents != 0
 }
 
-// forget empties the socket: a look will find out what has changed. It takes no more than the
-// socket holds at once, so that it ends.
+// forget empties the socket: a look will find the changes. It reads no more than the socket holds
+// at once, so it ends.
 func (f *follower) forget() {
 	var some [1]byte
 	for range receiveBuffer / 256 {
@@ -214,15 +213,15 @@ type seen struct {
 	index, mtu  int
 	mac         [6]byte
 	up, carrier bool
-	losses      uint32 // of the carrier
+	losses      uint32 // losses of the carrier
 	queues      int
 	rings       xdp.Rings
 }
 
-// errNotThere: there is no such interface.
+// errNotThere reports that there is no such interface.
 var errNotThere = errors.New("it is not there")
 
-// find looks for an interface: for the same one, or for one with its name or its address.
+// find looks for the interface of a link: the same one, or one with its name or its address.
 func (f *follower) find(l *link) (s seen, err error) {
 	name := l.configured
 	if l.seen.index != 0 {
@@ -327,7 +326,7 @@ func (f *follower) look(l *link) (changed bool) {
 	return f.note(l, now.name, state, why) || now != was
 }
 
-// judge returns the state of an interface, and why it is not up.
+// judge returns the state of an interface, and the reason if it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
 	needed := arctic.MinMTU + l.headers()
 	switch {
@@ -352,7 +351,7 @@ func (l *link) judge(s *seen, err error) (LinkState, string) {
 	return LinkUp, ""
 }
 
-// keep closes an open port that cannot stay.
+// keep closes an open port that cannot stay, and else has it checked (mind).
 func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 	if state.carries() && now.index != l.opened.index {
 		state, why = LinkGone, fmt.Sprintf("interface %s was taken away, and another has its place", now.name)
@@ -376,7 +375,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 	}
 }
 
-// mind has the port check whether it works, and does what the port asks for.
+// mind has the port check whether it works, and opens it anew if the port asks for that.
 func (f *follower) mind(l *link) {
 	found := l.port.Watch(l.watched)
 	if found.Mended { // it has attached the program anew
@@ -395,7 +394,7 @@ func (f *follower) mind(l *link) {
 	}
 }
 
-// tellQueues logs the state of the queues, when there are several and it has changed, at most once
+// tellQueues logs the state of the queues if there are several and it has changed, at most once
 // each tellEvery.
 func (f *follower) tellQueues(l *link) {
 	queues := l.port.Queues()
@@ -408,7 +407,7 @@ func (f *follower) tellQueues(l *link) {
 	}
 }
 
-// changes says which changes of an interface make it necessary to open its port anew, or "".
+// changes names the change of an interface that requires opening its port anew, or returns "".
 func (s *seen) changes(now *seen) string {
 	var all []string
 	add := func(what string, was, is any) {
@@ -422,8 +421,7 @@ func (s *seen) changes(now *seen) string {
 	return strings.Join(all, ", ")
 }
 
-// note publishes the state of an interface. A new state is logged, and jobs that cannot go on are
-// ended.
+// note publishes the state of an interface. It logs a new state, and ends jobs that cannot go on.
 func (f *follower) note(l *link, name string, state LinkState, why string) (changed bool) {
 	l.mu.Lock()
 	s := &l.status
@@ -504,8 +502,8 @@ func (l *link) putOff() {
 	l.retry = time.Now().Add(l.backoff)
 }
 
-// plugIn has the card's thread put the port in or take it out. When the port is out the card has no
-// frame of the port's any more.
+// plugIn has the card's thread put the port in or take it out. When the port is out the card holds
+// none of its frames.
 func (f *follower) plugIn(l *link, in bool) {
 	if l.in == in {
 		return

@@ -1,8 +1,8 @@
 package daemon
 
-// This file says hello to other cards (package uspace/port/hello): it answers them, asks its peers
-// by turns, finds hosts on its segments if it is told to (Config.Discover), and asks one card for
-// an administrator. Everything that is sent goes through the card's thread and its ports.
+// This file says hello to other cards (package uspace/port/hello). It answers their hellos, and
+// asks its peers in turn. If it is told to, it finds hosts on its segments (Config.Discover). It
+// asks one card for an administrator. All hellos go through the card's thread and its ports.
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/uspace/port/hello"
 )
 
-// lonely returns the peers file of a card without any.
+// lonely returns a peers file without peers, for a card.
 func lonely(card uint16) *cluster.File {
 	f := &cluster.File{Peers: make([]cluster.Peer, max(int(card)+1, cluster.MinNodes))}
 	for i := range f.Peers {
@@ -30,7 +30,7 @@ func lonely(card uint16) *cluster.File {
 	return f
 }
 
-// badCluster returns what is wrong with the name of a cluster.
+// badCluster returns an error that says what is wrong with the name of a cluster, or nil.
 func badCluster(name string) error {
 	if len(name) > hello.MaxName || slices.ContainsFunc([]byte(name), func(b byte) bool {
 		return b <= ' ' || b > '~'
@@ -77,10 +77,10 @@ func (l *loop) sayHello() {
 // members is the peers of a daemon, for the goroutine that follows them (members.go).
 type members struct {
 	file  *cluster.File           // as it was read
-	found map[uint16]cluster.Peer // by announcements; never those that the file has
+	found map[uint16]cluster.Peer // by announcements; never a card that the file has
 }
 
-// all returns the peers of the file, and with them those that were found.
+// all returns the peers of the file together with those that were found.
 func (m *members) all() *cluster.File {
 	if len(m.found) == 0 {
 		return m.file
@@ -100,7 +100,7 @@ func (m *members) all() *cluster.File {
 	return &f
 }
 
-// takeHeard takes the findings of the station, logs them and changes the peers.
+// takeHeard takes the findings of the station, logs them and changes the peers accordingly.
 func (d *Daemon) takeHeard() error {
 	var changes []hello.Change
 	var faults []hello.Fault
@@ -154,10 +154,10 @@ func (d *Daemon) takeHeard() error {
 type PeerStatus struct {
 	Card    uint16 `json:"card"`
 	Address string `json:"address"` // Ethernet or IP
-	Found   bool   `json:"found"`   // on the segment; else the peers file has it
+	Found   bool   `json:"found"`   // on the segment; else it is from the peers file
 	Host    string `json:"host,omitempty"`
-	// HeardAgo is how many seconds ago it last answered a hello, and RoundTrip what that took, in
-	// microseconds; negative: it has not answered yet. Unanswered counts the hellos since then.
+	// HeardAgo is the seconds since it last answered a hello, and RoundTrip the microseconds that
+	// this took; negative: it has not answered yet. Unanswered counts the hellos since then.
 	HeardAgo   float64 `json:"heard_seconds_ago"`
 	RoundTrip  float64 `json:"round_trip_us"`
 	Unanswered int     `json:"unanswered"`
@@ -167,8 +167,8 @@ type PeerStatus struct {
 // HelloStatus holds the findings of the hellos.
 type HelloStatus struct {
 	Cluster string `json:"cluster,omitempty"` // whose hosts are found
-	// Known is how many peers there are, and Silent how many of them did not answer the last hello.
-	// Peers has those that do not answer first, and LeftOut is for how many there was no room.
+	// Known is the number of peers, and Silent the number of those that did not answer the last
+	// hello. Peers lists those that do not answer first. LeftOut is the number that had no room.
 	Known   int          `json:"known"`
 	Silent  int          `json:"silent"`
 	Peers   []PeerStatus `json:"peers"`
@@ -177,9 +177,9 @@ type HelloStatus struct {
 	Faults []string `json:"faults"`
 }
 
-// peerLook bounds how many peers are looked at for an answer, because the card's thread looks. An
-// answer has room for peerRoom peers, at less than 350 bytes each, and for faultRoom lines, at less
-// than 400.
+// peerLook bounds the peers that are searched for an answer to the status, because the card's
+// thread does it. An answer has room for peerRoom peers, at less than 350 bytes each, and for
+// faultRoom lines, at less than 400.
 const (
 	peerLook  = 1024
 	peerRoom  = 32
@@ -230,12 +230,12 @@ func (c *connection) helloStatus() HelloStatus {
 
 // HelloAnswer is the answer to hello.
 type HelloAnswer struct {
-	Card      uint16 `json:"card"`      // that was asked
+	Card      uint16 `json:"card"`      // the card that was asked
 	Address   string `json:"address"`   // Ethernet or IP, where this host has it
-	Interface string `json:"interface"` // of this host, that leads there
+	Interface string `json:"interface"` // interface of this host that leads there
 	Encap     string `json:"encap"`
 	Answered  bool   `json:"answered"`
-	// The rest is set if the card has answered.
+	// The fields below are set if the card has answered.
 	RoundTrip   float64 `json:"round_trip_us"`
 	Tries       int     `json:"tries"`
 	Said        uint16  `json:"said_card"` // the number that the card says it has
@@ -244,12 +244,12 @@ type HelloAnswer struct {
 	Frames      uint8   `json:"frames"` // version
 	FrameSize   int     `json:"frame_size"`
 	Incarnation uint32  `json:"incarnation"`
-	Own         string  `json:"own_cluster"` // that this host is of
-	// Key says how the two cards' keys are to each other, and OwnKey which this card has for that
-	// one, "" for none.
+	Own         string  `json:"own_cluster"` // cluster of this host
+	// Key says whether the keys of the two cards agree. OwnKey is the key that this card has for
+	// the other; "": none.
 	Key    PeerKey `json:"key"`
 	OwnKey string  `json:"own_key"`
-	// Faults are lines about this card, of what was heard until now.
+	// Faults are the lines about this card, from everything heard so far.
 	Faults []string `json:"faults"`
 }
 

@@ -1,8 +1,10 @@
 package daemon
 
 // This file starts the helper that makes direct ports (package ports), a process of its own. The
-// helper outlives the daemon, so that jobs of direct ports go on until there is another daemon. It
-// ends when no process has a port any more.
+// helper outlives the daemon, so that jobs of direct ports go on until there is another daemon. A
+// helper that a daemon has started ends when there is no daemon and no process has a port. It also
+// ends orphanage after the last daemon went, even if processes still have ports. As a service
+// (stay) it never ends by itself.
 
 import (
 	"cmp"
@@ -24,25 +26,26 @@ import (
 )
 
 const (
-	// mostDirectPorts is how many ports a host has.
+	// mostDirectPorts is how many ports a host can have.
 	mostDirectPorts = 4096
 	// startWithin bounds the start of a helper.
 	startWithin = 20 * time.Second
-	// orphanage is how long a helper goes on without a daemon while processes have ports. They try
-	// as long (package attach).
+	// orphanage is how long a helper without a daemon goes on while processes have ports. The
+	// processes try to reach the next daemon for as long (package attach).
 	orphanage = time.Minute
-	// lookForHelper is the time between two trials to reach a helper.
+	// lookForHelper is the time between two attempts to reach a helper.
 	lookForHelper = 2 * time.Millisecond
-	// endsWithin is how long a helper waits for the end of one that has been told to end.
+	// endsWithin is how long a helper waits for a previous helper that has been told to end.
 	endsWithin = 5 * time.Second
-	// lookForDaemons is the time between two looks of a helper without one.
+	// lookForDaemons is how often a helper without a daemon looks whether it should end.
 	lookForDaemons = 500 * time.Millisecond
 )
 
-// StartPorts connects to the helper of a daemon. Without Config.Helper it starts one beside the
-// daemon's socket, if there is none: this program, with these arguments and the path of the
-// helper's socket, where it calls MakePorts. The calling thread is in the network namespace of the
-// interfaces. A service's helper that ends is waited for until ctx ends.
+// StartPorts connects to the helper of a daemon. If Config.Helper is empty and there is no helper,
+// it starts one beside the daemon's socket: this program, with these arguments and the path of the
+// helper's socket. There the program calls MakePorts. The calling thread is in the network
+// namespace of the interfaces. With Config.Helper the helper is a service: when it ends, requests
+// wait for the next one, at the longest until ctx ends.
 func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Client, err error) {
 	path := cfg.Helper
 	if path == "" {
@@ -91,8 +94,8 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 	}
 }
 
-// dialPorts connects to a helper that answers. With an error that is its answer comes the
-// connection.
+// dialPorts connects to a helper that answers. If the helper answers with an error, the connection
+// is returned with it.
 func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	conn, err := attach.Dial(ctx, path, startWithin)
 	if err != nil {
@@ -108,11 +111,15 @@ func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	return c, err
 }
 
-// MakePorts is the whole life of a helper with its socket at a path. It keeps what ports need:
-// links are made and guards attached with CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs
-// loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of ports go beyond
-// RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back. With stay it goes on when nobody
-// has a port, as a service, and begins with the ports of the one before (ports.Store).
+// MakePorts runs a helper with its socket at a path, until the helper ends. The helper keeps the
+// capabilities that ports need. CAP_NET_ADMIN makes links and attaches guards, CAP_NET_RAW makes
+// sockets, and CAP_BPF and CAP_PERFMON load programs. CAP_IPC_LOCK lets the memory of ports go
+// beyond RLIMIT_MEMLOCK, and CAP_LINUX_IMMUTABLE gives that memory back.
+//
+// A helper ends when a daemon asks it to and there is no port. Without a daemon it ends as soon as
+// no process has a port, and orphanage after the last daemon at the latest. It waits startWithin
+// for its first daemon. With stay it is a service: it begins with the ports of the previous helper
+// (ports.Store), and ends only by a signal.
 func MakePorts(path string, stay bool) (err error) {
 	defer func() {
 		if err != nil {
@@ -180,8 +187,8 @@ func MakePorts(path string, stay bool) (err error) {
 	}
 }
 
-// refusePorts tells a funid why there are no ports, and returns what is left for this process to
-// say: nothing where the funid that has started it says it.
+// refusePorts tells the first daemon why there are no ports. It returns the error that this process
+// should still report: nil if the daemon that has started it reports it.
 func refusePorts(l *net.UnixListener, why error, stay bool) error {
 	err := tellRefusal(l, why)
 	switch {
@@ -193,7 +200,7 @@ func refusePorts(l *net.UnixListener, why error, stay bool) error {
 	return nil
 }
 
-// tellRefusal tells the first funid that comes.
+// tellRefusal tells the first daemon that connects.
 func tellRefusal(l *net.UnixListener, why error) error {
 	if err := l.SetDeadline(time.Now().Add(startWithin)); err != nil {
 		return err

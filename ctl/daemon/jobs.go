@@ -1,7 +1,7 @@
 package daemon
 
-// This file is jobs: a group with its token and its routes, for as long as the connection
-// that made it. Nothing of a group exists on a card before its job, and nothing after.
+// This file manages jobs. A job is a group with its token and its routes, and lasts as long as the
+// connection that made it. A card knows of a group only while its job lasts.
 
 import (
 	"errors"
@@ -23,25 +23,25 @@ type job struct {
 	rule   *Rule // of the process's user
 	token  attach.Token
 	tag    uint64   // in every frame, from token and GID
-	cards  []uint16 // of the nodes
-	secret []byte   // of a direct job's key; nil: its hosts have none
+	cards  []uint16 // card of each node
+	secret []byte   // secret for a direct job's key; nil: its hosts have none
 	direct bool     // its nodes have ports and no contexts (port.go)
-	fates           // of a direct job: what became of its processes (fate.go)
+	fates           // of a direct job: the fates of its processes (fate.go)
 
-	// made is false until the card has its routes; guarded by Daemon.mu, as are the others.
+	// made is false until the card has its routes. Daemon.mu guards it and the fields below, except
+	// those that belong to the card's thread.
 	made    bool
 	ending  bool
 	members map[uint16]*connection // by node
-	came    map[uint16]bool        // nodes that have attached, also if they have ended
+	came    map[uint16]bool        // nodes that have attached, ended ones included
 	signs   []sign                 // of nodes that have moved away
 	conn    *connection
 
-	why  string // the reason of its end, for its processes; "": its launcher wanted it
+	why  string // reason of its end, for its processes; "": its launcher ended it
 	gone bool   // the card no longer has its routes; belongs to the card's thread
-	// moved counts what contexts of the job that have ended had moved; it belongs to the card's
-	// thread.
+	// moved is the sum of traffic of the job's ended contexts; it belongs to the card's thread.
 	moved engine.Traffic
-	// faults counts what the card has told of its processes; it belongs to the card's thread.
+	// faults counts what the card has reported of its processes; it belongs to the card's thread.
 	faults Faults
 }
 
@@ -151,7 +151,7 @@ func (c *connection) routeJob(j *job) error {
 // mostAbsent bounds how many nodes JobStatus names.
 const mostAbsent = 4
 
-// absent returns the first nodes on a card that have not attached yet. The caller holds Daemon.mu.
+// absent returns the first nodes on a card that have not yet attached. The caller holds Daemon.mu.
 func (j *job) absent(card uint16) (nodes []uint16) {
 	for node, at := range j.cards {
 		if at == card && !j.came[uint16(node)] && len(nodes) < mostAbsent {
@@ -161,13 +161,13 @@ func (j *job) absent(card uint16) (nodes []uint16) {
 	return nodes
 }
 
-// knows reports whether there is a card of that number.
+// knows reports whether a card of that number is in the list of peers.
 func (d *Daemon) knows(card uint16) bool {
 	peers := d.peers.Load().Peers
 	return int(card) < len(peers) && !peers[card].Absent
 }
 
-// reserve finds the job's GID: the one that the job wants, or with 0 a free one.
+// reserve finds the job's GID: the one that the job asks for, or a free one if gid is 0.
 func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 	r := j.rule
 	d.mu.Lock()
@@ -217,16 +217,16 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.peer.uid, attach.ErrTaken)
 }
 
-// places is the GIDs that may live on all hosts of a job.
+// places is the set of GIDs that may live on all hosts of a job.
 type places struct {
-	limited []*cluster.Peer // those of its hosts that not all may live on, each once
+	limited []*cluster.Peer // its hosts that not all groups may live on, each once
 	allowed gidSet
 }
 
-// gidSet is GIDs, a bit each.
+// gidSet is a set of GIDs, one bit each.
 type gidSet [(arctic.MaxGID + 1) / 64]uint64
 
-// lives finds out which groups may live on the cards.
+// lives finds the groups that may live on all of the cards.
 func (d *Daemon) lives(cards []uint16) *places {
 	l := &places{}
 	for i := range l.allowed {
@@ -252,10 +252,10 @@ func (d *Daemon) lives(cards []uint16) *places {
 	return l
 }
 
-// allow reports whether a group may live on all of them.
+// allow reports whether a group may live on all hosts.
 func (l *places) allow(gid uint16) bool { return l.allowed[gid/64]>>(gid%64)&1 != 0 }
 
-// refuses returns the first host that a group may not live on; there is one.
+// refuses returns the first host that a group may not live on. There must be one.
 func (l *places) refuses(gid uint16) *cluster.Peer {
 	i := slices.IndexFunc(l.limited, func(p *cluster.Peer) bool { return !p.Lives(gid) })
 	return l.limited[i]
@@ -304,8 +304,8 @@ func (d *Daemon) leave(j *job, node uint16) {
 	delete(j.members, node)
 }
 
-// endJob detaches the contexts of a job and frees its group, and remembers why. Ending twice does
-// nothing.
+// endJob ends a job: it detaches its contexts, frees its group, and remembers the reason. A second
+// call does nothing.
 func (d *Daemon) endJob(j *job, why string) {
 	d.mu.Lock()
 	if j.ending {

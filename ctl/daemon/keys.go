@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the keys of the daemon's report: which it has, from which files, and which peers
-// have the same. It says nothing of a key but its identity, which tells one from another.
+// This file reports the keys of this host: their files, and the peers that share them. Of a key it
+// tells only the identity, which distinguishes keys.
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// KeyStatus is a key that this host has, and with how many peers it shares it.
+// KeyStatus is a key of this host, and the number of peers that share it.
 type KeyStatus struct {
 	File     string `json:"file"`
 	Identity string `json:"identity"` // as `funet key show` prints it
@@ -21,13 +21,13 @@ type KeyStatus struct {
 }
 
 const (
-	// keyRoom is how many keys an answer has room for, and keyName how long the name of a file may
-	// be there.
+	// keyRoom is the number of keys that an answer has room for, and keyName the longest name of a
+	// file there, in bytes.
 	keyRoom = 4
 	keyName = 900
 )
 
-// keyStatus lists keys, those that most peers have first, and says for how many there was no room.
+// keyStatus lists keys, those shared with most peers first, and counts those that had no room.
 func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
 	in := d.peers.Load()
 	peers := map[string]int{}
@@ -59,19 +59,19 @@ func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
 
 func identity(n uint32) string { return fmt.Sprintf("%08x", n) }
 
-// PeerKey says how a card stands to a peer's key.
+// PeerKey says whether the keys of this card and a peer agree.
 type PeerKey struct {
 	State string `json:"state"` // one of the words below
-	// Doubt is KeyNotThere, KeyNotHere or KeyOther, if a greeting in the name of a peer that is
-	// known to have the right key, or none as this host, has said so since; "": none did.
+	// Doubt is KeyNotThere, KeyNotHere or KeyOther if a greeting has said so in the name of a peer
+	// that is known to have the right key, or to have none like this host. Else it is "".
 	Doubt string `json:"doubt,omitempty"`
-	// Refused: the two cards exchange nothing because of that.
+	// Refused says that the two cards exchange nothing because of their keys.
 	Refused bool `json:"refused"`
-	// Met: the peer has been greeted, and not been lost since.
+	// Met says that the peer has been greeted, and not been lost since.
 	Met bool `json:"met"`
 }
 
-// The words for it.
+// The values of PeerKey.State and PeerKey.Doubt.
 var (
 	KeyNone     = engine.Unkeyed.String()
 	KeyWaiting  = engine.Waiting.String() // to be greeted with the key
@@ -80,13 +80,13 @@ var (
 	KeyOther    = engine.OtherKey.String()
 )
 
-// The words for the key that both have: frames are encrypted, or authenticated only.
+// The values of PeerKey.State when both have the key: frames are encrypted, or only authenticated.
 const (
 	KeyEncrypts      = "encrypted"
 	KeyAuthenticates = "authenticated"
 )
 
-// Words is all of that in one line, for a table.
+// Words describes it in one line, for a table.
 func (k PeerKey) Words() string {
 	if k.Doubt != "" {
 		return k.State + "; now " + k.Doubt
@@ -94,7 +94,7 @@ func (k PeerKey) Words() string {
 	return k.State
 }
 
-// keyOfPeer says it of a peer's state.
+// keyOfPeer returns the PeerKey of a peer's state.
 func keyOfPeer(s *engine.PeerState) PeerKey {
 	k := PeerKey{State: s.Key.String(), Refused: s.Key.Refused(), Met: s.Established}
 	switch {
@@ -110,22 +110,22 @@ func keyOfPeer(s *engine.PeerState) PeerKey {
 }
 
 const (
-	// keyPatience is how long a peer that answers hellos may take to answer a greeting, and keyLook
-	// how often it is looked whether it has.
+	// keyPatience is how long a peer that answers hellos may take to answer a greeting. keyLook is
+	// the time between two looks whether it has answered.
 	keyPatience = 500 * time.Millisecond
 	keyLook     = 5 * time.Millisecond
 )
 
-// toldKeys holds what the log says of peers that are refused for their keys.
+// toldKeys records which peers the log has reported as refused for their keys.
 type toldKeys struct {
-	greetings uint64 // that had been refused by then
-	again     bool   // the look then may have been a moment old
+	greetings uint64 // refused greetings at the last look
+	again     bool   // that look may have been a moment old
 	of        map[uint16]engine.KeyState
 }
 
-// tellKeys logs which peers are refused for their keys, each once until that changes. It looks at
-// them only if a greeting has been refused since, so that whoever forges some makes it look once a
-// second.
+// tellKeys logs peers that are refused for their keys, each once until that changes. It looks at
+// them only if a greeting has been refused since. So a sender of forged greetings makes it look
+// once a second, and no more.
 func (d *Daemon) tellKeys(told *toldKeys) {
 	var refused uint64
 	if d.loop.do(func() { refused = d.loop.card.Counters().DroppedKey }) != nil ||
@@ -145,9 +145,9 @@ func (d *Daemon) tellKeys(told *toldKeys) {
 	told.greetings, told.again, told.of = refused, refused != told.greetings, look.refused
 }
 
-// agreed refuses a job with a node on a card that this one exchanges nothing with because of their
-// keys: attach.ErrKey. What was found out may be old, so each such card is asked again, one after
-// the other up to the first that is refused still.
+// agreed refuses a job with a node on a card that exchanges nothing with this one because of their
+// keys: attach.ErrKey. The last findings may be old. So it asks each such card again, one after the
+// other, until one is still refused.
 func (c *connection) agreed(cards []uint16) error {
 	d := c.d
 	var refused []uint16
@@ -180,7 +180,7 @@ func (c *connection) agreed(cards []uint16) error {
 	return nil
 }
 
-// named says which host a card is, as far as that is known.
+// named returns words that identify the host of a card, as far as its name and address are known.
 func (d *Daemon) named(card uint16) (words string) {
 	if peers := d.peers.Load(); present(peers, int(card)) != nil {
 		words = " at " + where(peers, present(peers, int(card)))
@@ -193,8 +193,8 @@ func (d *Daemon) named(card uint16) (words string) {
 	return words
 }
 
-// askKey greets a peer that has answered a hello, and takes what it has to say of its key. A peer
-// that does not answer is as it was.
+// askKey greets a peer that has answered a hello, and records what its answer says of its key. The
+// entry of a peer that does not answer stays unchanged.
 func (d *Daemon) askKey(a *HelloAnswer) error {
 	var before, now engine.PeerState
 	greeted := false

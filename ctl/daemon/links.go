@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the interfaces of the card as the daemon knows them: the ports that the card is
-// plugged into, the state of each interface, and the jobs that need it. follow.go watches them.
+// This file holds the daemon's view of its interfaces: the ports that the card is plugged into, the
+// state of each interface, and the jobs that need it. follow.go watches them.
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// LinkState is the state of an interface, in a word of the status and the metrics.
+// LinkState is the state of an interface, as a word in the status and the metrics.
 type LinkState string
 
 // The states. Jobs that need an interface go on in the first three, as far as the peers' time-outs
@@ -43,7 +43,7 @@ func (s LinkState) carries() bool { return s == LinkUp || s == LinkNoCarrier || 
 // LinkStatus is an interface in the status.
 type LinkStatus struct {
 	Interface string `json:"interface"` // its present name
-	// its name in the configuration, if that is another
+	// Configured is its name in the configuration, if that differs.
 	Configured string    `json:"configured,omitempty"`
 	State      LinkState `json:"state"`
 	Why        string    `json:"why,omitempty"` // the reason why it is not up, and the cure
@@ -53,9 +53,10 @@ type LinkStatus struct {
 	BindMode   string    `json:"bind_mode"`
 	XDPWhy     string    `json:"xdp_why,omitempty"` // the reason why the modes are no better
 	Queues     int       `json:"queues"`
-	// what is proven about the queues (afxdp.Describe)
+	// QueuesWhy says what is proven about the queues (afxdp.Describe).
 	QueuesWhy string `json:"queues_why"`
-	// by the kernel, whose frames were lost; they stop with GRO of the interface below
+	// Merged counts datagrams that the kernel merged, so that their frames were lost. That stops
+	// when GRO of the interface below is off.
 	Merged   uint64 `json:"merged_datagrams,omitempty"`
 	Changes  uint64 `json:"changes"`  // of state
 	Reopened uint64 `json:"reopened"` // times
@@ -63,12 +64,13 @@ type LinkStatus struct {
 	Direct *DirectArrivals `json:"direct_frames,omitempty"`
 }
 
-// DirectArrivals is what became of direct frames on an interface (bpf.Counters).
+// DirectArrivals counts direct frames on an interface by what became of them (bpf.Counters).
 type DirectArrivals struct {
-	Handed uint64 `json:"handed"` // to the port of the node that they were for
-	// from elsewhere than the host of the node that they claim to be from: dropped
+	Handed uint64 `json:"handed"` // to the port of the frame's node
+	// Stranger counts frames dropped because they came from another host than that of the node they
+	// claim to be from.
 	Stranger uint64 `json:"stranger"`
-	NoPort   uint64 `json:"no_port"` // for a node that has no port here: dropped
+	NoPort   uint64 `json:"no_port"` // dropped: the node has no port here
 }
 
 // link is an interface and the port on it.
@@ -77,33 +79,33 @@ type link struct {
 	configured string
 	mac        [6]byte
 	plug       *plug.Port
-	hello      *hello.Port // around plug; what the card has
-	nic        *bpf.NIC    // loaded once, because the daemon may load none later
+	hello      *hello.Port // around plug; the card sees it
+	nic        *bpf.NIC    // loaded once, because later the daemon may load none
 	config     afxdp.Config
 
-	// The port that is plugged in; nil: none. It belongs to the card's thread.
+	// plugged is the port that is plugged in; nil: none. It belongs to the card's thread.
 	plugged *afxdp.Port
 
-	// The rest belongs to the follower (follow.go).
-	port    *afxdp.Port // that is open; nil: none
+	// The fields down to mu belong to the follower (follow.go).
+	port    *afxdp.Port // the open port; nil: none
 	in      bool        // the card is plugged into it
-	opened  seen        // as it was then
+	opened  seen        // its state when it was opened
 	since   time.Time
 	seen    seen      // at the last look
-	blind   string    // why the last look found out nothing; "": it found out the state
+	blind   string    // why the last look failed to find the state; "": it did not fail
 	watched time.Time // when the port was last asked whether it works
-	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
-	reset   reset     // of the link, by its driver
+	modes   *modes    // override the configuration's until the interface goes away; nil: none
+	reset   reset     // of the link by its driver
 	told    string    // the last line about the queues
 	toldAt  time.Time
 	retry   time.Time     // earliest time of the next opening
-	backoff time.Duration // the next time after a failure
+	backoff time.Duration // wait after the last failure
 
 	mu     sync.Mutex
 	status LinkStatus
 	index  int            // of the interface
-	direct xdp.AttachMode // of the programs of direct ports beside it
-	ways   *afxdp.Port    // the last that was open, for path
+	direct xdp.AttachMode // mode of the programs of direct ports beside it
+	ways   *afxdp.Port    // the last port that was open, for path
 }
 
 // modes are the modes in which a port is opened.
@@ -112,8 +114,8 @@ type modes struct {
 	bind   xdp.BindMode
 }
 
-// openLinks opens the interfaces, for all groups: a frame for a group that is not here must be
-// answered, or it would hold up the sequence that all groups of two cards share (doc.go).
+// openLinks opens the interfaces, for all groups. A frame for a group that is not here must be
+// answered. Otherwise it would hold up the sequence that all groups of two cards share (doc.go).
 func openLinks(c *Config) (links []*link, err error) {
 	groups := make([]uint16, 0, arctic.MaxGID+1)
 	for gid := range uint16(arctic.MaxGID + 1) {
@@ -179,7 +181,7 @@ func (l *link) queues() hello.Queues {
 	return l.plugged
 }
 
-// got notes what was opened.
+// got records the modes and queues of the open port.
 func (l *link) got() {
 	i, queues := l.port.Info(), l.port.Queues()
 	l.mu.Lock()
@@ -197,7 +199,7 @@ func (l *link) got() {
 		i.BindMode.String(), i.Why
 }
 
-// closeLinks gives everything back. Nothing uses the ports any more.
+// closeLinks closes all ports and programs. The card must no longer use the ports.
 func closeLinks(links []*link, log func(string)) error {
 	var errs []error
 	for _, l := range links {
@@ -227,23 +229,23 @@ func (l *link) state() LinkStatus {
 	return s
 }
 
-// current returns the interface's index and MTU, as they were when it was last opened or looked at.
+// current returns the interface's index and MTU, as of the last opening or look.
 func (l *link) current() (index, mtu int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.index, l.status.MTU
 }
 
-// path returns the way to a card in datagrams; nil: there is none now.
+// path returns the way to a card in datagrams; nil: there is no way at present.
 func (l *link) path(card uint16) *encap.Path {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ways.Path(card)
 }
 
-// portMode returns the mode of the programs of direct ports. Frames that a tc guard redirects pass
-// generic programs by until they come to a wire. So the mode is generic where a NIC is in generic
-// mode and no device, but a veth, or an interface that may be above one (bpf/doc.go, Ports).
+// portMode returns the mode of the programs of direct ports. Frames that a tc guard redirects
+// bypass generic programs until they reach a wire. So the mode is generic if a NIC in generic mode
+// is a veth, or may lie above one, and is not a real device (bpf/doc.go, Ports).
 func (d *Daemon) portMode() xdp.AttachMode {
 	for _, l := range d.links {
 		l.mu.Lock()
@@ -270,7 +272,7 @@ func (d *Daemon) linkStatus() (all []LinkStatus) {
 	return all
 }
 
-// modes are the XDP and AF_XDP modes of the interfaces, each once, joined with '+'.
+// modes returns the XDP and AF_XDP modes of the interfaces, each once, joined with '+'.
 func (d *Daemon) modes() (xdp, bind string) {
 	var x, b []string
 	for _, s := range d.linkStatus() {
@@ -290,7 +292,7 @@ func (d *Daemon) needs(cards []uint16, port int) bool {
 	return false
 }
 
-// reachable refuses a job that needs an interface which carries nothing: attach.ErrInterface.
+// reachable refuses a job that needs an interface that carries nothing: attach.ErrInterface.
 func (d *Daemon) reachable(cards []uint16) error {
 	for _, l := range d.links {
 		if s := l.state(); !s.State.carries() && d.needs(cards, l.at) {
@@ -301,7 +303,7 @@ func (d *Daemon) reachable(cards []uint16) error {
 }
 
 // failJobs ends the jobs that need a port, tells their processes why, and returns the number of
-// jobs.
+// jobs that it ended.
 func (d *Daemon) failJobs(port int, why string) int {
 	var failed []*job
 	d.mu.Lock()

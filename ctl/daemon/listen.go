@@ -2,9 +2,9 @@ package daemon
 
 // This file makes the socket and takes its path. admit.go admits connections.
 //
-// A file beside the path locks it, so that a second daemon is refused,
-// and the socket of a dead one is replaced. The socket is open to everybody: what a process may do
-// follows from what the kernel says about it, not from the file's mode.
+// A locked file beside the path makes sure that a second daemon is refused, and that the socket of
+// a dead one is replaced. The socket is open to everybody: the kernel's word about a process
+// decides what it may do, not the file's mode.
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 )
 
 // backlog is how many connections wait in the kernel to be accepted. All users share it, and a
-// connection waits 10 to 30 us for each one before it. Behind a full backlog the kernel has clients
-// wait in turn to connect, the one who floods it, too (unix(7)).
+// connection waits 10 to 30 us for each one before it. When it is full the kernel has clients wait
+// in turn to connect, including a client that floods it (unix(7)).
 const backlog = 64
 
 // listener is the socket and its lock.
@@ -35,8 +35,8 @@ type listener struct {
 	pure   bool // the kernel refuses descriptors
 }
 
-// listen takes the path. It makes the folder if it is not there. Errors wrap ErrSocket when
-// somebody else has the path.
+// listen takes the path. It makes the folder if there is none. Errors wrap ErrSocket when something
+// else has the path.
 func listen(path string) (_ *listener, err error) {
 	if err := makeFolders(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("making the socket's folder: %w; run as root, or choose another socket", err)
@@ -105,7 +105,8 @@ func listen(path string) (_ *listener, err error) {
 	return l, nil
 }
 
-// shorten sets the backlog: package net asks for as many as the kernel allows (net.core.somaxconn).
+// shorten sets the backlog, because package net asks for as many as the kernel allows
+// (net.core.somaxconn).
 func (l *listener) shorten() (err error) {
 	raw, err := l.socket.SyscallConn()
 	if err != nil {
@@ -114,15 +115,15 @@ func (l *listener) shorten() (err error) {
 	return errors.Join(raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), backlog) }), err)
 }
 
-// refuseDescriptors has the kernel refuse messages with descriptors (EPERM), from Linux 6.16
-// on, on the socket and on its connections, and reports whether it does. The daemon wants
-// none, and closing the last reference of a descriptor can take long: see closing.go.
+// refuseDescriptors has the kernel refuse messages with descriptors (EPERM) on the socket and on
+// its connections, and reports whether it does. That needs Linux 6.16. The daemon wants no
+// descriptors, and closing the last reference of one can take long: see closing.go.
 func refuseDescriptors(socket int) bool {
 	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) == nil
 }
 
-// makeFolders makes the folders of the path that are not there, and lets everybody
-// through them whatever the umask says.
+// makeFolders makes the missing folders of the path, and lets everybody through them whatever the
+// umask says.
 func makeFolders(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil // its owner decides what it allows
@@ -136,8 +137,8 @@ func makeFolders(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// locked reports whether the locked file is the one that others would lock: an earlier
-// daemon may have removed it after it was opened here.
+// locked reports whether the locked file is still the one at the path: an earlier daemon may have
+// removed it after it was opened here.
 func (l *listener) locked() bool {
 	ours, err := l.lock.Stat()
 	if err != nil {
@@ -147,7 +148,7 @@ func (l *listener) locked() bool {
 	return err == nil && os.SameFile(ours, now)
 }
 
-// close gives the path back. Closing twice does nothing.
+// close gives the path back. A second call does nothing.
 func (l *listener) close() error {
 	var errs []error
 	if l.socket != nil {

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the daemon's log (log/slog): each line is a sentence, with its subject in fields of
-// the names interface, card, job (a GID), node, user (a number) and process.
+// This file is the daemon's log (log/slog). Each line is a sentence, and fields name its subject:
+// interface, card, job (a GID), node, user (a number) and process.
 //
 //	error  a failure that ends the daemon
 //	warn   a problem, and what mends it
@@ -37,7 +37,7 @@ var logFormats = map[LogFormat]string{LogText: "text", LogJSON: "json"}
 // String names the format.
 func (f LogFormat) String() string { return logFormats[f] }
 
-// LogLevel is the least level of lines that are written.
+// LogLevel is the lowest level of lines that are written.
 type LogLevel slog.Level
 
 // The levels.
@@ -51,7 +51,7 @@ const (
 // String names the level.
 func (l LogLevel) String() string { return strings.ToLower(slog.Level(l).String()) }
 
-// ParseLogFormat and ParseLogLevel read their names.
+// ParseLogFormat and ParseLogLevel read the names of formats and levels.
 func ParseLogFormat(s string) (LogFormat, error) { return named("log-format", s, LogText, LogJSON) }
 
 // ParseLogLevel is described with ParseLogFormat.
@@ -72,7 +72,7 @@ func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
 	return none, fmt.Errorf("%s %q: use %s", what, s, strings.Join(names, ", "))
 }
 
-// NewLog makes a log. journald says that journald reads it.
+// NewLog makes a log. journald says that journald reads the log.
 func NewLog(w io.Writer, format LogFormat, level LogLevel, journald bool) *slog.Logger {
 	if format == LogJSON {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(level)}))
@@ -80,8 +80,8 @@ func NewLog(w io.Writer, format LogFormat, level LogLevel, journald bool) *slog.
 	return slog.New(&textLog{w: w, level: slog.Level(level), journald: journald, mu: new(sync.Mutex)})
 }
 
-// textLog is a handler that writes "funid: " and the sentence, then the fields. Lines for journald
-// have their syslog level in front, and others the time.
+// textLog is a handler that writes "funid: ", the sentence, and then the fields. Lines for journald
+// have their syslog level in front, others the time.
 type textLog struct {
 	w        io.Writer
 	level    slog.Level
@@ -130,7 +130,7 @@ func (h *textLog) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// logField writes a field; a value with spaces or unprintable characters in Go syntax.
+// logField writes a field. A value with spaces or unprintable characters is written in Go syntax.
 func logField(group string, a slog.Attr) string {
 	v := a.Value.Resolve().String()
 	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || r == 0x7f }) {
@@ -139,7 +139,7 @@ func logField(group string, a slog.Attr) string {
 	return " " + group + a.Key + "=" + v
 }
 
-// oneLine makes one line of a sentence that contains another's text.
+// oneLine makes a sentence that contains foreign text a single line.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) { // nor what a terminal would obey
@@ -149,7 +149,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// syslogLevel is the level of syslog(3).
+// syslogLevel returns the level of syslog(3).
 func syslogLevel(l slog.Level) int {
 	switch {
 	case l >= slog.LevelError:
@@ -180,8 +180,7 @@ func (h sentences) WithAttrs([]slog.Attr) slog.Handler { return h }
 // WithGroup implements slog.Handler.
 func (h sentences) WithGroup(string) slog.Handler { return h }
 
-// completeLog makes a log with fields from a log for sentences, or the other way round; without
-// either it discards lines.
+// completeLog derives Logger from Log, or Log from Logger. Without either it discards lines.
 func (c *Config) completeLog() {
 	switch {
 	case c.Logger != nil && c.Log == nil:
@@ -196,22 +195,22 @@ func (c *Config) completeLog() {
 }
 
 const (
-	// userLines is how many lines about users are written at once, and userLineEvery the time for
-	// which there is one more.
+	// userLines is how many lines about users may be written at once. One more may be written each
+	// userLineEvery.
 	userLines     = 100
 	userLineEvery = 50 * time.Millisecond
 )
 
-// lineLimit bounds the lines that users can cause: so many at once, and one more each time.
+// lineLimit bounds the lines that users can cause: lines at once, and one more each every.
 type lineLimit struct {
 	lines int
 	every time.Duration
 	mu    sync.Mutex
-	paid  time.Time // lines are paid for until then
-	left  int       // lines that were left out
+	paid  time.Time // time until which lines are paid for
+	left  int       // lines left out since the last one written
 }
 
-// may reports whether one more line may be written, and how many were left out before.
+// may reports whether one more line may be written, and how many were left out before it.
 func (u *lineLimit) may(now time.Time) (ok bool, before int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

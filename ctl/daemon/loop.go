@@ -1,10 +1,10 @@
 package daemon
 
-// This file is the card's thread: it steps the engine, carries out what the connections
-// ask for between two steps, and wakes processes. Nothing else touches engine and ports.
+// This file is the card's thread. It steps the engine, carries out the commands of connections
+// between two steps, and wakes processes. Nothing else touches engine and ports.
 //
-// Connections put commands into a mailbox, which has the accounts take turns (mailbox.go). The
-// thread carries out at most turnCommands between two steps, and after a long one none.
+// Connections put commands into a mailbox, in which accounts take turns (mailbox.go). The thread
+// carries out at most turnCommands between two steps, and begins none once turnTime has passed.
 
 import (
 	"errors"
@@ -27,25 +27,24 @@ import (
 )
 
 const (
-	// turnCommands is how many commands are carried out between two steps, and turnTime the time
-	// after which none begins.
+	// turnCommands bounds the commands between two steps. After turnTime no further command begins.
 	turnCommands = 4
 	turnTime     = int64(20 * time.Microsecond)
-	// glance is how many steps in vain may use the time of one look at the clock.
+	// glance is how many idle steps may use the time of one look at the clock.
 	glance = 16
 )
 
-// command is work for the card's thread. A panic of it ends connection and attachment (fault.go).
+// command is work for the card's thread. Its panic ends connection and attachment (fault.go).
 type command struct {
 	do         func()
 	connection *connection // whose request it is part of; nil: the daemon's own
-	attachment *attachment // on which it works; nil: none, or none yet
+	attachment *attachment // that it works on; nil: none, or none yet
 	done       chan struct{}
-	err        error         // why it was not carried out to its end; after done
-	took       time.Duration // of the thread's processor time; after done
+	err        error         // why it was not completed; valid after done
+	took       time.Duration // processor time of the thread; valid after done
 }
 
-// account returns whose command it is.
+// account returns the account of a command.
 func (c *command) account() int64 {
 	if c.connection == nil {
 		return ownAccount
@@ -57,41 +56,42 @@ func (c *command) account() int64 {
 type loop struct {
 	card  *engine.Card
 	start time.Time
-	// hello says hello for the card, at helloAt next; heard is told that it has news.
+	// hello says hello for the card, next at helloAt; heard signals that it has news.
 	hello   *hello.Station
 	helloAt int64
 	heard   chan struct{}
-	post    *post // nil: there are no direct ports, and nothing is told
+	post    *post // nil: there are no direct ports, and no notices
 
 	mailbox mailbox
 	bell    int // eventfd: wakes the thread for the mailbox
-	// held to ring, and to close the bell: another descriptor may then get its number
+	// closing is held to ring, and to close the bell: another descriptor may then get its number.
 	closing sync.RWMutex
 	asleep  atomic.Bool // the thread sleeps or is about to
-	// direct ports, whose processes do without the thread and may want its processor
+	// ports counts direct ports, whose processes need no thread of the daemon and may want its
+	// processor.
 	ports atomic.Int32
-	begin chan bool // whether the thread is to run, once
-	waits bool      // for begin
+	begin chan bool // takes one value: whether the thread is to run
+	waits bool      // it waits for begin
 	ended chan struct{}
 
-	// byBell finds the attachment of a context.
+	// byBell finds the attachment of a context by its bell.
 	byBell [funi.MaxContexts]*attachment
-	// byPlace finds one by its group and node, and faulted counts what the card has told of all
-	// (accesses.go).
+	// byPlace finds an attachment by its group and node. faulted counts the card's reports about
+	// all of them (accesses.go).
 	byPlace map[place]*attachment
 	faulted Faults
 
 	memory  *memory
 	spoil   func(*region)
-	torn    *tear // what ended a turn; see fault.go
-	mending bool  // of what ended the last turn
-	// that is being carried out, since began of the thread's processor time, beside so many
-	// accounts
+	torn    *tear // cause of an aborted turn (fault.go)
+	mending bool  // it mends an aborted turn
+	// doing is the command that is being carried out. began is the thread's processor time at its
+	// beginning, and beside the number of accounts that then waited or rested.
 	doing  *command
 	began  time.Duration
 	beside int64
 	faults atomic.Uint64
-	report func(failure) // tells of a panic; it does not wait
+	report func(failure) // reports a panic; it does not wait
 	tid    atomic.Int32
 
 	polling    Polling
@@ -105,15 +105,15 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	// nil: all contexts are on the card at once
+	// share is the turns of groups; nil: all contexts are on the card at once.
 	share *sharing
-	// of the processes that trace contexts
+	// traces are the traces that go on.
 	traces []*tracing
-	// takes the frames of a capture; nil: nobody captures
+	// see takes the frames of a capture; nil: there is no capture.
 	see func(port int, frame []byte, fate engine.Fate)
 }
 
-// newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
+// newLoop makes the thread's descriptors. prepare makes the thread, and run starts it.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
 	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1,
 		bell: -1, byPlace: map[place]*attachment{},
@@ -157,7 +157,7 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	return nil
 }
 
-// unplug takes the port out, because its descriptors would keep the thread from sleeping, and lets
+// unplug takes the port out, because its descriptors would keep the thread from sleeping. It has
 // the card forget the frames that the port lent.
 func (l *loop) unplug(k *link) {
 	for _, fd := range k.plugged.FDs() {
@@ -169,22 +169,22 @@ func (l *loop) unplug(k *link) {
 	l.step()
 }
 
-// watch lets a descriptor end the thread's sleep. Eventfds are edge-triggered: nobody
-// has to read them, and one that its process filled or made blocking does no harm. The
-// kernel forgets a descriptor that is closed everywhere; unwatch one that a process has.
+// watch lets a descriptor end the thread's sleep. Eventfds are edge-triggered, so they need not be
+// read, and one that its process filled or made blocking does no harm. The kernel forgets a
+// descriptor when it is closed everywhere, so call unwatch for one that a process also has.
 func (l *loop) watch(fd int, events uint32) error {
 	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
 }
 
 func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil) }
 
-// do has the card's thread carry out a command and waits for it. It returns ErrEnded,
-// with the command not carried out, when the thread has ended. Any goroutine but the
-// thread itself may call it.
+// do has the card's thread carry out a command and waits for it. When the thread has ended it
+// returns ErrEnded, and the command was not carried out. Any goroutine but the thread itself may
+// call it.
 func (l *loop) do(f func()) error { return l.carryOut(&command{do: f}) }
 
-// carryOut is do for any command, which its account pays for. An error of the command itself wraps
-// errTorn.
+// carryOut does the same for any command, which its account pays for. If the command was torn by a
+// panic the error wraps errTorn.
 func (l *loop) carryOut(c *command) error {
 	c.done = make(chan struct{})
 	l.mailbox.put(c)
@@ -203,22 +203,21 @@ func (l *loop) carryOut(c *command) error {
 	}
 }
 
-// settle has the account of a command that has been carried out pay for it.
+// settle charges the account of a command that has been carried out.
 func (c *command) settle() {
 	if k := c.connection; k != nil && k.purse != nil {
 		k.d.pay(k.purse, costFactor*c.took)
 	}
 }
 
-// onCard has the card's thread carry out a command of the connection's, on an attachment or on
-// none, and waits for it. Any goroutine may call it: a job's end ends the contexts of other
-// connections.
+// onCard has the card's thread carry out a command of the connection, on an attachment or on none,
+// and waits for it. Any goroutine may call it: a job's end ends the contexts of other connections.
 func (c *connection) onCard(a *attachment, f func()) error {
 	return c.d.loop.carryOut(&command{do: f, connection: c, attachment: a})
 }
 
-// ring wakes the thread if it sleeps. The thread says that it will sleep before it looks
-// into the mailbox for the last time, so one of the two sees the other.
+// ring wakes the thread if it sleeps. The thread sets asleep before it looks into the mailbox for
+// the last time. So either it sees the command, or ring sees asleep.
 func (l *loop) ring() {
 	if !l.asleep.Load() {
 		return
@@ -232,11 +231,11 @@ func (l *loop) ring() {
 
 var one = [8]byte{1} // as a native u64 it is never 0
 
-// wakeUp writes to an eventfd or pipe, which does not wait for room.
+// wakeUp writes to an eventfd or pipe. The write does not wait for room.
 func wakeUp(fd int) { _, _ = unix.Write(fd, one[:]) }
 
-// prepare makes the thread, so that it is known before it runs. With a processor, it is pinned
-// there; the caller has checked that it can be.
+// prepare makes the thread, so that it is known before it runs. It pins the thread to the
+// processor, if one is given; the caller has checked that this works.
 func (l *loop) prepare(cpu int) {
 	prepared := make(chan struct{})
 	l.waits = true
@@ -257,7 +256,7 @@ func (l *loop) prepare(cpu int) {
 	<-prepared
 }
 
-// run lets the thread run, or ends it; after the first time it does nothing.
+// run lets the thread run, or ends it. Further calls do nothing.
 func (l *loop) run(so bool) {
 	if l.waits {
 		l.waits = false
@@ -265,7 +264,7 @@ func (l *loop) run(so bool) {
 	}
 }
 
-// life ends with a command that sets stop.
+// life takes turns until a command sets stop.
 func (l *loop) life() {
 	debug.SetPanicOnFault(true) // for this goroutine
 	for !l.guarded() {
@@ -296,7 +295,7 @@ func (l *loop) turn() {
 	l.waiting(next)
 }
 
-// limit tells the card what the kernel has heard about the ways to the peers.
+// limit passes the kernel's path limits to the peers on to the card.
 func (l *loop) limit() {
 	for _, k := range l.links {
 		if k.plugged == nil {
@@ -308,8 +307,8 @@ func (l *loop) limit() {
 	}
 }
 
-// step steps the engine, has groups take turns, and wakes the processes that asked for it:
-// also for what commands published since the last step.
+// step steps the engine, has groups take turns, and wakes the processes that asked for it. It also
+// wakes those for which commands have published something since the last step.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
 	if l.helloAt <= l.now || l.hello.Waiting() {
@@ -351,7 +350,7 @@ func (l *loop) obey() {
 	}
 }
 
-// finish ends the command that is being carried out, if one is.
+// finish ends the command that is being carried out, if any.
 func (l *loop) finish(err error) {
 	c := l.doing
 	if c == nil {
@@ -367,7 +366,7 @@ func (l *loop) finish(err error) {
 // clock returns the card's time in nanoseconds.
 func (l *loop) clock() int64 { return int64(time.Since(l.start)) }
 
-// close closes the thread's descriptors, after its end, if it ever ran.
+// close closes the thread's descriptors, after the end of the thread, if it ever ran.
 func (l *loop) close() error {
 	if l.waits {
 		l.run(false)

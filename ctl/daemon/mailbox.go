@@ -1,17 +1,18 @@
 package daemon
 
-// This file is the mailbox of the card's thread: commands of accounts in turn, by measured time.
+// This file is the mailbox of the card's thread. In it accounts take turns with their commands, by
+// measured time.
 //
-// Each account has a queue. After a command the account rests for stepsFirst times as long as the
-// command took of the thread's processor time, times the number of accounts that have something to
-// do. So all commands together take about a quarter of the thread's time from the messages, and
-// each account's part of that quarter is the same. Of the accounts that do not rest, the one that
-// has rested for the longest is next: whoever asks seldom waits for one command that has begun,
-// however long others' commands are and however many wait.
+// Each account has a queue. After a command its account rests. Command and rest together take
+// stepsFirst+1 times the processor time of the command, times the number of accounts that wait or
+// rest. So all commands together take at most about a quarter of the thread's time from the
+// messages, and each account has an equal part of that quarter. Of the accounts that do not rest,
+// the one that has rested for the longest is next. So an account that seldom asks waits for at most
+// one command that has begun, however long and however many the commands of others are.
 //
-// A queue holds at most one command of each goroutine that serves a connection, so it is as bounded
-// as connections are, and the goroutine waits for its command. The daemon's own commands are those
-// of an account of their own.
+// A queue holds at most one command of each goroutine that serves a connection, and the goroutine
+// waits for its command. So a queue is as bounded as connections are. The daemon's own commands
+// have an account of their own.
 
 import (
 	"cmp"
@@ -21,10 +22,10 @@ import (
 )
 
 const (
-	// stepsFirst is how many times as long as its commands took an account rests, where no other
-	// has any.
+	// stepsFirst is the length of an account's rest, in times of its command, when no other account
+	// has commands.
 	stepsFirst = 3
-	// ownAccount is that of the daemon itself; no user has a negative number.
+	// ownAccount is the account of the daemon itself; no user has a negative number.
 	ownAccount = int64(-1)
 )
 
@@ -33,18 +34,18 @@ const (
 type mailbox struct {
 	mu      sync.Mutex
 	arrived []*command   // since the last take; guarded by mu
-	fresh   atomic.Int32 // how many these are
+	fresh   atomic.Int32 // length of arrived
 
 	boxes map[int64]*box
 	taken uint64
-	due   int64 // when the next command may begin, of those that had been looked at
+	due   int64 // earliest time of the next command, of those sorted so far
 }
 
-// box is an account's.
+// box is the queue of an account.
 type box struct {
 	waiting []*command // in their order
-	due     int64      // when the next may begin
-	since   uint64     // breaks ties: when the first came, in commands taken
+	due     int64      // earliest time of the next command
+	since   uint64     // breaks ties: taken, when the first command came
 }
 
 // put adds a command.
@@ -55,11 +56,11 @@ func (m *mailbox) put(c *command) {
 	m.fresh.Add(1)
 }
 
-// ready reports whether take may find a command. A ring that comes after it (loop.ring) tells of
-// one that it has not seen.
+// ready reports whether take may find a command. It may miss a command that is just being put; the
+// ring that follows (loop.ring) announces that one.
 func (m *mailbox) ready(now int64) bool { return m.fresh.Load() > 0 || m.due <= now }
 
-// sort puts what has arrived into the boxes, unless somebody is just putting more.
+// sort puts new commands into the boxes, unless a goroutine is just putting more.
 func (m *mailbox) sort() {
 	if m.fresh.Load() == 0 || !m.mu.TryLock() {
 		return
@@ -85,7 +86,8 @@ func (m *mailbox) sort() {
 	}
 }
 
-// take returns the next command, or nil if none may begin now, and how many accounts wait or rest.
+// take returns the next command, or nil if none may begin now, and the number of accounts that wait
+// or rest.
 func (m *mailbox) take(now int64) (c *command, accounts int64) {
 	m.sort()
 	var next *box
@@ -117,8 +119,8 @@ func (m *mailbox) take(now int64) (c *command, accounts int64) {
 	return c, accounts
 }
 
-// rest has the account of a command that was taken rest from now on, after the command took so long
-// beside so many accounts.
+// rest lets the account of a command rest from now on. The command took the given time, beside the
+// given number of accounts.
 func (m *mailbox) rest(c *command, now, took, accounts int64) {
 	if b := m.boxes[c.account()]; b != nil {
 		b.due = now + stepsFirst*took + (stepsFirst+1)*took*(max(accounts, 1)-1)

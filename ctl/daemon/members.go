@@ -1,12 +1,13 @@
 package daemon
 
-// This file follows hosts that join the cluster, leave it or get another NIC while the daemon runs:
-// it looks at the peers file each second, hears which hosts were found (hello.go), and tells the
-// card the changes. The file takes precedence over what was heard about a card. A file that is no
-// peers file, or that gives this host's number to another host, changes nothing but the log, nor
-// does a half-written one, until it is whole. Packets to hosts that a change removes return to
-// their senders with arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those
-// cards go on.
+// This file follows hosts that join the cluster, leave it or get another NIC while the daemon runs.
+// It looks at the peers file each second, hears of hosts that were found (hello.go), and tells the
+// card the changes. The file takes precedence over what was heard about a card.
+//
+// A file that is not a valid peers file, or that gives this host's number to another host, changes
+// nothing but the log. Nor does a half-written file, until it is whole. Packets to removed hosts
+// return to their senders with arctic.ReasonDeparted (engine.Card.RemovePeer). Jobs without nodes
+// on those cards go on.
 
 import (
 	"cmp"
@@ -23,12 +24,12 @@ const (
 	lookPeers = time.Second
 	// changesAtOnce is how many peers are changed between two steps of the card.
 	changesAtOnce = 64
-	// tellPeers is how many changes of one file are told one by one.
+	// tellPeers is how many changes of one file are logged one by one.
 	tellPeers = 16
 )
 
-// followPeers takes what has changed in the peers file, if there is one, and who was found, until
-// the daemon ends.
+// followPeers applies changes of the peers file, if there is one, and of the hosts that were found,
+// until the daemon ends.
 func (d *Daemon) followPeers() {
 	was := fileState{there: true} // of no file: it may have changed since Load
 	var told toldKeys
@@ -55,12 +56,12 @@ func (d *Daemon) followPeers() {
 	}
 }
 
-// introductions are when the daemon introduces itself to peers that it has not met yet: at its
-// start, and again in case the way there was not known then, or the greeting was lost.
+// introductions are the times at which the daemon introduces itself to peers that it has not met
+// yet: at its start, and again in case the way was not known then, or the greeting was lost.
 var introductions = []time.Duration{0, time.Second, 4 * time.Second}
 
-// introduce tells peers that knew a daemon before this one, which was killed, that it is another
-// (engine.Card.Introduce): jobs that are made from now on do not hear of it.
+// introduce tells peers that knew a previous daemon, which was killed, that this is another one
+// (engine.Card.Introduce). So jobs that are made from now on are not affected by the change.
 func (d *Daemon) introduce() {
 	for _, after := range introductions {
 		if after > 0 && !d.sleep(after) {
@@ -114,16 +115,16 @@ func (d *Daemon) readPeers() error {
 	return d.changePeers(d.peers.Load(), d.members.all())
 }
 
-// change is the change of a card number.
+// change is what changes about one card number.
 type change struct {
 	card  uint16
-	to    *cluster.Peer // nil: nobody has the number any more
-	heard bool          // of: the station knows
+	to    *cluster.Peer // nil: the number is now unused
+	heard bool          // of an announced host, which the station knows
 	words string
 }
 
-// changePeers tells the card what to has that from had not, a few peers at a time. A card that
-// replaces this one meanwhile has all of it (replaceCard), and is told twice.
+// changePeers tells the card the differences between from and to, a few peers at a time. A card
+// that replaces this one meanwhile already has all of them (replaceCard), and is told twice.
 func (d *Daemon) changePeers(from, to *cluster.File) error {
 	d.tellGroups(from, to)
 	changes := d.changes(from, to)
@@ -185,7 +186,7 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 	return nil
 }
 
-// tellGroups tells whose groups are others from now on.
+// tellGroups logs peers whose groups have changed.
 func (d *Daemon) tellGroups(from, to *cluster.File) {
 	told := 0
 	for i := range min(len(from.Peers), len(to.Peers)) {
@@ -206,7 +207,7 @@ func (d *Daemon) tellGroups(from, to *cluster.File) {
 	}
 }
 
-// changes lists what has changed, in the order of the numbers.
+// changes lists the differences between two peers files, in the order of the numbers.
 func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 	for i := range max(len(from.Peers), len(to.Peers)) {
 		card := uint16(i)
@@ -235,7 +236,7 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 	return all
 }
 
-// foundAs names a host that was found; "" for one that was listed.
+// foundAs describes a host that was found; "" for a listed one.
 func foundAs(p *cluster.Peer) string {
 	if p.Found == "" {
 		return ""
@@ -243,7 +244,7 @@ func foundAs(p *cluster.Peer) string {
 	return fmt.Sprintf(", %s, found on %s", p.Found, p.Iface)
 }
 
-// where is the address of a peer that counts.
+// where returns the address of a peer that the encapsulation uses: IP for UDP, else Ethernet.
 func where(f *cluster.File, p *cluster.Peer) string {
 	if f.Encap == cluster.UDP {
 		return p.Address.String()
@@ -251,8 +252,8 @@ func where(f *cluster.File, p *cluster.Peer) string {
 	return p.MAC.String()
 }
 
-// setPaths tells the port of an interface where the peers are, if it sends datagrams. The card's
-// thread calls it.
+// setPaths gives the addresses of the peers to an interface's port, if it sends datagrams. The
+// card's thread calls it.
 func (d *Daemon) setPaths(l *link) {
 	if l.plugged == nil || l.config.UDP == nil {
 		return
@@ -260,7 +261,7 @@ func (d *Daemon) setPaths(l *link) {
 	l.plugged.SetPeers(d.cfg.datagrams(d.peers.Load(), l.at).Peers)
 }
 
-// present returns the entry of a number that a host has.
+// present returns the peer of a number; nil: no host has the number.
 func present(f *cluster.File, i int) *cluster.Peer {
 	if i < len(f.Peers) && !f.Peers[i].Absent {
 		return &f.Peers[i]

@@ -1,26 +1,26 @@
 package daemon
 
-// This file is memory that daemon and process share: made, sealed and mapped by the
-// daemon, before any process has it. Nothing that a process does to it makes the card's
-// thread wait or die.
+// This file makes the memory that daemon and process share. The daemon makes, seals and maps it
+// before any process has it. No process can use it to make the card's thread wait or die.
 //
-// It is a memfd. Seals keep its size. Its pages are there from the beginning, and mapped and locked
-// for the daemon. So a machine without memory refuses to make the memory, instead of ending the
-// daemon at the first store. Two things would still take pages away from the card's thread:
-//   - A hole (fallocate(2), MADV_REMOVE). The thread that touches it waits in the kernel for
-//     whoever punches, however seldom that one runs, and then for a page. The file is immutable
-//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to a
-//     process that has the file open for writing, while what is mapped can be written. The flag is
-//     changed only by the owner with CAP_LINUX_IMMUTABLE, the one capability that the daemon keeps.
-//   - Small pages made huge (MADV_COLLAPSE, Linux 6.1): 2 MiB are copied, and whoever touches
-//     them waits, up to 16 ms. Pages that somebody holds besides those who map
-//     them are left alone, so a pipe holds a byte's page of each 2 MiB (vmsplice(2)).
+// The memory is a memfd. Seals keep its size. Its pages are allocated at the start, and mapped and
+// locked for the daemon. So on a machine without memory making it fails, and the daemon does not
+// die at the first store. Two things would still take pages away from the card's thread:
+//   - A hole (fallocate(2), MADV_REMOVE). The thread that touches it waits in the kernel for the
+//     process that punches it, however seldom that one runs, and then for a page. So the file is
+//     immutable (FS_IMMUTABLE_FL, tmpfs since Linux 6.0). Fallocate is then refused to everybody,
+//     also to a process that has the file open for writing, while mapped pages can be written. Only
+//     the owner with CAP_LINUX_IMMUTABLE can change the flag. That is the one capability that the
+//     daemon keeps.
+//   - Small pages made huge (MADV_COLLAPSE, Linux 6.1): 2 MiB are copied, and a thread that touches
+//     them waits, up to 16 ms. The kernel leaves pages alone that have holders besides their
+//     mappings, so a pipe holds one page of each 2 MiB (vmsplice(2)).
 //
 // The mapping is locked where RLIMIT_MEMLOCK lets it, so the kernel does not take pages away
 // either.
 //
-// When the memory's context or segment ends, the daemon takes the flag away and the pages with it,
-// even if somebody still has the file. So a process cannot keep memory uncounted: a page that it
+// When the memory's context or segment ends, the daemon removes the flag and the pages, even if
+// some process still has the file. So a process cannot keep memory uncounted. A page that it
 // touches again is new, and counts as its own, as one of a memfd that it has made itself.
 //
 // Other kinds were measured on Linux 6.18, with 256 MiB to make, map and fill, in ms, beside
@@ -33,7 +33,7 @@ package daemon
 //     whether a process does. So a process could pass its quota by keeping descriptors.
 //   - udmabuf: meets every need, but few kernels have /dev/udmabuf, and only root may open it.
 //   - A memfd with F_SEAL_FUTURE_WRITE has no holes either, but pages of the doorbells are mapped
-//     by processes that come later, and nobody could erase it.
+//     by processes that come later, and the daemon could not erase it.
 //
 // Where the kernel or the capability is missing, memory is watched instead: see watch.go.
 
@@ -53,11 +53,11 @@ import (
 type MemoryKind int
 
 const (
-	// AnyMemory is the first of the following that works.
+	// AnyMemory is the first of the following kinds that works.
 	AnyMemory MemoryKind = iota
 	// ImmutableMemory cannot have holes.
 	ImmutableMemory
-	// WatchedMemory can; whoever makes one loses his context.
+	// WatchedMemory can have holes; a process that makes one loses its context.
 	WatchedMemory
 )
 
@@ -66,42 +66,43 @@ var memoryKinds = [...]string{"auto", "immutable", "watched"}
 func (k MemoryKind) String() string { return memoryKinds[k] }
 
 const (
-	// mostRegions is how many pieces there may be at a time: each is a mapping, and the
-	// kernel lets a process have 65530 (vm.max_map_count), and the Go runtime, which ends the
-	// process when it gets none, needs some. What is beyond is refused.
+	// mostRegions is the largest number of regions at a time. Each is a mapping, and the kernel
+	// lets a process have 65530 (vm.max_map_count). The Go runtime needs some of them, and ends the
+	// process when it gets none. Further regions are refused.
 	mostRegions = 1 << 15
 	// immutable is FS_IMMUTABLE_FL (linux/fs.h).
 	immutable = 0x10
-	// hugePage is the size that MADV_COLLAPSE makes one page, on the machines with the smallest.
+	// hugePage is the size of the pages that MADV_COLLAPSE makes, on the machines with the
+	// smallest.
 	hugePage = 2 << 20
-	// pipeHolds is how many pages a pipe holds at most (/proc/sys/fs/pipe-max-size).
+	// pipeHolds is the largest number of pages that a pipe holds (/proc/sys/fs/pipe-max-size).
 	pipeHolds = 256
 )
 
-// memory is all such memory of a daemon. Its methods may be called from any goroutine.
+// memory manages all shared memory of a daemon. Its methods may be called from any goroutine.
 type memory struct {
 	kind   MemoryKind
-	why    error // not the best kind; nil: it is
+	why    error // why the kind is not the best; nil: it is
 	locked atomic.Bool
 
-	mu  sync.Mutex // nobody waits for anything while he holds it
+	mu  sync.Mutex // its holder never waits
 	all map[*region]struct{}
 }
 
-// pages returns the bytes that memory of the given size takes, and counts as.
+// pages returns the bytes that memory of the given size takes and is counted as: whole pages.
 func pages(bytes int64) int64 { return (bytes + funi.PageSize - 1) &^ (funi.PageSize - 1) }
 
-// region is a piece of such memory.
+// region is a piece of shared memory.
 type region struct {
 	of    *memory
-	whose *attachment // nil: a page of doorbells
+	whose *attachment // nil: it is a page of doorbells
 	fd    int
-	pipes []int // hold pages
+	pipes []int // they hold pages
 	bytes []byte
 }
 
-// make makes memory of the given size in bytes for an attachment; name is for /proc. What the
-// machine has no memory for is an error.
+// make makes memory of the given size in bytes for an attachment; name is for /proc. It fails if
+// the machine has too little memory.
 func (m *memory) make(name string, size int64, whose *attachment) (_ *region, err error) {
 	r := &region{of: m, whose: whose, fd: -1}
 	defer func() {
@@ -147,7 +148,7 @@ func (m *memory) make(name string, size int64, whose *attachment) (_ *region, er
 	return r, m.enter(r)
 }
 
-// enter puts a piece among all.
+// enter adds a region to all.
 func (m *memory) enter(r *region) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,14 +159,14 @@ func (m *memory) enter(r *region) error {
 	return nil
 }
 
-// leave takes a piece away.
+// leave removes a region from all.
 func (m *memory) leave(r *region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.all, r)
 }
 
-// at returns the piece with an address, or nil.
+// at returns the region that contains an address, or nil.
 func (m *memory) at(address uintptr) *region {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,8 +178,7 @@ func (m *memory) at(address uintptr) *region {
 	return nil
 }
 
-// memfd makes the file, which can never be executed where the kernel knows how to say so
-// (Linux 6.3).
+// memfd makes the file. Where the kernel supports that (Linux 6.3) the file can never be executed.
 func memfd(name string) (fd int, err error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	if fd, err = unix.MemfdCreate("funet-"+name, flags|unix.MFD_NOEXEC_SEAL); errors.Is(err, unix.EINVAL) {
@@ -187,8 +187,8 @@ func memfd(name string) (fd int, err error) {
 	return fd, err
 }
 
-// fallocate is fallocate(2), which the signals of the Go runtime interrupt where it takes
-// long; it goes on where it was.
+// fallocate is fallocate(2). When a signal of the Go runtime interrupts it, it continues from where
+// it was.
 func fallocate(fd int, mode uint32, from, size int64) (err error) {
 	for {
 		if err = unix.Fallocate(fd, mode, from, size); !errors.Is(err, unix.EINTR) {
@@ -202,12 +202,11 @@ func (r *region) setFlags(flags int) error {
 	return unix.IoctlSetPointerInt(r.fd, unix.FS_IOC_SETFLAGS, flags)
 }
 
-// mapStep is how many bytes are mapped, locked or unmapped at once: meanwhile the kernel keeps
-// every other thread of the daemon from changing its mappings (mmap_lock), for whomever it does
-// that.
+// mapStep is how many bytes are mapped, locked or unmapped at once. Meanwhile the kernel keeps
+// every other thread of the daemon from changing its mappings (mmap_lock).
 const mapStep = 2 << 20
 
-// mapMemory maps memory of a file, or of none with fd -1.
+// mapMemory maps memory of a file, or anonymous memory if fd is -1.
 func mapMemory(fd, size, flags int) ([]byte, error) {
 	at, err := unix.MmapPtr(fd, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
@@ -216,8 +215,8 @@ func mapMemory(fd, size, flags int) ([]byte, error) {
 	return unsafe.Slice((*byte)(at), size), nil
 }
 
-// mapPrivate makes memory that only the daemon has, outside of the Go heap: it is the machine's
-// again as soon as it is unmapped.
+// mapPrivate makes memory that only the daemon has, outside of the Go heap. Unmapping it gives it
+// back to the machine at once.
 func mapPrivate(size int) ([]byte, error) {
 	b, err := mapMemory(-1, size, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err == nil {
@@ -260,7 +259,7 @@ func populate(b []byte) (locked bool, err error) {
 	return locked, nil
 }
 
-// hold keeps the memory from being collapsed.
+// hold keeps the kernel from collapsing the memory into huge pages.
 func (r *region) hold() error {
 	var some []unix.Iovec
 	for at := 0; at < len(r.bytes); at += hugePage {
@@ -276,7 +275,7 @@ func (r *region) hold() error {
 	return nil
 }
 
-// holdThese makes a pipe that holds the pages.
+// holdThese makes a pipe that holds the given pages.
 func (r *region) holdThese(these []unix.Iovec) error {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -297,9 +296,9 @@ func (r *region) holdThese(these []unix.Iovec) error {
 	return nil
 }
 
-// erase gives the pages from an offset on back to the machine, whoever still has the
-// file: without it a process could keep memory that is counted no more. What is read there
-// afterwards is 0. The card must not use the memory any more.
+// erase gives the pages from an offset on back to the machine, even if a process still has the
+// file. Without it a process could keep memory that is no longer counted. Reads there give 0
+// afterwards. The card must not use the memory any more.
 func (r *region) erase(from int) {
 	if from >= len(r.bytes) {
 		return
@@ -321,7 +320,7 @@ func (r *region) release() {
 	r.pipes = nil
 }
 
-// close gives the memory back. Nobody may use it any more. Closing twice does nothing.
+// close gives the memory back. It must no longer be in use. A second call does nothing.
 func (r *region) close() {
 	r.release()
 	if r.bytes != nil {
@@ -333,8 +332,8 @@ func (r *region) close() {
 	r.fd = -1
 }
 
-// newMemory chooses the kind of memory there will be: the one that is asked for, which is an
-// error where it does not work, or the best.
+// newMemory chooses the kind of memory. A kind that is asked for and does not work is an error;
+// with AnyMemory it takes the best that works.
 func newMemory(kind MemoryKind) (*memory, error) {
 	m := &memory{kind: ImmutableMemory, all: map[*region]struct{}{}}
 	m.locked.Store(true)
@@ -359,9 +358,9 @@ func newMemory(kind MemoryKind) (*memory, error) {
 	return m, nil
 }
 
-// LockMemory locks all memory of the process, now and later, so that nothing the card's thread
-// touches is taken away and has to be waited for. That needs an RLIMIT_MEMLOCK without limit: with
-// less the Go runtime might get no memory one day.
+// LockMemory locks all memory of the process, now and later, so the card's thread never waits for a
+// page that was taken away. It needs an RLIMIT_MEMLOCK without limit: with a limit the Go runtime
+// might one day get no memory.
 func LockMemory() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
@@ -376,8 +375,8 @@ func LockMemory() error {
 	return nil
 }
 
-// MemoryNotes returns lines for the log: what kind of memory the daemon shares, and what it could
-// not lock, as LockMemory has said.
+// MemoryNotes returns lines for the log: the kind of memory that the daemon shares, and the memory
+// that it could not lock, as LockMemory has reported.
 func (d *Daemon) MemoryNotes(unlocked error) []string {
 	kind := "shared memory is " + d.memory.kind.String()
 	if d.memory.why != nil {

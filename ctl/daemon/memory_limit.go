@@ -1,16 +1,16 @@
 package daemon
 
-// This file is how much memory there is for contexts and segments where the configuration does not
-// say: three quarters of the machine's, and no more than the memory cgroups of the daemon leave
-// beside the daemon itself. Shared memory counts for the cgroup of whoever fills it first, which is
-// the daemon, and a cgroup that has too much loses a process: the daemon.
+// This file finds how much memory there is for contexts and segments if the configuration does not
+// say. It is three quarters of the machine's, and at most what the daemon's memory cgroups leave
+// beside the daemon itself. Shared memory counts for the cgroup that fills it first, which is the
+// daemon's. A cgroup that exceeds its limit loses a process: the daemon.
 //
 // The limits are those of the cgroup and of all above it (Linux,
 // Documentation/admin-guide/cgroup-v2.rst, memory.max; cgroup-v1/memory.rst,
 // memory.limit_in_bytes). On a machine with both kinds each hierarchy is looked at. Limits change
 // while a daemon runs (docker update, systemctl set-property), and it may be moved to another
-// cgroup. So they are looked for again when memory is asked for, at most once each roomAgain for
-// all users.
+// cgroup. So they are read again when memory is asked for, at most once each roomAgain for all
+// users.
 
 import (
 	"fmt"
@@ -27,15 +27,17 @@ import (
 )
 
 const (
-	// besides is what a cgroup's limit leaves to the daemon, where a quarter of it is less.
+	// besides is the part of a cgroup's limit that is left to the daemon, if a quarter of the limit
+	// is less.
 	besides = 96 << 20
-	// leastPart is the part of a limit that there is for memory in any case.
+	// leastPart gives the part of a limit that is for contexts and segments in any case: one
+	// leastPart-th.
 	leastPart = 4
-	// roomAgain is how long an answer of roomFor serves.
+	// roomAgain is how long an answer of roomFor is used.
 	roomAgain = time.Second
 )
 
-// room is the last answer of roomFor. Any goroutine may call its methods.
+// room caches the last answer of roomFor. Any goroutine may call its methods.
 type room struct {
 	mu    sync.Mutex
 	next  time.Time // when roomFor is asked again
@@ -43,8 +45,8 @@ type room struct {
 	why   string
 }
 
-// find asks roomFor if its last answer is too old. While roomFor fails its last answer serves;
-// without one it is an error.
+// find asks roomFor if its last answer is too old. If roomFor fails the last answer is used;
+// without one find fails.
 func (r *room) find(root string, now time.Time) (bytes int64, why string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +63,7 @@ func (r *room) find(root string, now time.Time) (bytes int64, why string, err er
 	return r.bytes, r.why, nil
 }
 
-// roomFor returns how much memory there is for contexts and segments in bytes, and what that
+// roomFor returns how many bytes there are for contexts and segments, and the limit that this
 // follows from. Files are looked for under a root.
 func roomFor(root string) (bytes int64, why string, err error) {
 	var info unix.Sysinfo_t
@@ -78,7 +80,7 @@ func roomFor(root string) (bytes int64, why string, err error) {
 }
 
 // cgroupLimit returns the smallest limit of the memory cgroups of this process, and its file;
-// math.MaxInt64: there is none.
+// math.MaxInt64: there is no limit.
 func cgroupLimit(root string) (limit int64, file string) {
 	limit = math.MaxInt64
 	mine, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
@@ -118,8 +120,8 @@ func cgroupLimit(root string) (limit int64, file string) {
 	return limit, file
 }
 
-// cgroupMount finds where the hierarchy of memory is mounted, and the path of a cgroup there; "":
-// nowhere.
+// cgroupMount returns the mount point of the memory hierarchy, and the path of a cgroup there; "":
+// it is not mounted.
 func cgroupMount(mounts string, unified bool, path string) (at, below string) {
 	for line := range strings.Lines(mounts) { // proc_pid_mountinfo(5)
 		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
@@ -142,8 +144,7 @@ func cgroupMount(mounts string, unified bool, path string) (at, below string) {
 	return "", ""
 }
 
-// readLimit reads a limit in bytes. Files that are not there, and those of cgroups without a limit,
-// have none.
+// readLimit reads a limit in bytes. Missing files, and cgroups without a limit, give ok false.
 func readLimit(path string) (n int64, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,7 +1,7 @@
 package daemon
 
 // This file serves metrics over HTTP, as Prometheus collects them, to everybody who can reach a
-// loopback address or a Unix socket. Metrics say nothing about single users.
+// loopback address or a Unix socket. Metrics contain nothing about single users.
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// metrics is the server.
+// metrics is the HTTP server of the metrics.
 type metrics struct {
 	listener net.Listener
 	server   *http.Server
@@ -54,8 +54,8 @@ func (d *Daemon) listenMetrics(address string) (*metrics, error) {
 	return &metrics{listener: scrapers(l), server: scrapeServer(mux)}, nil
 }
 
-// isSocket reports whether there is a socket: connect(2) refuses other files just as it
-// does one that a dead daemon left.
+// isSocket reports whether the path is a socket: connect(2) refuses other files just as it refuses
+// the socket of a dead daemon.
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == fs.ModeSocket
@@ -64,7 +64,7 @@ func isSocket(path string) bool {
 // serve answers until close.
 func (m *metrics) serve() { go func() { _ = m.server.Serve(m.listener) }() }
 
-// close ends it.
+// close ends the server.
 func (m *metrics) close() error {
 	err := m.server.Close()
 	if e := m.listener.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
@@ -73,14 +73,14 @@ func (m *metrics) close() error {
 	return err
 }
 
-// collector reads the metrics when somebody asks for them.
+// collector reads the metrics when they are asked for.
 type collector struct{ daemon *Daemon }
 
-// Describe says nothing beforehand: which metrics there are the engine's counters say.
+// Describe sends nothing: the engine's counters determine the metrics.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the metrics of now. When the card's thread has ended it sends an error,
-// which the handler answers with.
+// Collect sends the present metrics. When the card's thread has ended it sends an error, which
+// becomes the handler's answer.
 func (m collector) Collect(to chan<- prometheus.Metric) {
 	send := func(kind prometheus.ValueType, name, help string, v float64, labels ...string) {
 		names, values := make([]string, 0, len(labels)/2), make([]string, 0, len(labels)/2)
@@ -102,8 +102,8 @@ func (m collector) Collect(to chan<- prometheus.Metric) {
 // sending sends a metric, with its labels' names and values in turn.
 type sending func(kind prometheus.ValueType, name, help string, v float64, labels ...string)
 
-// collectPeers sends how the peers answer: quantiles over all that were measured, and one series
-// for each peer only where the card has so few that all have one: there may be 65,535.
+// collectPeers sends how the peers answer: quantiles over all that were measured. It sends one
+// series for each peer only if the card has so few that all fit: there may be 65,535.
 func (m collector) collectPeers(send sending) error {
 	look, err := m.daemon.lookAtPeers()
 	if err != nil {
@@ -129,7 +129,7 @@ func (m collector) collectPeers(send sending) error {
 	return nil
 }
 
-// collectDirect sends what direct ports do, of all users together.
+// collectDirect sends the metrics of direct ports, of all users together.
 func (m collector) collectDirect(send sending) error {
 	s := m.daemon.directStatus(nil)
 	if s == nil {
@@ -163,7 +163,7 @@ func (m collector) collectDirect(send sending) error {
 	return nil
 }
 
-// countersOf returns counters by the names that they have where they are defined.
+// countersOf returns counters by the names in their definition.
 func countersOf(counters any) (values map[string]uint64, err error) {
 	text, err := json.Marshal(counters)
 	if err == nil {
@@ -172,8 +172,8 @@ func countersOf(counters any) (values map[string]uint64, err error) {
 	return values, err
 }
 
-// roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for
-// a collector.
+// roundTrips returns the round trips of hellos of all peers together: one metric for each peer
+// would be too many for a collector.
 func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 	buckets, sum := map[float64]uint64{}, uint64(0)
 	for i, limit := range hello.RoundTripLimits {
@@ -186,7 +186,7 @@ func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 		sum, float64(n.RoundTrip)/1e9, buckets)
 }
 
-// portState is what the card's thread has said of a port.
+// portState is the state of a port, as the card's thread has reported it.
 type portState struct {
 	name  string
 	sends bool
@@ -194,11 +194,11 @@ type portState struct {
 	lost  uint64
 	udp   bool
 	grams afxdp.Datagrams
-	ways  int // that are missing
+	ways  int // missing ones
 	queue []afxdp.QueueState
 }
 
-// cardState is what the card's thread has said at one time.
+// cardState is the state of the card, as its thread has reported it at one time.
 type cardState struct {
 	n             engine.Counters
 	faults        Faults
@@ -209,7 +209,7 @@ type cardState struct {
 	ports         []portState
 }
 
-// cardState asks the card's thread.
+// cardState asks the card's thread for the state.
 func (m collector) cardState() (c cardState, err error) {
 	d := m.daemon
 	err = d.loop.do(func() {
@@ -321,7 +321,7 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	return nil
 }
 
-// collectInterfaces calls send for what the interfaces of the card are like.
+// collectInterfaces calls send for the state of the card's interfaces.
 func (m collector) collectInterfaces(send sending) {
 	d := m.daemon
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
@@ -351,7 +351,7 @@ func (m collector) collectInterfaces(send sending) {
 	}
 }
 
-// collectPorts calls send for what went through ports.
+// collectPorts calls send for the traffic of ports.
 func collectPorts(ports []portState, send sending) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, p := range ports {

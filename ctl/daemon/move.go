@@ -1,8 +1,8 @@
 package daemon
 
-// This file moves contexts between this host's card and others (engine, move.go). Nothing of it
-// needs trust between hosts beyond what their cards have: a process takes the image of its context
-// from one daemon to the other, and the old card tells the cards of the group itself.
+// This file moves contexts between this host's card and others (engine, move.go). It needs no trust
+// between hosts beyond what their cards have. A process takes the image of its context from one
+// daemon to the other, and the old card itself tells the cards of the group.
 //
 //	the new host   arrive   makes the context, its memory, and segments as for any other; the
 //	                        process's user pays
@@ -11,9 +11,9 @@ package daemon
 //	                        ends
 //	the new one    image    takes the image, part by part, and the context goes on
 //
-// What stays on the old host is a sign, which counts as a context of its user, until the job ends
-// or the process comes back there. A process that ends before the new card knows of it is nowhere,
-// and its sign ends with it: what waits for it comes back to its senders.
+// A sign stays on the old host. It counts as a context of its user, until the job ends or the
+// process comes back there. If a process ends before the new card knows of it, its sign ends with
+// it, and the waiting packets come back to their senders.
 
 import (
 	"encoding/json"
@@ -28,12 +28,12 @@ import (
 )
 
 const (
-	// longestLeave bounds how long what a context has sent is waited for.
+	// longestLeave bounds the wait for packets that a context has sent.
 	longestLeave = time.Minute
-	// tellWithin is how long cards that do not answer are waited for, once the new one knows.
+	// tellWithin bounds the wait for cards that do not answer, once the new card knows.
 	tellWithin = time.Second
-	// homeWithin is how long an image waits for the word of the card that it comes from, and that
-	// card for the new one to take it.
+	// homeWithin bounds two waits: an image's for the word of the card that it comes from, and that
+	// card's for the new one to take it.
 	homeWithin = 10 * time.Second
 	// firstGlance and lastGlance bound the time between two looks whether a step of a move is done.
 	firstGlance = 50 * time.Microsecond
@@ -42,7 +42,7 @@ const (
 	moveWithin = 8 * time.Second
 )
 
-// sign is a context that has moved to another card, and whose it was.
+// sign is a context that has moved to another card, with the user that pays for it.
 type sign struct {
 	ctx     *engine.Context
 	node    uint16
@@ -121,17 +121,19 @@ func (c *connection) leave(message []byte) error {
 	return nil
 }
 
-// errNotYet: look again later.
+// errNotYet says to look again later.
 var errNotYet = errors.New("not yet")
 
-// glanceAfter returns the time until the next look at a step of a move that has taken so long.
+// glanceAfter returns the time until the next look at a step of a move that has taken the given
+// time.
 func glanceAfter(taken time.Duration) time.Duration {
 	return min(max(taken/8, firstGlance), lastGlance)
 }
 
-// export takes the connection's context off the card if it is ready, and returns its image and what
-// stays of it; with force it stays as it was if it is not, and the error says why. halted says that
-// others wait for it from now on, at the latest.
+// export takes the connection's context off the card if it is ready, and returns its image and the
+// context that stays as a sign. If it is not ready the error says why; with force the card then
+// abandons the move, and the context stays as it was. halted reports that the context has stopped,
+// so that others wait for it from now on at the latest.
 func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Context, halted bool, err error) {
 	d := c.d
 	c.mu.Lock()
@@ -190,7 +192,8 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 	return image, a.ctx, true, nil
 }
 
-// signUp notes where a node of a job is now, and who pays for the sign. The card's thread calls it.
+// signUp records where a node of a job is now, and who pays for the sign. The card's thread calls
+// it.
 func (d *Daemon) signUp(a *attachment, to uint16) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,8 +201,8 @@ func (d *Daemon) signUp(a *attachment, to uint16) {
 	a.job.signs = append(a.job.signs, sign{a.ctx, a.node, a.account, a.conn.rule})
 }
 
-// dropSign forgets the first sign of a job that wanted accepts, and gives back what it cost; ending
-// its context is the part of the caller. It reports whether there was one.
+// dropSign forgets the first sign of a job that wanted accepts, and gives back its cost. It reports
+// whether there was one. The caller ends the sign's context.
 func (d *Daemon) dropSign(j *job, wanted func(sign) bool) bool {
 	d.mu.Lock()
 	i := slices.IndexFunc(j.signs, wanted)
@@ -214,8 +217,8 @@ func (d *Daemon) dropSign(j *job, wanted func(sign) bool) bool {
 	return true
 }
 
-// strand ends the sign of a context whose process has ended, if it has arrived nowhere. Another
-// process may be the node here then.
+// strand ends the sign of a context whose process has ended, if the context has arrived nowhere.
+// Then another process may be the node here.
 func (d *Daemon) strand(a *attachment) {
 	_ = a.conn.onCard(nil, func() { // a thread that has ended has no signs
 		if _, home := a.ctx.Told(); home || !d.dropSign(a.job, func(s sign) bool { return s.ctx == a.ctx }) {
@@ -229,7 +232,7 @@ func (d *Daemon) strand(a *attachment) {
 	})
 }
 
-// moved notes that a node of a group is on another card now. The card's thread calls it, within a
+// moved records that a node of a group is now on another card. The card's thread calls it, within a
 // step.
 func (d *Daemon) moved(gid, node, card uint16) {
 	d.mu.Lock()
@@ -239,8 +242,8 @@ func (d *Daemon) moved(gid, node, card uint16) {
 	}
 }
 
-// tell waits until the cards of a group know where a node has moved, as far as they answer, and
-// returns how many do not.
+// tell waits until the cards of a group that answer know where a node has moved. It returns the
+// number of cards that do not know.
 func (c *connection) tell(x *engine.Context) (untold int) {
 	for begin := time.Now(); ; {
 		home := false
@@ -281,12 +284,12 @@ func (c *connection) image(message []byte) error {
 	return c.send(message)
 }
 
-// mostImage bounds the image of a context: what a card keeps of it.
+// mostImage bounds the size of a context's image: all that a card keeps of a context.
 func mostImage(s funi.RemoteSizes) uint64 {
 	return 256<<10 + uint64(s.KeySlots)*64 + uint64(s.Areas)*64 + uint64(s.Notifications)*8
 }
 
-// collect takes a part of an image, and reports whether it is whole.
+// collect takes a part of an image, and reports whether the image is complete.
 func (c *connection) collect(r *attach.ImageRequest) (whole bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,14 +313,14 @@ func (c *connection) collect(r *attach.ImageRequest) (whole bool, err error) {
 	return uint64(len(a.image)) == r.Total, nil
 }
 
-// dropImage forgets the image that the connection's context has got. The caller holds mu.
+// dropImage forgets the received image of the connection's context. The caller holds mu.
 func (c *connection) dropImage() {
 	if a := c.attachment; a != nil {
 		c.giveImage(a)
 	}
 }
 
-// giveImage gives back what the image of a context takes. The caller holds mu.
+// giveImage gives back the use that the image of a context counts for. The caller holds mu.
 func (c *connection) giveImage(a *attachment) {
 	if a.imageBytes > 0 {
 		c.d.give(c.peer.account, c.rule, usage{bytes: a.imageBytes})
@@ -325,7 +328,7 @@ func (c *connection) giveImage(a *attachment) {
 	a.image, a.imageBytes = nil, 0
 }
 
-// takeImage has the card take the image that the connection's context has got.
+// takeImage has the card take the received image of the connection's context.
 func (c *connection) takeImage() error {
 	d := c.d
 	c.mu.Lock()
@@ -382,8 +385,8 @@ func (c *connection) whither(message []byte) error {
 	return c.answerJSON(attach.KindWhither, answer)
 }
 
-// withAttachment calls f with the connection's attachment, if it has one, while that is kept.
-// Memory of the process may fail in f, which ends the caller's goroutine, and not more (fault.go).
+// withAttachment calls f with the connection's attachment, if it has one, and keeps it from ending
+// meanwhile. Memory of the process may fail in f; that ends only the caller's goroutine (fault.go).
 func (c *connection) withAttachment(f func(*attachment)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -401,7 +404,7 @@ type Moved struct {
 	Card uint16 `json:"card"` // where it is now
 }
 
-// mostSocket is how many bytes the path of another daemon's socket may have (PATH_MAX).
+// mostSocket is the longest path of another daemon's socket in bytes (PATH_MAX).
 const mostSocket = 4095
 
 // move asks a process to move its context to the card of another daemon, and waits until it has.

@@ -1,13 +1,14 @@
 package daemon
 
-// This file is memory between two processes with direct ports on this host (package port/shared),
-// for which one of them asks: the daemon makes it, the helper keeps it to erase it, and both
-// processes map it. They are of one job, one user and one user namespace, as far as the kernel
-// tells the daemon.
+// This file manages memory between two processes with direct ports on this host (package
+// port/shared). One of them asks for it. The daemon makes it, the helper keeps it so that it can
+// erase it, and both processes map it. Both belong to one job, one user and one user namespace, as
+// far as the kernel tells the daemon.
 //
-// It counts for the user from when it is made until one of the two ports ends; then the helper
-// takes its pages away at once. A process that maps it still has new ones of its own there. After a
-// daemon the next one counts it again with the first of the two processes that goes on (resume.go).
+// The memory counts for the user from its making until one of the two ports ends. Then the helper
+// takes its pages away at once. A process that maps it still gets new pages there, of its own. The
+// next daemon counts the memory again, with the first of the two processes that goes on
+// (resume.go).
 
 import (
 	"fmt"
@@ -22,19 +23,19 @@ import (
 )
 
 const (
-	// mostShared is how many pairs of processes have memory at a time. Each is a descriptor of the
-	// helper. The last quarter of them is for users who have less than is left of it, as with
-	// everything (reserve.go).
+	// mostShared is how many pairs of processes can have memory at a time. Each pair takes a
+	// descriptor of the helper. As with everything, the last quarter is for users that have less
+	// than is left of it (reserve.go).
 	mostShared = 4096
-	// mostNeighbours is how many others a process shares memory with.
+	// mostNeighbours is how many others a process can share memory with.
 	mostNeighbours = 32
 )
 
-// sharedUse is what the memory of a pair counts for.
+// sharedUse is the use that the memory of a pair counts as.
 var sharedUse = usage{pieces: 1, bytes: rings.Size}
 
-// neighbours is such memory, and the ports of this host that may have it. Nobody waits for anything
-// while he holds mu.
+// neighbours holds the ports of this host that may share memory, and the memory that they share. A
+// holder of mu never waits.
 type neighbours struct {
 	mu    sync.Mutex
 	ports map[place]*neighbour
@@ -45,21 +46,21 @@ func newNeighbours() neighbours {
 	return neighbours{ports: map[place]*neighbour{}, pairs: map[ports.Pair]*pair{}}
 }
 
-// neighbour is a port that is there.
+// neighbour is a port of this host.
 type neighbour struct {
-	id    uint32 // at the helper
+	id    uint32 // number at the helper
 	owner peer
 	space string // the user namespace of its process; "": not known
 }
 
-// pair is memory of two ports.
+// pair is the memory of two ports.
 type pair struct {
 	account uint32
 	rule    *Rule
 	made    bool // the helper has it, and it is counted
 }
 
-// enterPort makes a port one that others may find. The caller holds the connection's mu.
+// enterPort makes a port visible to its neighbours. The caller holds the connection's mu.
 func (c *connection) enterPort(p *directPort) {
 	n := &neighbour{id: p.id, owner: c.peer, space: userSpace(c.peer.pid)}
 	s := &c.d.neighbours
@@ -69,8 +70,8 @@ func (c *connection) enterPort(p *directPort) {
 	c.d.loop.ports.Add(1)
 }
 
-// userSpace says in which user namespace a process is: by the numbers there, which is what may be
-// read of a process of another user (user_namespaces(7)).
+// userSpace identifies the user namespace of a process by its number mapping, which can be read
+// also of a process of another user (user_namespaces(7)).
 func userSpace(pid int32) string {
 	folder := filepath.Join("/proc", strconv.Itoa(int(pid)))
 	users, err := os.ReadFile(filepath.Join(folder, "uid_map"))
@@ -122,8 +123,8 @@ func (c *connection) share(message []byte) error {
 	return c.send(attach.ShareAnswer{Node: r.Node, Bytes: rings.Size}.Encode(), fd)
 }
 
-// sharedWith returns a descriptor of the memory of the connection's port and a neighbour, which is
-// the caller's.
+// sharedWith returns a descriptor of the memory of the connection's port and a neighbour. The
+// caller owns it.
 func (c *connection) sharedWith(node uint16) (fd int, err error) {
 	d := c.d
 	c.mu.Lock()
@@ -168,8 +169,8 @@ func (c *connection) sharedWith(node uint16) (fd int, err error) {
 	return fd, nil
 }
 
-// reserve finds the pair of two ports. If it has no memory the caller makes that, for the new pair
-// that he gets.
+// reserve finds the pair of two ports. If it has no memory yet it returns mine, a new pair for
+// which the caller makes the memory.
 func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pair, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +210,8 @@ func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pa
 	return key, of, nil
 }
 
-// made notes that memory was made, unless one of the two ports has ended meanwhile: then the helper
-// has erased it.
+// made records that memory was made. It is an error if one of the two ports has ended meanwhile:
+// then the helper has erased the memory.
 func (s *neighbours) made(key ports.Pair, p *pair) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *neighbours) made(key ports.Pair, p *pair) error {
 	return nil
 }
 
-// abandon takes a pair back whose memory was not made.
+// abandon removes a pair whose memory was not made.
 func (s *neighbours) abandon(key ports.Pair, p *pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +231,8 @@ func (s *neighbours) abandon(key ports.Pair, p *pair) {
 	}
 }
 
-// leave takes a port out, and returns the pairs with memory that end with it, whose use is to be
-// given back when the helper has ended it.
+// leave takes a port out. It returns the pairs with memory that end with it. The caller gives their
+// use back when the helper has ended the port.
 func (s *neighbours) leave(at place, id uint32) (ended []*pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,15 +251,15 @@ func (s *neighbours) leave(at place, id uint32) (ended []*pair) {
 	return ended
 }
 
-// giveShared gives back what pairs that have ended were counted for.
+// giveShared gives back the use of pairs that have ended.
 func (d *Daemon) giveShared(ended []*pair) {
 	for _, p := range ended {
 		d.give(p.account, p.rule, sharedUse)
 	}
 }
 
-// inherit takes over the pairs of a port of the daemon before that nobody counts yet. The caller
-// counts them, and calls made for each.
+// inherit takes over those pairs of a port of the previous daemon that are not counted yet. The
+// caller counts them, and calls made for each.
 func (s *neighbours) inherit(id uint32, with []uint32, account uint32, rule *Rule) map[ports.Pair]*pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +273,7 @@ func (s *neighbours) inherit(id uint32, with []uint32, account uint32, rule *Rul
 	return got
 }
 
-// count says with how many others each port has memory.
+// count returns the number of ports with which each port shares memory.
 func (s *neighbours) count() map[uint32]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,8 +287,8 @@ func (s *neighbours) count() map[uint32]int {
 	return n
 }
 
-// takeShared counts memory that a port of the daemon before shares. After an error the port ends,
-// and what was counted with it.
+// takeShared counts the memory that a port of the previous daemon shares. After an error the caller
+// ends the port, and with it the memory counted so far.
 func (c *connection) takeShared(held *ports.Held) error {
 	s := &c.d.neighbours
 	for key, p := range s.inherit(held.ID, held.Shared, c.peer.account, c.rule) {

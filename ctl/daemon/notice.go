@@ -1,14 +1,15 @@
 package daemon
 
-// This file is what daemons tell each other, as the operating systems of their hosts: messages of
-// the system group (thesis 3.3.2), whose node n is the daemon of card n. They travel as those of
-// processes do, so they arrive once or come back, and where two hosts have a key they are sealed
-// with it. No process can send such a message: frames of processes have the GIDs of their jobs.
+// This file sends notices between daemons, which act as the operating systems of their hosts. A
+// notice is a message of the system group (thesis 3.3.2), whose node n is the daemon of card n.
+// Notices travel as the messages of processes do. So they arrive once or come back, and where two
+// hosts have a key they are sealed with it. No process can send a notice: frames of processes have
+// the GIDs of their jobs.
 //
-// The daemon's context is in memory of its own, and the card's thread is its process. Bounds: the
-// send queue has postSlots; where it is full the sender tries again for a while, or gives up. What
-// has arrived waits for one goroutine, and what finds its queue full is lost. Both are counted, and
-// nobody relies on a notice (fate.go).
+// The daemon's context is in memory of its own, and the card's thread is its process. Two queues
+// bound it. The send queue has postSlots; when it is full the sender tries again for a while, or
+// gives up. Notices that have arrived wait for one goroutine; those that find its queue full are
+// lost. Both are counted, and nothing relies on a notice (fate.go).
 
 import (
 	"fmt"
@@ -22,27 +23,27 @@ import (
 
 const (
 	postSlots = 256
-	// collectAtOnce is how many notices are taken after a step, and mostHeard how many wait.
+	// collectAtOnce is how many notices are taken after a step, and mostHeard how many may wait.
 	collectAtOnce = 16
 	mostHeard     = 1024
-	// silentHost is after how many hellos without an answer a host is told nothing: what waits for
-	// it would take the room of others.
+	// silentHost is the number of hellos without an answer after which a host is sent no notices:
+	// they would take up room that others need.
 	silentHost = 2
 )
 
-// noticeKind is what a notice says, and the type of its packet.
+// noticeKind is the kind of a notice, and the type of its packet.
 type noticeKind uint16
 
-// The messages; others are refused.
+// The kinds of notices; others are refused.
 const (
 	saysEnded noticeKind = 1 + iota // the process of the node, which is on the sender's host
-	saysLives                       // the same
-	// a question: is the process of the node, on the receiver's host, that one?
+	saysLives                       // likewise: the process lives
+	// asksLife asks whether the process of the node, on the receiver's host, is still that one.
 	asksLife
 )
 
-// notice is about the process of a node of a direct job, which the incarnation of its card names.
-// In words:
+// notice is about the process of a node of a direct job. It names the process by the incarnation of
+// its card. In words:
 //
 //	word 0  GID 31:16, node 15:0   words 1, 2  tag of the job   word 3 incarnation words 4, 5
 //	                                                            order: greater in later notices
@@ -65,7 +66,7 @@ func (n *notice) put(s *funi.Slot, card uint16) {
 	w[3], w[4], w[5] = n.life, uint32(n.order), uint32(n.order>>32)
 }
 
-// noticeOf reads one, and reports whether it is one. Any slot may be given.
+// noticeOf reads a notice from any slot, and reports whether it is valid.
 func noticeOf(s *funi.Slot) (n notice, ok bool) {
 	h := s.Header()
 	if !h.Plain() || h.Length() != noticeWords {
@@ -77,28 +78,28 @@ func noticeOf(s *funi.Slot) (n notice, ok bool) {
 	return n, n.kind >= saysEnded && n.kind <= asksLife && n.gid != 0 && n.gid <= arctic.MaxGID && n.life != 0
 }
 
-// heardNotice is one that the daemon of a card has sent.
+// heardNotice is a notice with the card whose daemon sent it.
 type heardNotice struct {
 	notice
 	from uint16
 }
 
-// NoticeCounters count notices between daemons since the start.
+// NoticeCounters counts notices between daemons since the start.
 type NoticeCounters struct {
 	Sent     uint64 `json:"told"`
-	Returned uint64 `json:"returned"` // of those, that did not arrive
+	Returned uint64 `json:"returned"` // of those sent: came back
 	Heard    uint64 `json:"heard"`
-	Strange  uint64 `json:"strange"` // of those, about jobs that are not here, or not any more
-	Late     uint64 `json:"late"`    // of those, older than what was known
-	// of those, about processes that the sender has no say about, or no notices at all
+	Strange  uint64 `json:"strange"` // of those heard: about jobs that are not here, or no longer
+	Late     uint64 `json:"late"`    // of those heard: older than what was known
+	// Refused counts those heard that are malformed, or that the sender has no right to send.
 	Refused uint64 `json:"refused"`
-	// lost for want of room or time, to send, to take or to tell; or not sent to a host that is
-	// silent
+	// Unheard counts notices lost for lack of room or time, to send, to take or to tell, and those
+	// not sent because the host is silent.
 	Unheard  uint64 `json:"unheard"`
-	Doubtful uint64 `json:"doubtful"` // that processes of this host have asked for
+	Doubtful uint64 `json:"doubtful"` // questions of processes of this host
 }
 
-// post is the daemon's context. What is not atomic belongs to the card's thread.
+// post is the daemon's context on its card. Fields that are not atomic belong to the card's thread.
 type post struct {
 	iface *funi.Interface
 	heard chan heardNotice
@@ -106,14 +107,14 @@ type post struct {
 	sent, returned, arrived, strange, late, refused, unheard, doubtful atomic.Uint64
 }
 
-// newPost attaches the daemon's context to its card, which is new, and tells it where the daemons
-// are.
+// newPost attaches the daemon's context to a new card, and gives the card the routes to the
+// daemons.
 func newPost(card *engine.Card, own uint16, peers *cluster.File) (*post, error) {
 	p := &post{heard: make(chan heardNotice, mostHeard)}
 	return p, p.attach(card, own, peers)
 }
 
-// attach does so with another card.
+// attach attaches the daemon to another card.
 func (p *post) attach(card *engine.Card, own uint16, peers *cluster.File) error {
 	memory, err := funi.NewMemory(postSlots)
 	if err == nil {
@@ -131,7 +132,7 @@ func (p *post) attach(card *engine.Card, own uint16, peers *cluster.File) error 
 	return nil
 }
 
-// routeDaemons tells the card where the daemons are. The card knows the peers.
+// routeDaemons gives the card the routes to the daemons. The card already knows the peers.
 func routeDaemons(card *engine.Card, own uint16, peers *cluster.File) error {
 	routes := make([]uint32, max(len(peers.Peers), int(own)+1))
 	for i := range routes {
@@ -143,8 +144,8 @@ func routeDaemons(card *engine.Card, own uint16, peers *cluster.File) error {
 	return card.SetGroupRoutes(engine.SystemGroup, routes)
 }
 
-// send sends a notice to cards until there is no room, and returns to how many of them it need not
-// be sent any more.
+// send sends a notice to cards until there is no room. It returns how many cards are done with; a
+// silent host is done with, too.
 func (l *loop) send(n *notice, cards []uint16) int {
 	for i, card := range cards {
 		if q, ok := l.hello.Peer(card); !ok || q.Silent >= silentHost {
@@ -162,7 +163,7 @@ func (l *loop) send(n *notice, cards []uint16) int {
 	return len(cards)
 }
 
-// collect takes what has arrived, and reports whether there is more.
+// collect takes arrived notices, and reports whether there are more.
 func (p *post) collect() bool {
 	for range collectAtOnce {
 		s := p.iface.Receive(funi.Request)

@@ -1,7 +1,7 @@
 package daemon
 
-// This file finds out which node of the peers file the daemon is, unless its configuration says so:
-// by the addresses of the interfaces in its network namespace. So all hosts can have the same
+// This file finds which node of the peers file the daemon is, unless its configuration says so. It
+// compares the addresses of the interfaces in its network namespace. So all hosts can have the same
 // configuration.
 
 import (
@@ -21,7 +21,7 @@ type local struct {
 	addresses []netip.Addr
 }
 
-// locals lists the interfaces, without those that carry only packets of this host.
+// locals lists the interfaces, without those that carry only packets within this host.
 func locals() (all []local, err error) {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -46,7 +46,7 @@ func locals() (all []local, err error) {
 	return all, nil
 }
 
-// has reports whether the interface has a node's address, of the kind that counts in a file.
+// has reports whether the interface has a node's address, of the kind that the peers file uses.
 func (l *local) has(f *cluster.File, p *cluster.Peer) bool {
 	if p.Absent {
 		return false
@@ -57,7 +57,7 @@ func (l *local) has(f *cluster.File, p *cluster.Peer) bool {
 	return len(p.MAC) > 0 && slices.Equal(l.mac, p.MAC)
 }
 
-// findSelf finds Card, if FindCard says so.
+// findSelf sets Card, if FindCard says so.
 func (c *Config) findSelf() error {
 	if !c.FindCard {
 		return nil
@@ -86,8 +86,8 @@ func (c *Config) findSelf() error {
 	return fmt.Errorf("this host has the addresses of nodes %v of the peers file; say which it is, such as card: %d: %w", mine, mine[0], ErrConfig)
 }
 
-// interfaceOf returns the interface of this host that has a node's address, none if there is none.
-// Where several have the same MAC address, as a bond and those in it have, it is an error.
+// interfaceOf returns the interface of this host that has a node's address, if there is one. It is
+// an error if several have the same MAC address, as a bond and its members have.
 func interfaceOf(f *cluster.File, p *cluster.Peer) ([]string, error) {
 	if p.Iface != "" {
 		return []string{p.Iface}, nil

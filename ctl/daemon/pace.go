@@ -6,15 +6,17 @@ package daemon
 // and freed as fast as possible.
 //
 // So the requests of an account are carried out one after the other, and each is paid for
-// afterwards. It is charged the processor time that the connection's thread has used for it,
-// measured (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands. With elapsed
-// time a user would pay for what others compute. The cost is costFactor times that processor time,
-// because the runtime's own part, such as waking the goroutine, cannot be measured. Debt is paid
-// off by time. A user who owes more than a burst waits until it is paid. He gets half of a
-// processor, however large his requests are and however many of his connections wait.
+// afterwards. The account is charged the measured processor time that the connection's thread has
+// used (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands. Elapsed time
+// would charge a user for the computing of others. The cost is costFactor times that processor
+// time, because the runtime's own part, such as waking the goroutine, cannot be measured.
 //
-// While a request waits for something else, such as packets under way, another of the account goes
-// on.
+// Debt is paid off by time. A user that owes more than burst waits until it owes no more than that.
+// So a user gets half of a processor, however large its requests are and however many of its
+// connections wait.
+//
+// While a request waits for something else, such as packets under way, another request of the
+// account goes on.
 
 import (
 	"errors"
@@ -27,27 +29,27 @@ import (
 )
 
 const (
-	// costFactor is by what the time of requests is multiplied, and connectionFactor that of making
-	// a connection, most of which is locks of the runtime that the card's thread may want.
+	// costFactor multiplies the time of requests. connectionFactor multiplies the time of making a
+	// connection, most of which is locks of the runtime that the card's thread may want.
 	costFactor       = 2
 	connectionFactor = 40
-	// burst is the debt that nobody waits for.
+	// burst is the debt for which no request has to wait.
 	burst = 100 * time.Millisecond
-	// manyPurses is from how many purses on those that nobody uses are looked for.
+	// manyPurses is the number of purses from which on unused ones are removed.
 	manyPurses = 64
 )
 
-// purse is what an account has to pay, and whose turn it is among its requests.
+// purse is the debt of an account, and the turns of its requests.
 type purse struct {
-	// line is held by the request that is next, which waits until the debts are paid, and work by
-	// the one that is carried out. Who has work may take the mutexes of connections, and nobody
-	// takes it who has one.
+	// line is held by the next request, which waits until the debt is at most burst. work is held
+	// by the request that is carried out. A holder of work may take the mutexes of connections; a
+	// holder of such a mutex must not take work.
 	line, work chan struct{}
 	debt       debt
 	users      int // connections and doors; guarded by Daemon.mu, as is debt
 }
 
-// debt says when what an account owes will be paid.
+// debt is the time at which the account's debt will be paid off.
 type debt time.Time
 
 // add adds a cost.
@@ -59,13 +61,12 @@ func (d *debt) add(now time.Time, cost time.Duration) {
 	*d = debt(paid.Add(cost))
 }
 
-// wait returns how long the account has to wait before a request, at most for everything that it
-// owes.
+// wait returns how long the account has to wait before a request: until its debt is at most burst.
 func (d debt) wait(now time.Time) time.Duration {
 	return max(time.Time(d).Sub(now), burst) - burst // a debt of nobody lies before all times
 }
 
-// purseOf returns an account's purse, for one more user; end that with leavePurse.
+// purseOf returns an account's purse, for one more user. Undo it with leavePurse.
 func (d *Daemon) purseOf(account uint32) *purse {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +93,7 @@ func (d *Daemon) leavePurse(p *purse) {
 	p.users--
 }
 
-// pay adds what a request has cost.
+// pay adds a cost to the debt.
 func (d *Daemon) pay(p *purse, cost time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,9 +107,9 @@ func (d *Daemon) owes(p *purse) time.Duration {
 	return p.debt.wait(time.Now())
 }
 
-// enter waits until a request of the account may be carried out, which is measured from then on,
-// and returns errGone if the process or the daemon ends meanwhile. Nothing must be locked. The
-// goroutine that serves the connection calls it, as it does exit.
+// enter waits until a request of the account may be carried out, and measures its time from then
+// on. It returns errGone if the process or the daemon ends meanwhile. No mutex may be held. The
+// goroutine that serves the connection calls enter and exit.
 func (c *connection) enter() error {
 	c.purse.line <- struct{}{}
 	for wait := c.d.owes(c.purse); wait > 0; wait = c.d.owes(c.purse) {
@@ -129,7 +130,7 @@ func (c *connection) work() {
 	c.measure(true)
 }
 
-// exit ends what enter has begun, if anything, and pays for it.
+// exit ends the work that enter has begun, if any, and charges its time.
 func (c *connection) exit() {
 	if !c.working {
 		return
@@ -141,8 +142,8 @@ func (c *connection) exit() {
 	<-c.purse.work
 }
 
-// measure has the goroutine's processor time measured from now on, or no more. While it is, the
-// goroutine has its thread for itself.
+// measure begins or ends the measuring of the goroutine's processor time. Meanwhile the goroutine
+// is locked to its thread.
 func (c *connection) measure(so bool) {
 	if so {
 		runtime.LockOSThread()
@@ -155,7 +156,7 @@ func (c *connection) measure(so bool) {
 
 // endsWithin waits, and reports whether the process hung up, or the connection was closed,
 // meanwhile. Other requests of the account go on. It must not be called while another goroutine
-// receives, nor with anything locked.
+// receives, nor with a mutex held.
 func (c *connection) endsWithin(wait time.Duration) bool {
 	raw, err := c.conn.SyscallConn()
 	if err != nil || c.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
@@ -166,7 +167,7 @@ func (c *connection) endsWithin(wait time.Duration) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded) || c.conn.SetReadDeadline(time.Time{}) != nil
 }
 
-// pause interrupts a request for a time, and reports whether the process hung up, or the connection
+// pause interrupts a request for a time. It reports whether the process hung up, or the connection
 // was closed, meanwhile.
 func (c *connection) pause(wait time.Duration) (gone bool) {
 	c.exit()

@@ -21,11 +21,11 @@ import (
 // MaxBytes is the longest configuration file.
 const MaxBytes = 256 << 10
 
-// format is the format of a configuration, which needs four levels.
+// format is the YAML format of a configuration. A configuration needs four levels of nesting.
 var format = strictyaml.Format{Noun: "configuration", MaxBytes: MaxBytes, MaxDepth: 32, Invalid: ErrConfig}
 
-// Load reads the configuration file at path, and the peers file that it names. Errors of
-// what they say wrap ErrConfig and begin with file, line and column.
+// Load reads the configuration file at path, and the peers file that it names. Errors in their
+// contents wrap ErrConfig and begin with file, line and column.
 func Load(path string) (Config, error) {
 	data, err := format.ReadFile(path)
 	if err != nil {
@@ -44,9 +44,9 @@ func Load(path string) (Config, error) {
 	return c, err
 }
 
-// Parse reads a configuration from data; name stands for it in errors. It returns the
-// path of the peers file beside it, which it does not read. Any bytes are safe to give, and an
-// empty file is all defaults. What concerns the configuration as a whole is checked by Open.
+// Parse reads a configuration from data; name stands for it in errors. It returns the path of the
+// peers file beside it, and does not read that file. Any bytes are safe input, and an empty file
+// gives all defaults. Open checks the configuration as a whole.
 func Parse(name string, data []byte) (c Config, peers string, err error) {
 	c.CPU, c.FindCard = -1, true
 	top, err := format.Parse(name, data)
@@ -148,7 +148,7 @@ func rule(n *strictyaml.Node) (r Rule, err error) {
 	return r, err
 }
 
-// amounts reads how much may be used.
+// amounts reads limits of use.
 func amounts(a *Amounts) []strictyaml.Field {
 	return []strictyaml.Field{
 		strictyaml.Number("contexts", &a.Contexts, 1, mostAmount),
@@ -178,7 +178,7 @@ func who(w *Who) []strictyaml.Field {
 	}
 }
 
-// ids reads a list of users or groups; find tells the number of a name.
+// ids reads a list of users or groups; find returns the number of a name.
 func ids(key, kind string, to *[]uint32, find func(string) (string, error)) strictyaml.Field {
 	return strictyaml.Each(key, func(n *strictyaml.Node) error {
 		s, err := n.Text()

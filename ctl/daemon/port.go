@@ -1,11 +1,11 @@
 package daemon
 
-// This file is direct ports. A process of a direct job has a card of its own, on a port that the
-// helper makes (package ports). The daemon stands beside: it admits processes, makes their memory,
-// tells the switch where nodes are, counts what processes use, and ends their ports.
+// This file manages direct ports. A process of a direct job has a card of its own, on a port that
+// the helper makes (package ports). The daemon does not see its frames. It admits processes, makes
+// their memory, tells the switch where nodes are, counts what processes use, and ends their ports.
 //
-// Memory and context count for the user until nobody has the port's socket any more: the kernel
-// keeps the memory as long.
+// Memory and context count for the user until no process has the port's socket any more, since the
+// kernel keeps the memory until then.
 
 import (
 	"crypto/rand"
@@ -28,18 +28,19 @@ import (
 type directPort struct {
 	job  *job
 	node uint16
-	id   uint32 // at the helper, which keeps the memory
+	id   uint32 // number at the helper, which keeps the memory
 	life uint32 // the incarnation of the process's card
-	// returns is what the others are to be told when the process has its answer; nil: nothing.
+	// returns is news for the job's other processes, told after the process has its answer; nil:
+	// none.
 	returns *attach.Fate
 	use     usage
 }
 
-// key names the job at the switch.
+// key returns the switch's name of the job.
 func (j *job) key() bpf.Job { return bpf.Job{Tag: j.tag, GID: j.gid} }
 
 // directly refuses a job whose nodes cannot have ports: attach.ErrNoPort. It returns the file of
-// the key that all of its hosts share; "": they have none.
+// the key that all its hosts share; "": they share none.
 func (d *Daemon) directly(cards []uint16) (path string, err error) {
 	if d.cfg.Ports == nil {
 		if why := d.carriage().Why; why != "" {
@@ -64,7 +65,7 @@ func (d *Daemon) directly(cards []uint16) (path string, err error) {
 	return path, nil
 }
 
-// portMTU returns the MTU of ports: what all interfaces have room for, in frames of one buffer.
+// portMTU returns the MTU of ports: the largest that fits all interfaces, in frames of one buffer.
 func (d *Daemon) portMTU() int {
 	mtu := ports.MaxMTU
 	for _, l := range d.links {
@@ -74,7 +75,7 @@ func (d *Daemon) portMTU() int {
 	return mtu
 }
 
-// headers is by how many bytes frames on an interface are longer than the card sees them.
+// headers returns how many bytes of headers frames on an interface have that the card does not see.
 func (l *link) headers() (n int) {
 	if l.config.VLAN != 0 {
 		n = afxdp.TagSize
@@ -85,7 +86,7 @@ func (l *link) headers() (n int) {
 	return n
 }
 
-// placeOf is where the nodes are that another host has; false: there is no way there now.
+// placeOf returns the place of the nodes of another host; false: there is no way there now.
 func (d *Daemon) placeOf(peers *cluster.File, p *cluster.Peer) (bpf.Place, bool) {
 	to := d.cfg.peer(peers, p)
 	l := d.links[to.Port]
@@ -104,8 +105,8 @@ func (d *Daemon) placeOf(peers *cluster.File, p *cluster.Peer) (bpf.Place, bool)
 	return at, true
 }
 
-// use is what a job counts for its user: of a direct one also its part of the switch's table, which
-// the kernel has, 3.5 MiB at most.
+// use returns the use that a job counts as. That of a direct job includes its part of the switch's
+// table in the kernel, 3.5 MiB at most.
 func (j *job) use() usage {
 	u := usage{jobs: 1}
 	if j.direct {
@@ -114,8 +115,8 @@ func (j *job) use() usage {
 	return u
 }
 
-// openJob tells the switch of a direct job and where its nodes are. spent is processor time of the
-// helper.
+// openJob tells the switch of a direct job and of the places of its nodes. spent is processor time
+// of the helper.
 func (d *Daemon) openJob(j *job) (spent time.Duration, err error) {
 	if !d.takeJob(j) {
 		if spent, err = d.cfg.Ports.AddJob(j.key(), len(j.cards)); err != nil {
@@ -126,8 +127,8 @@ func (d *Daemon) openJob(j *job) (spent time.Duration, err error) {
 	return spent + more, err
 }
 
-// place tells the switch where the nodes of a job are that are on other hosts. spent is processor
-// time of the helper.
+// place tells the switch the places of a job's nodes on other hosts. spent is processor time of the
+// helper.
 func (d *Daemon) place(j *job) (spent time.Duration, err error) {
 	peers := d.peers.Load()
 	var places []bpf.Place
@@ -148,7 +149,7 @@ func (d *Daemon) place(j *job) (spent time.Duration, err error) {
 	return d.cfg.Ports.Place(j.key(), at, places)
 }
 
-// followPaths does so when the ways to other hosts have changed.
+// followPaths places the jobs anew when the ways to other hosts have changed.
 func (d *Daemon) followPaths() {
 	for {
 		select {
@@ -160,8 +161,8 @@ func (d *Daemon) followPaths() {
 	}
 }
 
-// placeJobs tells the switch anew where the nodes of all direct jobs are, after hosts or interfaces
-// have changed.
+// placeJobs tells the switch the places of the nodes of all direct jobs anew, after hosts or
+// interfaces have changed.
 func (d *Daemon) placeJobs() {
 	if d.cfg.Ports == nil {
 		return
@@ -201,7 +202,7 @@ func (c *connection) givePort(message []byte) error {
 	return err
 }
 
-// isThere is the beginning of a process with a port, which has its answer.
+// isThere begins the life of a process with a port, once it has its answer.
 func (c *connection) isThere() {
 	c.mu.Lock()
 	p := c.port
@@ -215,7 +216,7 @@ func (c *connection) isThere() {
 	}
 }
 
-// newPort makes the connection's port. Memory and socket are the caller's.
+// newPort makes the connection's port. The caller owns memory and socket.
 func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memory *region, socket int, err error) {
 	d := c.d
 	c.mu.Lock()
@@ -267,8 +268,8 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	return a, memory, made.FD, nil
 }
 
-// endPort ends the connection's port, if it has one; when the daemon stops, the port is for the
-// next. The caller holds mu.
+// endPort ends the connection's port, if it has one. When the daemon stops, it leaves the port to
+// the next daemon. The caller holds mu.
 func (c *connection) endPort() {
 	p, d := c.port, c.d
 	if p == nil {
@@ -296,11 +297,11 @@ func (c *connection) endPort() {
 	}()
 }
 
-// firstAsk and lastAsk bound the time between two looks whether a port is gone.
+// firstAsk and lastAsk bound the time between two questions whether a port is gone.
 const firstAsk, lastAsk = time.Millisecond, 5 * time.Second
 
-// awaitGone waits until nobody has a port's socket any more, or the daemon ends. Whose port it was
-// pays for the looks; nil: nobody has taken it over.
+// awaitGone waits until no process has a port's socket any more, or the daemon ends. The port's
+// user pays for the questions through its purse; nil: the port has no user yet.
 func (d *Daemon) awaitGone(id uint32, whose *purse) {
 	for pause := firstAsk; ; pause = min(2*pause, lastAsk) {
 		gone, spent, err := d.cfg.Ports.Gone(id)
@@ -316,7 +317,7 @@ func (d *Daemon) awaitGone(id uint32, whose *purse) {
 	}
 }
 
-// detachPort ends the connection's port because its job has ended, and tells the process why. The
+// detachPort ends the connection's port because its job j has ended, and tells the process why. The
 // caller holds mu.
 func (c *connection) detachPort(j *job) {
 	if c.port == nil || c.port.job != j || c.d.stopping.Load() {
@@ -338,7 +339,7 @@ type PortStatus struct {
 	UID   uint32 `json:"uid"`
 	PID   int32  `json:"pid"`
 	Bytes int64  `json:"bytes"`
-	// nodes of this host that its frames go to through memory
+	// Shared counts the nodes of this host with which it exchanges frames through memory.
 	Shared int               `json:"shared_with,omitempty"`
 	Frames *bpf.PortCounters `json:"frames,omitempty"` // that its process sent
 }
@@ -346,8 +347,8 @@ type PortStatus struct {
 // mostPorts is how many ports an answer has room for.
 const mostPorts = statusRoom / 4 / portRoom
 
-// portStatus describes the ports of connections, in the order of groups and nodes, and says for how
-// many there is no room.
+// portStatus describes the ports of connections, in the order of groups and nodes, and counts those
+// for which there is no room.
 func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, left int) {
 	ids := map[[2]uint16]uint32{}
 	for _, c := range d.allConnections() {
@@ -376,7 +377,7 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, lef
 	return all, left
 }
 
-// portsOf counts the ports of accounts; nil: of all.
+// portsOf counts the ports of the accounts that which accepts; nil: all ports.
 func (d *Daemon) portsOf(which func(account uint32) bool) (n int) {
 	for _, c := range d.allConnections() {
 		if which != nil && !which(c.peer.account) {
@@ -394,11 +395,12 @@ func (d *Daemon) portsOf(which func(account uint32) bool) (n int) {
 // DirectStatus is what the direct ports of all users have in common.
 type DirectStatus struct {
 	ports.Totals
-	// ports of the daemon before this one that nobody has asked for yet; they end after adoptWithin
+	// Orphaned counts ports of the previous daemon that no process has asked for yet; they end
+	// after adoptWithin.
 	Orphaned int `json:"orphaned"`
 }
 
-// directStatus asks the helper. Whose purse it is pays for that; nil: nobody.
+// directStatus asks the helper. The account of the purse pays for that; nil: no account pays.
 func (d *Daemon) directStatus(whose *purse) *DirectStatus {
 	if d.cfg.Ports == nil {
 		return nil

@@ -1,10 +1,10 @@
 package daemon
 
-// This file is the priority of the card's thread: it comes before the daemon's other threads, which
-// give way (setpriority(2)). That needs no privilege. The card's thread keeps the nice value that
-// the daemon was started with: it takes turns with processes by yielding to them (rest.go), which
-// goes well among equals. It must not have a real-time policy. It looks for work all the time, and
-// would keep the kernel's own threads from its processor.
+// This file sets the priority of the card's thread: the daemon's other threads give way to it
+// (setpriority(2)). That needs no privilege. The card's thread keeps the nice value that the daemon
+// was started with. It takes turns with processes by yielding to them (rest.go), which works well
+// among equals. It must not have a real-time policy: it looks for work all the time, and would keep
+// the kernel's own threads from its processor.
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// givenWay is by how much the nice value of the other threads is greater: they get about
-	// a third of what the card's thread gets (sched(7)). Much less would keep it waiting for what
-	// they hold, such as locks of the Go runtime.
+	// givenWay is added to the nice value of the other threads, so they get about a third of what
+	// the card's thread gets (sched(7)). Much less time would keep it waiting for what they hold,
+	// such as locks of the Go runtime.
 	givenWay = 5
-	// mostNice is the greatest nice value.
+	// mostNice is the highest nice value.
 	mostNice = 19
 )
 
@@ -29,9 +29,9 @@ func nice(thread int) (int, error) {
 	return 20 - n, err // getpriority(2), C library/kernel differences
 }
 
-// GiveWay puts all threads of the process behind the card's thread, and with them those that
-// are made later. It is for a process that is nothing but a daemon. What the kernel does not
-// allow is logged, and told in the status.
+// GiveWay puts all threads of the process, and those made later, behind the card's thread. It is
+// for a process that runs only a daemon. A refusal of the kernel is logged, and shown in the
+// status.
 func (d *Daemon) GiveWay() {
 	own, err := nice(int(d.loop.tid.Load()))
 	behind := min(own+givenWay, mostNice)
@@ -46,7 +46,7 @@ func (d *Daemon) GiveWay() {
 	d.priority = fmt.Sprintf("nice %d, the daemon's others %d", own, behind)
 }
 
-// giveWay gives all threads but one a nice value, and reports whether one had not got it.
+// giveWay gives all threads but one a nice value, and reports whether it changed that of any.
 func giveWay(but, behind int) (changed bool, err error) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -1,9 +1,9 @@
 package daemon
 
-// This file is capabilities(7): the daemon needs some to make its card, and afterwards keeps only
-// the one with which it keeps memory whole (memory.go). With that capability it can mark files of
-// its own user, and do nothing else. To open an interface again it uses what it still has
-// (follow.go), or gets it from a process that does nothing else (sockets.go).
+// This file handles capabilities(7). The daemon needs some to make its card. Afterwards it keeps
+// only the one with which it keeps memory whole (memory.go). That one lets it mark files of its own
+// user, and do nothing else. To open an interface again it uses descriptors that it still has
+// (follow.go), or gets a socket from a process that makes nothing else (sockets.go).
 
 import (
 	"errors"
@@ -16,23 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrPrivileges: a capability that the daemon needs is missing.
+// ErrPrivileges reports that a capability that the daemon needs is missing.
 var ErrPrivileges = errors.New("a capability is missing")
 
-// ErrCGo: the program was built with cgo, where not all threads can be reached.
+// ErrCGo reports a program built with cgo, in which not all threads can be reached.
 var ErrCGo = errors.New("this program was built with cgo, so it cannot drop the capabilities of all its threads; build it with `make build`, or with CGO_ENABLED=0")
 
-// needed lists the capabilities for making the card. AF_XDP sockets are opened with CAP_NET_RAW.
-// The NIC program is loaded with CAP_BPF and CAP_PERFMON, and attached with CAP_NET_ADMIN.
-// CAP_PERFMON is needed because the program subtracts pointers to tell how long a frame is, which
-// the verifier allows only with it.
+// needed lists the capabilities for making the card. AF_XDP sockets need CAP_NET_RAW. Loading the
+// NIC program needs CAP_BPF and CAP_PERFMON, attaching it CAP_NET_ADMIN. CAP_PERFMON is needed
+// because the program subtracts pointers to find the length of a frame, which the verifier allows
+// only with it.
 var needed = []struct {
 	number int
 	name   string
 }{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"},
 	{unix.CAP_PERFMON, "CAP_PERFMON"}}
 
-// Capabilities are the names of those that the daemon needs to make its card.
+// Capabilities returns the names of the capabilities that the daemon needs to make its card.
 func Capabilities() (names []string) {
 	for _, c := range needed {
 		names = append(names, c.name)
@@ -40,7 +40,7 @@ func Capabilities() (names []string) {
 	return names
 }
 
-// CheckPrivileges says which capabilities are missing, if some are: ErrPrivileges.
+// CheckPrivileges returns ErrPrivileges with the names of missing capabilities, if any.
 func CheckPrivileges() error {
 	data, err := capabilities()
 	if err != nil {
@@ -67,8 +67,8 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 	return data, nil
 }
 
-// CanDrop reports whether DropPrivileges can work at all: ErrCGo. Call it first, because a program
-// that it refuses can do nothing but end.
+// CanDrop reports whether DropPrivileges can work at all: ErrCGo if not. Call it first, because a
+// program that it refuses can only end.
 func CanDrop() error {
 	if _, _, e := syscall.AllThreadsSyscall(unix.SYS_GETPID, 0, 0, 0); e == syscall.ENOTSUP {
 		return ErrCGo
@@ -77,8 +77,8 @@ func CanDrop() error {
 }
 
 // DropPrivileges drops all capabilities of all threads for good, except CAP_LINUX_IMMUTABLE if they
-// have it; programs that they execute do not get that one either. Call it when Open has returned:
-// what is open stays usable. It returns ErrCGo in a program with cgo.
+// have it. Programs that they execute do not get that one either. Call it when Open has returned:
+// open descriptors stay usable. It returns ErrCGo in a program with cgo.
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 
 // drop drops all capabilities but some.

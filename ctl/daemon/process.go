@@ -1,7 +1,8 @@
 package daemon
 
-// This file ends a connection with the process that made it. A child that the process forked has
-// the same socket, and would hold the process's job, context or port for as long as it lives.
+// This file ends a connection together with the process that made it. A forked child of the process
+// has the same socket. It would hold the process's job, context or port for as long as the child
+// lives.
 
 import (
 	"errors"
@@ -13,8 +14,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// endWith has the connection end with its process, from the first request on that gives the process
-// something to hold. The connection's goroutine calls it.
+// endWith makes the connection end with its process, from the first request on that gives the
+// process something to hold. The connection's goroutine calls it.
 func (c *connection) endWith(k attach.Kind) error {
 	switch k {
 	case attach.KindAttach, attach.KindArrive, attach.KindJob, attach.KindPort, attach.KindResume:
@@ -52,9 +53,9 @@ func (c *connection) endWith(k attach.Kind) error {
 	return nil
 }
 
-// processOf returns a pidfd of the process that connected. Before SO_PEERPIDFD (Linux 6.5) its
-// number may have become another's. The connection then ends with that one, later than it should,
-// and never early. unix.ESRCH: the process has ended.
+// processOf returns a pidfd of the process that connected. Before SO_PEERPIDFD (Linux 6.5) the
+// process's number may by now belong to another process. The connection then ends with that one:
+// too late, but never too early. The error unix.ESRCH says that the process has ended.
 func processOf(socket, pid int) (fd int, err error) {
 	fd, err = unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	switch {
@@ -69,7 +70,7 @@ func processOf(socket, pid int) (fd int, err error) {
 	return fd, err
 }
 
-// hasEnded reports whether a pidfd's process has ended.
+// hasEnded reports whether the process of a pidfd has ended.
 func hasEnded(fd uintptr) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return err == nil && n > 0

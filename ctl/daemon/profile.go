@@ -1,8 +1,8 @@
 package daemon
 
-// This file applies a hardware profile to a daemon's card: limits, and how many
-// groups are on the card at once. The daemon does not pace: a modelled machine has one
-// process and one card on its bus, and that is the embedded card (`funet cmam --profile`).
+// This file applies a hardware profile to a daemon's card: its limits, and the number of groups on
+// the card at once. The daemon does not pace. A modelled machine has one process and one card on
+// its bus; that is the embedded card (`funet cmam --profile`).
 
 import (
 	"fmt"
@@ -21,14 +21,14 @@ func runnable(p *hwprofiles.Profile) error {
 	return nil
 }
 
-// limit gives a card the profile's limits. Its contexts are groups here, see shareOf.
+// limit applies the profile's limits to a card. Its contexts are groups here, see shareOf.
 func limit(c *engine.Config, p *hwprofiles.Profile) {
 	sets := c.Sets
 	machine.Limit(c, p)
 	c.Sets = sets
 }
 
-// shareOf returns the turns of groups on a card with the profile, nil if all are on it.
+// shareOf returns the turns of groups on a card with the profile; nil: all groups are on it.
 func shareOf(p *hwprofiles.Profile) *sharing {
 	if p.Card.Contexts == 0 {
 		return nil

@@ -1,9 +1,9 @@
 package daemon
 
-// This file is the capacity of the card as a whole, and its reserve: the last quarter of the card's
-// contexts, groups, memory and descriptors. Of the reserve a user gets only what leaves at least as
-// much free as he then has. So no user alone can take all, whatever his rule says, and a user who
-// has nothing yet finds room.
+// This file defines the capacity of the card as a whole, and its reserve: the last quarter of the
+// card's contexts, groups, memory and descriptors. A user gets of the reserve only an amount that
+// leaves at least as much free as the user then has. So no user alone can take all, whatever its
+// rule says, and a user that has nothing yet finds room.
 
 import (
 	"errors"
@@ -22,21 +22,21 @@ import (
 type capacity struct {
 	contexts, jobs, pieces, descriptors int64
 	bytes                               int64
-	limit                               string // what bytes follows from, in words
-	// finds out bytes and limit again; nil: the configuration says bytes
+	limit                               string // the limit that bytes follows from, in words
+	// room finds bytes and limit again; nil: the configuration gives bytes.
 	room *room
 }
 
 const (
-	// ownDescriptors is how many the daemon keeps for itself: for memory that is being
+	// ownDescriptors is how many descriptors the daemon keeps for itself: for memory that is being
 	// passed on, for connections that are being refused, and for metrics.
 	ownDescriptors = 128
-	// leastDescriptors is the least number with which a daemon serves at all.
+	// leastDescriptors is the least number of descriptors with which a daemon starts.
 	leastDescriptors = 64
 )
 
-// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there
-// is for it (room).
+// capacityOf returns the capacity of a card with the given bytes of memory; 0: what there is for it
+// (room).
 func capacityOf(bytes int64) (c capacity, err error) {
 	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes,
 		limit: "most_memory"}
@@ -62,15 +62,15 @@ func capacityOf(bytes int64) (c capacity, err error) {
 	return c, nil
 }
 
-// descriptors returns how many of the daemon's descriptors belong to what is used. A connection is
-// one. A context has three: an eventfd, a pipe and its process's pidfd. A job has the pidfd of its
-// process. A piece of memory has its file and pipes, one for each pipeHolds huge pages.
+// descriptors returns the number of the daemon's descriptors that a use takes. A connection takes
+// one. A context takes three: an eventfd, a pipe and its process's pidfd. A job takes the pidfd of
+// its process. A piece of memory takes its file and pipes, one for each pipeHolds huge pages.
 func (u usage) descriptors() int64 {
 	return int64(u.connections) + 3*int64(u.contexts) + int64(u.jobs) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
 }
 
-// spare reports whether a user who has now of something may have more of it, when all of it are in
-// use and there are of in total: the rule of this file.
+// spare applies the rule of this file to a resource of which there are of in total, and all in use.
+// It reports whether a user that has now of them may have more of them in addition.
 func spare(of, all, now, more int64) bool {
 	left := of - all - more
 	return all+more <= of/4*3 || left >= 0 && now+more <= left

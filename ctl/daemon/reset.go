@@ -1,12 +1,12 @@
 package daemon
 
-// This file knows which outages of a link the daemon itself has caused: some drivers reset the link
-// when an XDP program comes or goes (igb and its relatives, for about two seconds), and the host
-// has no network meanwhile. The reader of the log need not look at the cable then.
+// This file recognizes outages of a link that the daemon itself has caused. Some drivers reset the
+// link when an XDP program comes or goes (igb and its relatives, for about two seconds), and the
+// host has no network meanwhile. The log then says so, and its reader need not look at the cable.
 //
 // The kernel counts how often an interface has lost its carrier (IFLA_CARRIER_DOWN_COUNT, Linux
-// 4.16). A loss while the daemon attached or detached the program, or within resetLate of that, is
-// the driver's doing.
+// 4.16). A loss is the driver's doing if it comes while the daemon attached or detached the
+// program, or within resetLate of that.
 
 import (
 	"encoding/binary"
@@ -21,22 +21,22 @@ const (
 	// resetLate is how long after the program came or went a driver may still begin to reset the
 	// link.
 	resetLate = time.Second
-	// resetPatience is how long a link may take until it is back, before its cable is suspected: a
+	// resetPatience is how long a link may take to come back before its cable is suspected: a
 	// copper link of 1 Gbit/s negotiates for two to four seconds.
 	resetPatience = 15 * time.Second
 )
 
-// reset is the state of an outage that a driver makes. The zero value: nothing is expected.
+// reset is the state of an outage that a driver causes. In the zero value no outage is expected.
 type reset struct {
-	began  time.Time // the program came or went; zero: that is settled
-	done   time.Time // it had come or gone
-	losses uint32    // of the carrier, until then
+	began  time.Time // when the program began to come or go; zero: no outage is expected
+	done   time.Time // when the program had come or gone
+	losses uint32    // losses of the carrier until began
 	lost   bool      // the driver has reset the link
 	took   time.Duration
 }
 
-// begin expects an outage, because the program comes or goes now. Without a carrier there is none
-// to lose. While one goes on another is a part of it.
+// begin expects an outage, because the program comes or goes now. Without a carrier no outage is
+// expected. A call during an outage belongs to that outage.
 func (r *reset) begin(at time.Time, carrier bool, losses uint32) {
 	switch {
 	case !r.began.IsZero():
@@ -46,14 +46,14 @@ func (r *reset) begin(at time.Time, carrier bool, losses uint32) {
 	}
 }
 
-// end follows begin when the program has come or gone, with how often the carrier was lost by then.
+// end follows begin when the program has come or gone, with the count of carrier losses by then.
 func (r *reset) end(at time.Time, losses uint32) {
 	if !r.began.IsZero() {
 		r.done, r.lost = at, r.lost || losses != r.losses
 	}
 }
 
-// look takes the state of the link, and returns a sentence about an outage that has just ended, or
+// look takes the state of the link. It returns a sentence about an outage that has just ended, or
 // "".
 func (r *reset) look(at time.Time, s *seen) (said string) {
 	if r.began.IsZero() {
@@ -73,10 +73,10 @@ func (r *reset) look(at time.Time, s *seen) (said string) {
 	return ""
 }
 
-// outage reports whether a link that has no carrier is being reset.
+// outage reports whether a link without a carrier is being reset.
 func (r *reset) outage() bool { return !r.began.IsZero() && r.lost }
 
-// parting is logged when the daemon ends and does not see the link come back.
+// parting returns the line for the log of a daemon that ends before the link is back.
 func (r *reset) parting(name string) string {
 	line := fmt.Sprintf("interface %s: its driver resets the link, because the NIC program is gone", name)
 	if r.took > 0 {
@@ -85,8 +85,8 @@ func (r *reset) parting(name string) string {
 	return line
 }
 
-// before and after are begin and end, now, for an interface by its name. When its state cannot be
-// asked for, no outage is expected.
+// before and after call begin and end, now, for an interface by its name. If the interface's state
+// cannot be read, no outage is expected.
 func (r *reset) before(name string) {
 	if carrier, losses, err := carrierOf(name); err == nil {
 		r.begin(time.Now(), carrier, losses)
@@ -99,7 +99,7 @@ func (r *reset) after(name string) {
 	}
 }
 
-// carrierOf asks whether an interface has a carrier, and how often it has lost one.
+// carrierOf returns whether an interface has a carrier, and how often it has lost one.
 func carrierOf(name string) (carrier bool, losses uint32, err error) {
 	q := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
 	q.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))

@@ -2,12 +2,12 @@ package daemon
 
 // This file is how the card's thread waits while there is nothing to do. With spin it goes on
 // looking. With sleep it sleeps at once: the kernel wakes it when a frame arrives, a process writes
-// its eventfd, or a connection rings. Adaptive, it does as package wait says. It looks for a while
+// its eventfd, or a connection rings. With adaptive it follows package wait. It looks for a while
 // first, because a sleep costs tens of microseconds at either end. It yields the processor now and
 // then, so that daemons and processes that share processors pass them on within microseconds.
 //
-// Before it sleeps it says so to all processes (engine.Card.Doze), steps once more, and
-// sleeps only if that step found nothing either.
+// Before it sleeps it tells all processes (engine.Card.Doze), steps once more, and sleeps only if
+// that step found nothing either.
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func ParsePolling(s string) (Polling, error) {
 	return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
 }
 
-// waiting follows a step in vain; next is when the engine wants to run again.
+// waiting decides how to wait after an idle step; next is when the engine wants to run again.
 func (l *loop) waiting(next int64) {
 	if l.polling == Sleep {
 		l.sleep()
@@ -75,15 +75,16 @@ func (l *loop) sleep() {
 	l.wait.Slept(l.now)
 }
 
-// nap sleeps until something happens for those who do not rest, or arrives, at most for
-// longestRest. It reports whether nothing has, and the engine does not want to run either.
+// nap sleeps until there is something to do for users who do not rest, or something arrives, at
+// most for longestRest. It reports whether that time passed without either, and without work of the
+// engine.
 func (l *loop) nap() (quiet bool) {
 	l.asleep.Store(true)
 	l.card.Nap()
 	return l.pause(longestRest)
 }
 
-// pause steps once more, now that the card dozes, and if that was in vain waits for one of the
+// pause steps once more, now that the card dozes. If that step was idle it waits for one of the
 // descriptors, at most for the given number of nanoseconds. Then the card dozes no more. It reports
 // whether it has waited for all that time in vain.
 func (l *loop) pause(most int64) (vain bool) {

@@ -1,9 +1,8 @@
 package daemon
 
-// This file takes over direct jobs and their ports from the daemon before this one, which has
-// ended: the helper has kept them, and their processes have gone on. Their launchers ask for the
-// same jobs again, and the processes show their tickets; what nobody has asked for within
-// adoptWithin ends.
+// This file takes over direct jobs and their ports from the previous daemon. The helper has kept
+// them, and their processes have gone on. Their launchers ask for the same jobs again, and the
+// processes show their tickets. Jobs and ports that are not asked for within adoptWithin end.
 
 import (
 	"crypto/subtle"
@@ -15,22 +14,22 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// adoptWithin is how long jobs and ports wait for those they belong to; a little longer than these
-// try (package attach).
+// adoptWithin is how long jobs and ports wait for their launchers and processes. It is a little
+// longer than these try (package attach).
 const adoptWithin = 40 * time.Second
 
-// lookForDead is the time between two looks at processes that have not come: they may have died
-// when there was no daemon, and nobody has told the others.
+// lookForDead is the time between two looks at processes that have not come. They may have died
+// while there was no daemon to tell the others.
 const lookForDead = time.Second
 
-// heirs are the jobs and ports of a daemon before this one that nobody has asked for yet. Daemon.mu
-// guards them.
+// heirs holds the jobs and ports of the previous daemon that are not asked for yet. Daemon.mu
+// guards it.
 type heirs struct {
 	jobs  map[uint16]ports.Job // by GID
 	ports map[place]ports.Held
 }
 
-// inherit asks the helper for them.
+// inherit asks the helper for the jobs and ports of the previous daemon.
 func (d *Daemon) inherit() error {
 	d.heirs = heirs{map[uint16]ports.Job{}, map[place]ports.Held{}}
 	if d.cfg.Ports == nil {
@@ -53,7 +52,7 @@ func (d *Daemon) inherit() error {
 	return nil
 }
 
-// disinherit ends what nobody has asked for in time.
+// disinherit ends the jobs and ports that are not asked for in time.
 func (d *Daemon) disinherit() {
 	if d.cfg.Ports == nil {
 		return
@@ -81,8 +80,8 @@ func (d *Daemon) disinherit() {
 	}
 }
 
-// buryHeirs ends the ports of processes that have died before they came, as far as their jobs are
-// here.
+// buryHeirs ends the ports of processes that have died without asking for them, if their jobs have
+// been taken over.
 func (d *Daemon) buryHeirs() {
 	d.mu.Lock()
 	all := maps.Clone(d.heirs.ports)
@@ -105,7 +104,7 @@ func (d *Daemon) buryHeirs() {
 	}
 }
 
-// endHeld has a port of the daemon before ended, and the others of its job told, if that is here.
+// endHeld ends a port of the previous daemon, and tells the others of its job, if of is not nil.
 func (d *Daemon) endHeld(p ports.Held, of *job) {
 	var f attach.Fate
 	if of != nil {
@@ -127,7 +126,7 @@ func (d *Daemon) endHeld(p ports.Held, of *job) {
 	}()
 }
 
-// jobOfPort returns the job of a port of the daemon before; nil: nobody has asked for it.
+// jobOfPort returns the job of a port of the previous daemon; nil: the job has not been asked for.
 func (d *Daemon) jobOfPort(p ports.Held) *job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +136,7 @@ func (d *Daemon) jobOfPort(p ports.Held) *job {
 	return nil
 }
 
-// takeJob takes a job over that the switch has already, and reports whether it did.
+// takeJob takes over a job that the switch already has, and reports whether it did.
 func (d *Daemon) takeJob(j *job) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,8 +148,8 @@ func (d *Daemon) takeJob(j *job) bool {
 	return true
 }
 
-// others reports whether a GID is that of a job which nobody has asked for yet, and which has
-// another tag. The caller holds mu.
+// others reports whether a GID belongs to a job that is not asked for yet and has another tag. The
+// caller holds mu.
 func (h *heirs) others(gid uint16, tag uint64) bool {
 	j, ok := h.jobs[gid]
 	return ok && j.Job.Tag != tag
@@ -175,7 +174,7 @@ func (c *connection) resume(message []byte) error {
 	return err
 }
 
-// takePort takes a port over.
+// takePort takes a port over for its process.
 func (c *connection) takePort(r *attach.ResumeRequest) error {
 	d := c.d
 	c.mu.Lock()
@@ -216,8 +215,8 @@ func (c *connection) takePort(r *attach.ResumeRequest) error {
 	return nil
 }
 
-// vacate ends the port that a process had which was this node of the job before, if it is gone:
-// attach.ErrTaken if it is not.
+// vacate ends the port of the process that was this node of the job before, if that process is
+// gone. Otherwise it returns attach.ErrTaken.
 func (d *Daemon) vacate(j *job, node uint16) error {
 	at := place{j.gid, node}
 	d.mu.Lock()

@@ -1,10 +1,10 @@
 package daemon
 
 // This file bounds the connections to the metrics. Everybody on the host can connect, each
-// connection takes a descriptor and a goroutine, and there is room for a bounded number. So the
-// share of one user is bounded too: however many connections he opens, and holds or drops, others
-// are answered. A connection serves one request and ends within seconds, however slowly it is read
-// or written.
+// connection takes a descriptor and a goroutine, and their number is bounded. So the share of one
+// user is bounded too: however many connections a user opens, holds or drops, others are answered.
+// A connection serves one request and ends within seconds, however slowly its client reads or
+// writes.
 
 import (
 	"net"
@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// mostScrapers is how many connections there are at a time. More wait in the socket's backlog.
+	// mostScrapers is how many connections there can be. Further ones wait in the socket's backlog.
 	mostScrapers = 64
-	// userScrapers is how many of them a user has, and userScrapes how many he may make in a
-	// second. More are closed.
+	// userScrapers is how many of them a user can have, and userScrapes how many it can make in a
+	// second. Further ones are closed.
 	userScrapers = 4
 	userScrapes  = 20
-	// refusalPace is the time between two that are closed: it bounds what a storm of them costs.
+	// refusalPace is the time between two such closings: it bounds what a storm of them costs.
 	refusalPace = time.Millisecond
 	// scrapeTime bounds each part of a connection's life: waiting for the request and reading it,
 	// and answering it.
 	scrapeTime = 2 * time.Second
 )
 
-// scrapeServer is the server of a handler, without connections that are kept.
+// scrapeServer returns a server for a handler, without keep-alive.
 func scrapeServer(h http.Handler) *http.Server {
 	s := &http.Server{Handler: h, ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: scrapeTime,
 		MaxHeaderBytes: 16 << 10}
@@ -39,12 +39,12 @@ func scrapeServer(h http.Handler) *http.Server {
 	return s
 }
 
-// scrapers lets a listener accept what users may have.
+// scrapers wraps a listener, so that it accepts only connections within the limits of users.
 func scrapers(l net.Listener) net.Listener {
 	return netutil.LimitListener(&fair{Listener: l, of: accountOf, users: map[uint32]*scraper{}}, mostScrapers)
 }
 
-// fair is a listener that accepts a bounded number of connections of a user at a time and in a
+// fair is a listener that accepts a bounded number of a user's connections, at a time and in a
 // second, and closes others.
 type fair struct {
 	net.Listener
@@ -56,11 +56,11 @@ type fair struct {
 // scraper is one user.
 type scraper struct {
 	open  int
-	begun int       // within the second
+	begun int       // number within the second
 	since time.Time // the second's beginning
 }
 
-// Accept returns the next connection of somebody who may have one.
+// Accept returns the next connection of a user that may have one.
 func (f *fair) Accept() (net.Conn, error) {
 	for {
 		c, err := f.Listener.Accept()
@@ -79,7 +79,7 @@ func (f *fair) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection of a user if he may have one more.
+// admit counts a connection of a user, if the user may have one more.
 func (f *fair) admit(uid uint32, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +111,7 @@ func (f *fair) leave(uid uint32) {
 	f.users[uid].open--
 }
 
-// admitted is a connection that is counted.
+// admitted is a counted connection.
 type admitted struct {
 	net.Conn
 	end func()
@@ -124,8 +124,9 @@ func (a *admitted) Close() error {
 	return err
 }
 
-// accountOf asks the kernel for the user at the other end of a connection: of a Unix socket the
-// user who connected (unix(7)), of a loopback connection the owner of the socket (sock_diag(7)).
+// accountOf asks the kernel for the user at the other end of a connection. For a Unix socket it is
+// the user that connected (unix(7)), for a loopback connection the owner of the socket
+// (sock_diag(7)).
 func accountOf(c net.Conn) (uid uint32, known bool) {
 	if u, ok := c.(*net.UnixConn); ok {
 		return ownerOf(u)
@@ -137,7 +138,7 @@ func accountOf(c net.Conn) (uid uint32, known bool) {
 	return s.UID, true
 }
 
-// ownerOf returns the user who has connected to a Unix socket.
+// ownerOf returns the user that has connected to a Unix socket.
 func ownerOf(c *net.UnixConn) (uid uint32, known bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

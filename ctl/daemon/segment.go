@@ -1,8 +1,8 @@
 package daemon
 
-// This file is the segments of a process's context (funi.Segment): memory that is made for it,
-// registered with the card, handed to the process, and freed at the process's wish or with the
-// context.
+// This file manages the segments of a process's context (funi.Segment). A segment's memory is made,
+// registered with the card and handed to the process. It is freed when the process asks for that,
+// or with the context.
 
 import (
 	"errors"
@@ -105,7 +105,7 @@ func (c *connection) endSegment(base uint32) error {
 	return nil
 }
 
-// statusOf gives an error of the engine the protocol's number.
+// statusOf maps an error of the engine to one of the protocol.
 func statusOf(err error) error {
 	for _, m := range []struct {
 		is error

@@ -1,8 +1,8 @@
 package daemon
 
-// This file is the daemon as a service of systemd: it reports when it is ready and when it
-// stops, and, if asked to, while the card's thread runs (sd_notify(3),
-// sd_watchdog_enabled(3)). Without systemd it does nothing.
+// This file makes the daemon a service of systemd. It reports when it is ready and when it stops
+// and, if asked to, that the card's thread runs (sd_notify(3), sd_watchdog_enabled(3)). Without
+// systemd it does nothing.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Serve is Run that reports to systemd.
+// Serve is Run with reports to systemd.
 func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	every, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 // notify tells systemd. It ignores errors: the daemon goes on without systemd.
 func notify(state string) { _, _ = systemd.SdNotify(false, state) }
 
-// watchdog reports the card's thread alive as often as asked, as long as it carries out
+// watchdog reports the card's thread alive as often as asked, as long as the thread carries out
 // commands.
 func (d *Daemon) watchdog(every time.Duration, ended <-chan struct{}) {
 	t := time.NewTicker(every)

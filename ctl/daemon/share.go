@@ -1,18 +1,18 @@
 package daemon
 
-// This file shares a card that has room for few groups among many: the profile's figure
-// card.contexts is how many are on the card at once, and the others are switched out
-// (thesis 4.2) and take their turns.
+// This file shares a card that has room for few groups among many. The profile's figure
+// card.contexts is how many groups are on the card at once. The others are switched out (thesis
+// 4.2) and take their turns.
 //
 // A turn lasts slice. Then the groups that have something to do and are not on the card are
-// switched in, in turn, and as many others out as there is no room for; if there are none, the turn
-// goes on. Contexts of one group are always together, so that they can answer each other. Packets
-// in flight are answered first (CTXR1), at most for patient: then the switch goes on without, and
-// the engine keeps what comes back. A group that comes to a full card waits for its turn; with room
-// for all, nobody is ever switched.
+// switched in, in turn, and as many others out as room requires. If no group waits, the turn goes
+// on. Contexts of one group are always together, so that they can answer each other. Packets in
+// flight are answered first (CTXR1), at most for patient; then the switch goes on without the
+// answers, and the engine keeps them when they come. A group that comes to a full card waits for
+// its turn. With room for all groups there are no switches.
 //
-// What waits for a group that is out stays with its senders, who try again; its own
-// packets stay in the engine.
+// Packets for a group that is out wait at their senders, who try again; its own packets stay in the
+// engine.
 
 import (
 	"errors"
@@ -32,14 +32,14 @@ const (
 	patient = int64(100 * time.Millisecond)
 )
 
-// sharing is the turns of groups. It belongs to the card's thread.
+// sharing manages the turns of groups. It belongs to the card's thread.
 type sharing struct {
-	room   int // groups that are on the card at once
+	room   int // number of groups on the card at once
 	groups []*shared
-	first  int     // of groups that are next
+	first  int     // group that is next, in groups
 	until  int64   // end of the turn
 	out    bool    // a switch is under way
-	since  int64   // of the switch
+	since  int64   // beginning of the switch
 	asked  *shared // the group that an administrator wants on the card; nil: none
 }
 
@@ -51,8 +51,8 @@ type shared struct {
 	next    bool // it will be on the card after the switch
 }
 
-// enter takes a context that has just been attached into its group, and off the card if the group
-// is not on it and there is no room.
+// enter adds a newly attached context to its group. It switches the context out if the group is not
+// on the card and there is no room for it.
 func (s *sharing) enter(l *loop, a *attachment) {
 	i := slices.IndexFunc(s.groups, func(g *shared) bool { return g.gid == a.job.gid })
 	if i < 0 {
@@ -136,8 +136,8 @@ func (s *sharing) turn(l *loop) int64 {
 	return l.now
 }
 
-// choose marks the groups that are on the card next: first those that wait for it, in turn,
-// then those that are on it, then others. It reports whether a group waits.
+// choose marks the groups that are on the card next: first those that wait, in turn, then those
+// that are on it, then others. It reports whether a group waits.
 func (s *sharing) choose() (some bool) {
 	room, last := s.room, 0
 	pick := func(which func(*shared) bool) {
@@ -167,13 +167,13 @@ func (s *sharing) choose() (some bool) {
 	return some
 }
 
-// waits reports whether a context of the group, which is not on the card, has something to
-// do there.
+// waits reports whether a context of the group, which is not on the card, has something to do
+// there.
 func (g *shared) waits() bool {
 	return slices.ContainsFunc(g.members, func(a *attachment) bool { return a.saved != nil && a.saved.Waits() })
 }
 
-// switchOut takes a context off the card, and reports false while that has to wait.
+// switchOut takes a context off the card, and reports false as long as that has to wait.
 func (g *shared) switchOut(card *engine.Card, a *attachment, unacknowledged bool) bool {
 	if a.saved != nil {
 		return true
@@ -190,8 +190,8 @@ func (g *shared) switchOut(card *engine.Card, a *attachment, unacknowledged bool
 	return true
 }
 
-// switchIn puts a context back. There are as many sets of the cache as contexts, so it
-// is not refused.
+// switchIn puts a context back. The cache has as many sets as there are contexts, so the engine
+// does not refuse it.
 func (g *shared) switchIn(card *engine.Card, a *attachment) {
 	if a.saved != nil && card.SwitchIn(a.saved) == nil {
 		a.saved = nil
@@ -199,7 +199,7 @@ func (g *shared) switchIn(card *engine.Card, a *attachment) {
 	}
 }
 
-// next has the turn of a group begin at once.
+// next starts the turn of a group at once.
 func (s *sharing) next(gid uint16) error {
 	i := slices.IndexFunc(s.groups, func(g *shared) bool { return g.gid == gid })
 	if i < 0 {

@@ -1,10 +1,9 @@
 package daemon
 
 // This file makes AF_XDP sockets in a process of its own. A daemon that has dropped CAP_NET_RAW can
-// make none when an interface comes back (follow.go). A socket is of no use for another interface
-// than the one that it was bound to. That process keeps CAP_NET_RAW alone, reads nothing but a byte
-// for each socket, and passes the sockets on (SCM_RIGHTS, unix(7)). It ends with its end of the
-// connection.
+// make none when an interface comes back (follow.go), and a bound socket is of no use for another
+// interface. The process keeps CAP_NET_RAW alone. It reads one byte for each socket, and passes the
+// sockets on (SCM_RIGHTS, unix(7)). It ends when its parent closes the connection.
 
 import (
 	"errors"
@@ -19,7 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketMaker is the parent's handle of that process. Any goroutine may call its methods.
+// SocketMaker is the parent's handle of the process that makes sockets. Any goroutine may call its
+// methods.
 type SocketMaker struct {
 	mu   sync.Mutex
 	conn *net.UnixConn
@@ -28,11 +28,11 @@ type SocketMaker struct {
 // makeWithin bounds the time for making a socket.
 const makeWithin = 10 * time.Second
 
-// helperFD is the descriptor of the connection that a process has which startSelf started.
+// helperFD is the descriptor of the connection in a process that startSelf has started.
 const helperFD = 3
 
-// StartSocketMaker starts this program anew with these arguments, where it calls MakeSockets, in
-// the network namespace of the calling thread.
+// StartSocketMaker starts this program anew with these arguments, in the network namespace of the
+// calling thread. There the program calls MakeSockets.
 func StartSocketMaker(args ...string) (*SocketMaker, error) {
 	conn, err := startSelf(args)
 	if err != nil {
@@ -81,8 +81,7 @@ func (m *SocketMaker) ask() (int, error) {
 	return -1, io.ErrUnexpectedEOF
 }
 
-// MakeSockets is the whole life of the process, until its parent ends. It keeps CAP_NET_RAW and
-// nothing else.
+// MakeSockets makes sockets until the parent ends. It keeps CAP_NET_RAW and no other capability.
 func MakeSockets() error {
 	// which go to the daemon too, whose end is this one's
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)

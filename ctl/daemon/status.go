@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the daemon's status: an ordinary user sees his own part and the card's sums, an
-// administrator everything. traffic.go reports the card's traffic.
+// This file is the daemon's status. An ordinary user sees its own jobs and contexts and the card's
+// sums, an administrator everything. traffic.go reports the card's traffic.
 
 import (
 	"cmp"
@@ -23,11 +23,12 @@ type Status struct {
 	Jobs        []JobCounted    `json:"jobs"`
 	Contexts    []ContextStatus `json:"contexts"`
 	Ports       []PortStatus    `json:"ports,omitempty"` // direct ones
-	// what those of all users have in common; nil: there are none, or the helper does not say
+	// Direct has the totals of all users; nil: there are no direct ports, or the helper does not
+	// say.
 	Direct *DirectStatus `json:"direct,omitempty"`
-	// jobs and contexts for which the answer has no room
+	// LeftOut counts jobs and contexts for which the answer has no room.
 	LeftOut int `json:"left_out"`
-	// of memory that processes share with the card
+	// Bytes is the size of the memory that processes share with the card.
 	Bytes int64 `json:"bytes"`
 	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind.
 	// MemoryLocked says that all of it is locked, and MemoryFaults counts the contexts that ended
@@ -36,27 +37,26 @@ type Status struct {
 	MemoryWhy    string `json:"memory_why,omitempty"`
 	MemoryLocked bool   `json:"memory_locked"`
 	MemoryFaults uint64 `json:"memory_faults"`
-	// Panics counts mistakes of the daemon that ended a context or a connection and nothing else;
-	// the log has them.
+	// Panics counts mistakes of the daemon that ended only a context or a connection; the log has
+	// them.
 	Panics   uint64           `json:"panics"`
 	Counters *engine.Counters `json:"counters,omitempty"`
-	// RefusedAccesses is what the daemon does about accesses to windows that are refused, in the
+	// RefusedAccesses says how the daemon handles refused accesses to windows, in the
 	// configuration's words.
 	RefusedAccesses string       `json:"refused_accesses"`
 	Peers           *Peers       `json:"peers,omitempty"`
 	Links           []LinkStatus `json:"links"` // the interfaces
 	// Encap says how frames travel. With UDP datagrams Paths counts the peers to which there is a
-	// way, and Missing has the peers without a way, or about which a router has complained, as many
-	// as there is room for.
+	// way. Missing lists peers without a way, or about which a router has complained, as many as
+	// there is room for.
 	Encap   string        `json:"encap"`
 	Paths   int           `json:"paths,omitempty"`
 	Missing []paths.State `json:"missing_paths,omitempty"`
 	Hello   HelloStatus   `json:"hello"`
-	// Notices counts what this daemon and others have told each other of processes with direct
-	// ports; nil: it gives none.
+	// Notices counts notices between this daemon and others about processes with direct ports; nil:
+	// there are no direct ports.
 	Notices *NoticeCounters `json:"notices,omitempty"`
-	// Keys are those that this host shares with others, and KeysLeftOut is for how many there was
-	// no room.
+	// Keys are those that this host shares with others. KeysLeftOut counts those that had no room.
 	Keys        []KeyStatus `json:"keys"`
 	KeysLeftOut int         `json:"keys_left_out,omitempty"`
 }
@@ -74,12 +74,12 @@ type JobStatus struct {
 	Direct bool     `json:"direct,omitempty"` // its nodes have direct ports
 }
 
-// JobCounted is a job with what its processes on this card have moved since it was made, those that
-// have ended as well.
+// JobCounted is a job with the traffic of its processes on this card since it was made, ended ones
+// included.
 type JobCounted struct {
 	JobStatus
 	Traffic engine.Traffic `json:"traffic"`
-	// of its processes on this card, those that have ended as well
+	// Faults counts for its processes on this card, ended ones included.
 	Faults Faults `json:"faults"`
 }
 
@@ -98,10 +98,11 @@ type ContextStatus struct {
 	Remote *engine.RemoteUse `json:"remote,omitempty"`
 }
 
-// statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes
-// that of jobRoom, and a context with remote memory that of remoteRoom, a direct port that of
-// portRoom. missingRoom is how many ways, at less than 600; hello.go bounds peers and faults,
-// keys.go keys. 6 KB are left for the counters and the interfaces with their reasons.
+// statusRoom is how many contexts an answer has room for, at less than 160 bytes each. In units of
+// contexts, a job takes jobRoom, a context with remote memory remoteRoom, and a direct port
+// portRoom. missingRoom is how many missing ways there is room for, at less than 600 bytes each.
+// hello.go bounds peers and faults, keys.go keys. 6 KB are left for the counters and the interfaces
+// with their reasons.
 const (
 	statusRoom  = 180
 	jobRoom     = 4
@@ -113,7 +114,7 @@ const (
 // status carries out KindStatus.
 func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(c)) }
 
-// statusFor collects what the user may see.
+// statusFor collects the part of the status that the user may see.
 func (d *Daemon) statusFor(asks *connection) Status {
 	p := &asks.peer
 	all := d.administrator(p)
@@ -186,8 +187,8 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	return s
 }
 
-// crop leaves as many jobs and contexts as there is room for: jobs have half of it, and what
-// contexts do not need.
+// crop leaves as many jobs and contexts as there is room for. Jobs have half of the room, and the
+// part that contexts do not need.
 func (s *Status) crop() {
 	room := statusRoom - portRoom*len(s.Ports)
 	need := 0
@@ -203,7 +204,7 @@ func (s *Status) crop() {
 	s.Jobs, s.Contexts = s.Jobs[:jobs], s.Contexts[:contexts]
 }
 
-// room is what the context takes of statusRoom.
+// room returns how much of statusRoom the context takes.
 func (x *ContextStatus) room() int {
 	if x.Remote != nil {
 		return remoteRoom
@@ -211,7 +212,7 @@ func (x *ContextStatus) room() int {
 	return 1
 }
 
-// ways says how frames travel, and to which peers there is no way.
+// ways describes how frames travel, and lists the peers to which there is no way.
 func (s *Status) ways(asks *connection) {
 	d := asks.d
 	s.Encap = d.cfg.Peers.Encap.String()
@@ -233,8 +234,8 @@ func (s *Status) ways(asks *connection) {
 	}
 }
 
-// contextStatus describes the connection's context, if it has one, but for what only the card's
-// thread knows of it: Remote is empty.
+// contextStatus describes the connection's context, if it has one. Remote stays empty, since only
+// the card's thread knows it.
 func (c *connection) contextStatus() (x ContextStatus, of *engine.Context, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,12 +1,15 @@
 package daemon
 
 // This file traces packets for a process: for an administrator those of all contexts, for an
-// ordinary user those of his own. The card's thread writes records into a ring of fixed size
-// (engine.Tracer), and hands them out between two steps; this connection's goroutine sends them on.
-// Its cost is added to the user's debt, as that of requests (pace.go). When he does not take
-// records and the ring is full, records are counted as lost. A context is traced for one process at
-// a time. Each account has one trace, whatever others have, and its ring and trails count as memory
-// of the account; those of contexts that come later at the next look.
+// ordinary user those of its own contexts. The card's thread writes records into a ring of fixed
+// size (engine.Tracer), and hands them out between two steps. This connection's goroutine sends
+// them on.
+//
+// The cost of a trace is added to the user's debt, as that of requests is (pace.go). When the
+// process does not take records and the ring is full, further records are counted as lost. A
+// context is traced for one process at a time. Each account may have one trace, whatever others
+// have. Its ring and trails count as memory of the account; trails of contexts that come later
+// count from the next look on.
 
 import (
 	"bytes"
@@ -22,11 +25,11 @@ import (
 )
 
 const (
-	// traceLook is how often the card's thread is asked for records.
+	// traceLook is the time between two requests to the card's thread for records.
 	traceLook = 20 * time.Millisecond
 	// traceBeat is how often an empty batch is sent while there are no records.
 	traceBeat = 250 * time.Millisecond
-	// trailsAtOnce is how many contexts the card's thread has followed in one command.
+	// trailsAtOnce is how many contexts one command makes the card's thread follow.
 	trailsAtOnce = 16
 )
 
@@ -36,8 +39,8 @@ type tracing struct {
 	account uint32
 	all     bool   // of all accounts
 	gid     uint16 // 0: of all groups
-	bytes   int64  // that the account has been charged with
-	late    int    // trails that it has not been charged with; the card's thread counts
+	bytes   int64  // charged to the account
+	late    int    // trails not yet charged; the card's thread counts them
 }
 
 // wants reports whether the context is to be traced.
@@ -72,8 +75,8 @@ func (c *connection) trace(message []byte) error {
 	return c.sendBatch(last)
 }
 
-// traceFor traces until the process wants no more, and returns the last batch: a process that has
-// it may trace anew.
+// traceFor traces until the process wants no more. It returns the last batch; a process that has it
+// may begin another trace.
 func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	d := c.d
 	if err := d.beginTrace(t); err != nil {
@@ -97,7 +100,8 @@ func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	return c.drainTrace(t)
 }
 
-// mayTrace refuses an ordinary user a group that he did not make.
+// mayTrace refuses an ordinary user a group that it did not make. It refuses everybody a group that
+// does not exist or has direct ports.
 func (d *Daemon) mayTrace(t *tracing, p *peer) error {
 	if t.gid == 0 {
 		return nil
@@ -116,7 +120,7 @@ func (d *Daemon) mayTrace(t *tracing, p *peer) error {
 	return nil
 }
 
-// chargeTrace charges the account with what a trace takes: ErrQuota.
+// chargeTrace charges the account with the memory of a trace: attach.ErrQuota.
 func (c *connection) chargeTrace(t *tracing, bytes int64) error {
 	if err := c.d.take(t.account, c.rule, usage{bytes: bytes}); err != nil {
 		return fmt.Errorf("memory for a trace: %w", err)
@@ -125,7 +129,7 @@ func (c *connection) chargeTrace(t *tracing, bytes int64) error {
 	return nil
 }
 
-// beginTrace counts a trace: one for each user.
+// beginTrace counts a trace: each account may have one.
 func (d *Daemon) beginTrace(t *tracing) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,8 +146,8 @@ func (d *Daemon) endTrace(t *tracing) {
 	delete(d.tracing, t.account)
 }
 
-// follow has the card's thread trace the present contexts, some at a time, and those that come
-// later.
+// follow has the card's thread trace the present contexts, a few at a time, and later contexts when
+// they come.
 func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	l := c.d.loop
 	b := &trace.Begin{Info: c.d.info(), Every: every, Clock: l.start.UnixNano()}
@@ -188,7 +192,7 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	return b, err
 }
 
-// traceNew has a new context traced, if somebody wants it. The card's thread calls it.
+// traceNew has a new context traced, if a trace wants it. The card's thread calls it.
 func (l *loop) traceNew(a *attachment) {
 	for _, t := range l.traces {
 		if t.wants(a) {
@@ -210,7 +214,7 @@ func (l *loop) traceNoMore(t *tracing) {
 }
 
 // drainTrace sends records until the process sends a message, and then the unfinished ones, too.
-// The last batch has none of these.
+// The last batch, which it returns, has no unfinished records.
 func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 	// a process may take its time; the end of the daemon closes the connection
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {
@@ -273,7 +277,8 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 	}
 }
 
-// sendBatch sends records. When the process does not take them this waits, and the ring fills.
+// sendBatch sends records. It waits when the process does not take them, and the ring fills
+// meanwhile.
 func (c *connection) sendBatch(b *trace.Batch) error {
 	body, err := json.Marshal(b)
 	if err != nil {

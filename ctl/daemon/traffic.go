@@ -1,9 +1,9 @@
 package daemon
 
-// This file is the daemon's report of traffic, for programs that look again and again: the card's
-// sums, what each context has moved, why packets were rejected, and how long the peers take to
-// answer. An ordinary user sees the sums, the peers' times and his own contexts, an administrator
-// all.
+// This file is the daemon's report of traffic, for programs that read it again and again. It has
+// the card's sums, the traffic of each context, the reasons of rejects, and the round trips of the
+// peers. An ordinary user sees the sums, the peers' round trips and its own contexts, an
+// administrator all.
 
 import (
 	"cmp"
@@ -18,23 +18,23 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Traffic is the JSON of an answer to KindTraffic. All numbers but those of Peers are totals since
-// the card was made, or the context attached; Time is when they were read.
+// Traffic is the JSON of an answer to KindTraffic. All numbers except those of Peers are totals
+// since the card was made, or the context attached. Time is when they were read.
 type Traffic struct {
 	Time time.Time `json:"time"`
-	// of the card: with another one the totals begin anew
+	// Incarnation is that of the card: with another card the totals begin anew.
 	Incarnation  uint32          `json:"incarnation"`
 	Card         engine.Counters `json:"card"`
 	Rejected     []Rejected      `json:"rejected"`          // packets, by this card
 	RejectedThem []Rejected      `json:"rejected_by_peers"` // this card's packets
 	Peers        Peers           `json:"peers"`
-	// Jobs are the sums of the contexts by group, Contexts the single contexts, and RoundTrips
-	// single peers: as many as there is room for. Those that have moved most come first; of peers
-	// those that owe answers, then the slowest.
+	// Jobs are the sums of the contexts by group, Contexts the single contexts, and RoundTrips the
+	// single peers, as many of each as there is room for. Jobs and contexts that have moved most
+	// come first. Of peers those that owe answers come first, then the slowest.
 	Jobs       []JobTraffic     `json:"jobs"`
 	Contexts   []ContextTraffic `json:"contexts"`
 	RoundTrips []RoundTrip      `json:"round_trips"`
-	// jobs, contexts and peers for which there is no room
+	// LeftOut counts jobs, contexts and peers for which there is no room.
 	LeftOut int `json:"left_out"`
 }
 
@@ -44,21 +44,21 @@ type Rejected struct {
 	Packets uint64 `json:"packets"`
 }
 
-// Peers counts the other cards, and has the quantiles of their round trips (engine.PeerState); 0:
-// none was measured.
+// Peers counts the other cards, and has the quantiles of their round trips (engine.PeerState); a
+// quantile of 0 says that no round trip was measured.
 type Peers struct {
 	Known       int `json:"known"`
 	Established int `json:"established"` // they have been greeted, and not been lost since
 	Sealed      int `json:"sealed"`      // they have this host's key
-	// of those, to which frames are not encrypted, but authenticated
+	// Readable counts those of them to which frames are authenticated but not encrypted.
 	Readable int   `json:"readable"`
-	Refused  int   `json:"key_refused"` // they have another one, or only one of the two has one
+	Refused  int   `json:"key_refused"` // they have another key, or only one of the two has a key
 	Measured int   `json:"measured"`
 	Shortest int64 `json:"round_trip_shortest_ns"`
 	Median   int64 `json:"round_trip_median_ns"`
 	P99      int64 `json:"round_trip_p99_ns"`
 	Longest  int64 `json:"round_trip_longest_ns"`
-	// KeyFault says what is wrong with the key of the first that was refused, "" if none was.
+	// KeyFault says what is wrong with the key of the first refused peer; "": no peer was refused.
 	KeyFault string `json:"key_fault,omitempty"`
 }
 
@@ -85,8 +85,8 @@ type ContextTraffic struct {
 	engine.Traffic
 }
 
-// What an answer has room for: jobs at less than 300 bytes, contexts at less than 370, peers at
-// less than 110. The rest of it has 8 KB.
+// The room in an answer: for jobs at less than 300 bytes each, contexts at less than 370, and peers
+// at less than 110. The rest of the answer has 8 KB.
 const (
 	trafficJobs     = 40
 	trafficContexts = 96
@@ -102,7 +102,7 @@ func (c *connection) traffic() error {
 	return c.answerJSON(attach.KindTraffic, t)
 }
 
-// trafficFor collects what the user may see.
+// trafficFor collects the traffic that the user may see.
 func (c *connection) trafficFor() (*Traffic, error) {
 	d, p := c.d, &c.peer
 	all := d.administrator(p)
@@ -158,7 +158,7 @@ func (c *connection) trafficFor() (*Traffic, error) {
 	return t, nil
 }
 
-// strike takes a context that ends off the list of the card's thread; what it has moved stays its
+// strike removes an ending context from the list of the card's thread, and adds its traffic to its
 // job's.
 func (l *loop) strike(a *attachment) {
 	t := a.ctx.Traffic()
@@ -167,8 +167,8 @@ func (l *loop) strike(a *attachment) {
 	delete(l.byPlace, place{a.job.gid, a.node})
 }
 
-// jobTraffic returns what each of the jobs has moved since it was made, on this card, and what the
-// card has told of its processes.
+// jobTraffic returns the traffic of each job on this card since it was made, and the faults that
+// the card has reported of its processes.
 func (c *connection) jobTraffic(jobs []*job) ([]engine.Traffic, []Faults) {
 	d := c.d
 	sums, faults := make([]engine.Traffic, len(jobs)), make([]Faults, len(jobs))
@@ -196,7 +196,7 @@ func (c *connection) jobTraffic(jobs []*job) ([]engine.Traffic, []Faults) {
 // unknownReason stands for the reasons of rejects that this version does not know.
 const unknownReason = "unknown"
 
-// rejections lists the reasons, in their order.
+// rejections lists the reasons with their counts, in the order of the reasons.
 func rejections(r *engine.Rejections) (all []Rejected) {
 	r.Each(func(why arctic.Reason, n uint64) {
 		name := why.String()
@@ -215,21 +215,21 @@ const (
 	peersEvery = 500 * time.Millisecond
 )
 
-// peersLook is a look at all peers.
+// peersLook is the result of a look at all peers.
 type peersLook struct {
 	Peers
 	first   []RoundTrip                // as Traffic.RoundTrips
 	refused map[uint16]engine.KeyState // the first tellPeers that are refused for their keys
 }
 
-// peersSeen is the last one.
+// peersSeen caches the last look.
 type peersSeen struct {
 	mu   sync.Mutex
 	at   time.Time
 	look peersLook
 }
 
-// lookAtPeers returns the state of the peers, now or a moment ago.
+// lookAtPeers returns the state of the peers, at most peersEvery old.
 func (d *Daemon) lookAtPeers() (peersLook, error) {
 	d.seen.mu.Lock()
 	defer d.seen.mu.Unlock()
@@ -276,7 +276,7 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 	return look, nil
 }
 
-// summarize fills in quantiles and the first of those that were measured.
+// summarize fills in the quantiles and the first of the measured peers.
 func (l *peersLook) summarize(all []RoundTrip) {
 	l.Measured = len(all)
 	if len(all) == 0 {

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is authorization: the user of a process, his rule, and his use.
+// This file is authorization: the user of a process, the user's rule, and its use.
 
 import (
 	"fmt"
@@ -13,8 +13,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// peer is the process at the other end of a connection, as the kernel knew it when it
-// connected.
+// peer is the process at the other end of a connection, as the kernel knew it when it connected.
 type peer struct {
 	pid     int32
 	uid     uint32
@@ -64,8 +63,8 @@ func (p *peer) is(w *Who) bool {
 	})
 }
 
-// rule returns what the user may use, or nil. A subordinate number also has the rule that
-// names its owner.
+// rule returns the rule of the user, or nil. A rule that names the owner of a subordinate number
+// applies to that number, too.
 func (d *Daemon) rule(p *peer) *Rule {
 	for i := range d.cfg.Rules {
 		r := &d.cfg.Rules[i]
@@ -76,27 +75,27 @@ func (d *Daemon) rule(p *peer) *Rule {
 	return nil
 }
 
-// administrator reports whether the process is an administrator's. The subordinate numbers of one
-// are none; nor is a process that the daemon cannot see, whose number the kernel gives as 0
-// (pid_namespaces(7)). When the daemon runs in a container that is everybody outside the container,
-// and somebody who starts other containers there chooses their users freely, root too.
+// administrator reports whether the process belongs to an administrator. An administrator's
+// subordinate numbers do not count as one. Nor does a process that the daemon cannot see, whose pid
+// the kernel gives as 0 (pid_namespaces(7)). For a daemon in a container these are all processes
+// outside the container. A user that starts containers there chooses their users freely, root too.
 func (d *Daemon) administrator(p *peer) bool {
 	return p.pid != 0 && (p.uid == 0 && !d.cfg.NotRoot || p.is(&d.cfg.Administrators))
 }
 
-// allows reports whether the rule has the GID.
+// allows reports whether the rule includes the GID.
 func (r *Rule) allows(gid uint16) bool {
 	return slices.ContainsFunc(r.GIDs, func(g Range) bool { return g.First <= gid && gid <= g.Last })
 }
 
-// usage is a user's present use.
+// usage is what a user uses at present.
 type usage struct {
 	contexts, jobs, connections int
 	pieces                      int // of memory
 	bytes                       int64
 }
 
-// add counts more, or with -1 less.
+// add adds v, or subtracts it if sign is -1.
 func (u *usage) add(v usage, sign int) {
 	u.contexts += sign * v.contexts
 	u.jobs += sign * v.jobs
@@ -105,7 +104,7 @@ func (u *usage) add(v usage, sign int) {
 	u.bytes += int64(sign) * v.bytes
 }
 
-// over names the part of u plus more that is beyond a bound.
+// over names the part of u plus more that exceeds a limit.
 func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int64, over bool) {
 	for _, v := range []struct {
 		what          string
@@ -123,9 +122,9 @@ func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int
 	return "", 0, 0, 0, false
 }
 
-// take counts more of a user's use, or returns attach.ErrQuota and counts nothing: when he, or
-// all of his rule together, would have more than the rule says, or when he would touch the
-// card's reserve. What was taken is given back with give.
+// take counts more use of a user. It returns attach.ErrQuota, and counts nothing, in three cases:
+// the user would exceed its rule's limit, all users of the rule together would exceed its total, or
+// the user would touch the card's reserve. give undoes take.
 func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
 	of := d.capacity
 	if of.room != nil && more.bytes > 0 {
@@ -156,7 +155,7 @@ func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
 	return nil
 }
 
-// give gives back what take counted.
+// give gives back use that take counted.
 func (d *Daemon) give(account uint32, r *Rule, less usage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

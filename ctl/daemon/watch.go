@@ -1,15 +1,15 @@
 package daemon
 
 // This file watches memory that can have holes, when the kernel or the capability for better memory
-// is missing (memory.go). Whoever makes a hole loses his context.
+// is missing (memory.go). A process that makes a hole loses its context.
 //
-// While holes are made the card's thread takes faults, which are counted. When the count has grown
-// all memory is looked at for pages that are missing. The more of its time the thread spends in
-// such faults, the more likely a look finds one. A process may be interrupted while it punches a
+// While a process makes holes the card's thread takes faults, which are counted. When the count has
+// grown the daemon searches all memory for missing pages. The more of its time the thread spends in
+// such faults, the more likely a search finds one. A process may be interrupted while it punches a
 // hole, and the thread then waits for it. The page is missing as long as the thread waits. So a
-// process that does much harm is found at the first looks, within 10 ms, and does no more. But the
-// wait that is under way is the kernel's, and nothing ends it. A hole where the machine has no page
-// to give is a fault (fault.go).
+// process that does much harm is found at the first searches, within 10 ms, and does no more. But
+// the wait that is under way is the kernel's, and nothing ends it. A hole where the machine has no
+// page to give is a fault (fault.go).
 
 import (
 	"os"
@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// watchEvery is how often the thread's faults are looked at.
+	// watchEvery is the time between two looks at the thread's faults.
 	watchEvery = 2 * time.Millisecond
-	// looks is how often memory is looked at when there were faults.
+	// looks is how many times memory is searched after faults.
 	looks = 4
 )
 
@@ -51,7 +51,8 @@ func (d *Daemon) watch(ended <-chan struct{}) {
 	}
 }
 
-// minorFaults returns how many faults a thread has taken (proc(5), field 10 of stat), or -1.
+// minorFaults returns the number of faults that a thread has taken (proc(5), field 10 of stat), or
+// -1.
 func minorFaults(tid int) int64 {
 	b, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(tid), "stat"))
 	if err != nil {
@@ -69,7 +70,7 @@ func minorFaults(tid int) int64 {
 	return n
 }
 
-// torn returns the memory that has holes.
+// torn returns the regions that have holes.
 func (m *memory) torn() (those []*region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +83,7 @@ func (m *memory) torn() (those []*region) {
 	return those
 }
 
-// dismiss ends the contexts of a piece of memory.
+// dismiss ends the contexts that use a region.
 func (d *Daemon) dismiss(r *region) {
 	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
 		d.loop.mendMemory(r)

@@ -1,5 +1,5 @@
 // Package doctor finds out why FUNet does not work between two hosts, or is slower than it could
-// be. For each check it says whether all is well, and what to do if not.
+// be. Each check reports whether all is well, and the cure if not.
 //
 // The journey of a finding: Gather collects facts (facts.go), and changes nothing. The facts are
 // about this host (gather_host.go), the interface (gather_interface.go), the daemon
@@ -9,9 +9,9 @@
 // frame would meet their subjects. Judge is pure: the same facts give the same findings, so each
 // rule has a row in a table.
 //
-// Verdicts: Fail keeps FUNet from working, Warn costs time or may become a failure, or could not be
-// found out; OK is the rest. Every other finding has a cure: a command to run, or the person who
-// can do something.
+// Verdicts: Fail keeps FUNet from working. Warn costs time, may become a failure, or could not be
+// found out. OK is the rest. Each finding that is not OK has a cure: a command to run, or the
+// person who can help.
 //
 // Rules:
 //

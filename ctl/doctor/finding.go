@@ -1,13 +1,13 @@
 package doctor
 
-// This file holds the doctor's findings.
+// This file defines the doctor's findings.
 
 import (
 	"fmt"
 	"slices"
 )
 
-// Verdict is the verdict of a finding.
+// Verdict says how bad a finding is.
 type Verdict string
 
 // The verdicts.
@@ -19,15 +19,15 @@ const (
 
 // Finding is one line of the doctor's report.
 type Finding struct {
-	Check string `json:"check"` // what was looked at: a stable name
-	// where: "host", an interface, "daemon" or the peer as it was named
+	Check string `json:"check"` // stable name of what was checked
+	// subject: "host", an interface, "daemon", or the peer as the user named it
 	Subject string  `json:"subject"`
 	Verdict Verdict `json:"verdict"`
 	Found   string  `json:"found"`
-	Cure    string  `json:"cure,omitempty"` // of what is not OK
+	Cure    string  `json:"cure,omitempty"` // of a finding that is not OK
 }
 
-// Judge makes findings of facts.
+// Judge derives findings from facts.
 func Judge(f *Facts) []Finding {
 	list := judgeHost(&f.Host, f.Daemon != nil && f.Daemon.State == Answers)
 	if f.Interface != nil {
@@ -43,7 +43,7 @@ func Judge(f *Facts) []Finding {
 	return list
 }
 
-// Worst is the worst verdict of findings.
+// Worst returns the worst verdict of findings.
 func Worst(list []Finding) Verdict {
 	order := []Verdict{OK, Warn, Fail}
 	worst := 0

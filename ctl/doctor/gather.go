@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Options say what to look at.
+// Options say what the doctor looks at.
 type Options struct {
-	Interface   string // "": that of the peer in the peers file, else the daemon's, if it has one
+	Interface   string // "": the peer's in the peers file, else the daemon's if it has one
 	Peer        string // MAC address, IP address, host name or node of Peers; "": none
 	Peers       string // peers file; "": none
-	Config      string // of funid, whose key files are looked at; "": DefaultConfig, if it is there
+	Config      string // funid's, for its key files; "": DefaultConfig, if it exists
 	Socket      string // of funid
-	WantDaemon  bool   // that none runs is a failure
+	WantDaemon  bool   // a host without a daemon fails
 	WantHuge    bool   // huge pages are wanted
-	LeaveDriver bool   // do not try what it can do
+	LeaveDriver bool   // do not try the driver's modes
 	Port        uint16 // UDP port of the peer's answerer; 0: probe.DefaultPort
 	Patience    time.Duration
 
-	daemon *Daemon // of this host, as it was found; nil: it was not looked for
-	hello  bool    // that no daemon of this host would get the answers to hellos
+	daemon *Daemon // of this host, once it was looked for; nil: not looked for
+	hello  bool    // send hellos: no daemon of this host would take the answers
 }
 
 // Gather collects facts. The only error is the context's cause.

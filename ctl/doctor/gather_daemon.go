@@ -1,6 +1,6 @@
 package doctor
 
-// This file asks the daemon of this host.
+// This file asks the daemon of this host about itself.
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// daemonPatience is how long the daemon may take to answer.
+// daemonPatience is the most time that the daemon may take to answer.
 const daemonPatience = 2 * time.Second
 
-// gatherDaemon asks at the socket.
+// gatherDaemon asks the daemon at the socket.
 func gatherDaemon(ctx context.Context, socket string, wanted bool) *Daemon {
 	d := &Daemon{Socket: socket, ABI: funi.ABI, Wanted: wanted}
 	info, err := attach.InquireContext(ctx, socket, daemonPatience)
@@ -46,7 +46,7 @@ func gatherDaemon(ctx context.Context, socket string, wanted bool) *Daemon {
 	return d
 }
 
-// owns reports whether the daemon answers and has the interface.
+// owns reports whether the daemon answers and uses the interface.
 func (d *Daemon) owns(iface string) bool {
 	return d != nil && d.State == Answers && slices.Contains(d.Info.Interfaces, iface)
 }

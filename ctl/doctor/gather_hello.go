@@ -15,7 +15,7 @@ import (
 	"github.com/funet/funet/uspace/cluster"
 )
 
-// hello has the daemon ask the card that has the address.
+// hello has the daemon ask the card at the peer's address.
 func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
 	h := &Hello{}
 	m := daemon.Command{Do: "hello"}
@@ -63,7 +63,7 @@ func (p *Peer) fromDaemon(ctx context.Context, d *Daemon, card int) (iface strin
 	return p.Hello.Interface
 }
 
-// passes notes that what a peer has answered has passed, there and back.
+// passes records that frames pass in both directions, if the peer's card has answered the daemon.
 func (p *Peer) passes() {
 	by := probe.Ethernet
 	if p.Datagrams {
@@ -74,7 +74,7 @@ func (p *Peer) passes() {
 	}
 }
 
-// command asks the daemon for what an administrator may.
+// command sends an administrator's command to the daemon.
 func (d *Daemon) command(ctx context.Context, m daemon.Command, answer any) error {
 	return attach.Call(ctx, d.Socket, attach.KindAdmin, 2*daemonPatience, m, answer)
 }

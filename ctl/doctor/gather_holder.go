@@ -1,6 +1,6 @@
 package doctor
 
-// This file finds out who has an XDP program on an interface.
+// This file finds the owner of an XDP program on an interface.
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// holders returns the bpf_link by which a program is on an interface, 0 if there is none or this
-// user may not look, and the processes that hold the link, such as "bpfd (812)". A program without
-// a link was attached by netlink, as ip(8) does, and is held by the interface.
+// holders returns the bpf_link that attaches a program to an interface, and the processes that hold
+// the link, such as "bpfd (812)". The link is 0 if there is none or this user may not look. A
+// program without a link was attached by netlink, as ip(8) does, and is held by the interface.
 func holders(ifindex int, program uint32) (id uint32, processes []string) {
 	var all link.Iterator
 	for all.Next() {

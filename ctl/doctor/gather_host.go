@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capabilities that making a card needs, as package daemon has them.
+// capabilities are those needed to make a card, the same as in package daemon.
 var capabilities = []struct {
 	number int
 	name   string
 }{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"},
 	{unix.CAP_PERFMON, "CAP_PERFMON"}}
 
-// gatherHost looks at the host.
+// gatherHost collects facts about the host.
 func gatherHost(wantHuge bool) Host {
 	h := Host{WantHuge: wantHuge, Processors: runtime.NumCPU()}
 	var name unix.Utsname
@@ -86,7 +86,7 @@ func (h *Host) gatherHuge() {
 	}
 }
 
-// release reads the first two numbers of a kernel's name.
+// release returns the first two numbers of a kernel's release name.
 func release(s string) (major, minor int) {
 	first, rest, _ := strings.Cut(s, ".")
 	major, _ = strconv.Atoi(first)

@@ -1,6 +1,6 @@
 package doctor
 
-// This file gathers facts of an interface, by netlink and ethtool and by trying.
+// This file gathers facts about an interface, from netlink and ethtool, and by trying modes.
 
 import (
 	"errors"
@@ -18,10 +18,11 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// features of ethtool that matter.
+// features are the ethtool features that matter to FUNet.
 var features = []string{"rx-lro", "rx-gro-hw", "rx-vlan-hw-parse", "rx-ntuple-filter"}
 
-// gatherInterface looks at the interface of that name; try also tries what the driver can do.
+// gatherInterface collects facts about the interface of that name. With try it also tries the
+// driver's modes.
 func gatherInterface(name string, try bool) *Interface {
 	if own, err := xdp.Find(name); err == nil {
 		name = own.Name // which that may be an alternative to
@@ -82,7 +83,7 @@ func ours(id uint32) bool {
 	return err == nil && strings.HasPrefix(info.Name, "funet_nic")
 }
 
-// relate finds bonds, bridges and VLANs.
+// relate finds the bonds, bridges and VLANs that the interface belongs to.
 func (i *Interface) relate(own netlink.Link, links map[int]netlink.Link) {
 	a := own.Attrs()
 	if m := links[a.MasterIndex]; m != nil && a.MasterIndex != 0 {
@@ -108,7 +109,7 @@ func (i *Interface) relate(own netlink.Link, links map[int]netlink.Link) {
 	}
 }
 
-// ask asks the driver. What it does not tell stays unknown.
+// ask asks the driver. Facts that it does not tell stay unknown.
 func (i *Interface) ask() {
 	if e, err := ethtool.NewEthtool(); err == nil {
 		defer e.Close()
@@ -131,7 +132,7 @@ func (i *Interface) ask() {
 	}
 }
 
-// try tries what the driver can do.
+// try tries the driver's modes.
 func (i *Interface) try() {
 	c, err := xdp.Probe(i.Name)
 	if err != nil {

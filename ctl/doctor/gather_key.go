@@ -1,6 +1,6 @@
 package doctor
 
-// This file looks at the key files of this host: those that funid says it has, and those that its
+// This file looks at the key files of this host: those that funid reports, and those that funid's
 // configuration and the peers file name.
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/funet/funet/uspace/keyfile"
 )
 
-// DefaultConfig is where funid's configuration is, if nobody says otherwise.
+// DefaultConfig is the path of funid's configuration, unless the user names another.
 const DefaultConfig = "/etc/funet/funid.yaml"
 
-// mostKeys is how many key files are looked at: a peers file may name one for each host.
+// mostKeys is the most key files that are looked at: a peers file may name one for each host.
 const mostKeys = 16
 
-// handedBelow is where systemd keeps the files that it hands to services.
+// handedBelow is the folder of the files that systemd hands to services.
 const handedBelow = "/run/credentials/"
 
-// units is where the unit of funid may be installed.
+// units are the paths where funid's unit may be installed.
 var units = []string{"/etc/systemd/system/funid.service", "/usr/local/lib/systemd/system/funid.service",
 	"/usr/lib/systemd/system/funid.service", "/lib/systemd/system/funid.service"}
 
-// askStatus has a daemon that answers say which keys it has, and how its direct ports are.
+// askStatus asks a daemon that answers for its keys and the state of its direct ports.
 func (d *Daemon) askStatus(ctx context.Context) {
 	var s daemon.Status
 	if d.State == Answers && attach.Call(ctx, d.Socket, attach.KindStatus, daemonPatience, nil, &s) == nil {
@@ -40,8 +40,8 @@ func (d *Daemon) askStatus(ctx context.Context) {
 	}
 }
 
-// gatherKeys looks at each file once. What cannot be read of a configuration that nobody has named
-// is no fault.
+// gatherKeys looks at each file once. If the user named no configuration, a default one that cannot
+// be read is no fault.
 func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 	at := map[string]int{}
 	add := func(file string) *Key {
@@ -98,7 +98,7 @@ func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 	return keys
 }
 
-// installed reports whether the unit of funid is.
+// installed reports whether funid's unit is installed.
 func installed() bool {
 	for _, path := range units {
 		if _, err := os.Stat(path); err == nil {
@@ -108,7 +108,7 @@ func installed() bool {
 	return false
 }
 
-// lookAtKey reads a key file, or sees what can be seen of it.
+// lookAtKey reads a key file, or finds out what this user can see of it.
 func lookAtKey(file string) (holds string, wrong error) {
 	k, err := keyfile.Load(file)
 	if err == nil {

@@ -1,6 +1,6 @@
 package doctor
 
-// This file finds out who the peer is, what the kernel knows about it, and which frames pass.
+// This file identifies the peer, asks the kernel about it, and finds out which frames pass.
 
 import (
 	"bytes"
@@ -19,8 +19,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// findPeer makes a peer of what the user named, and returns the interface that the peers file has
-// for it.
+// findPeer makes a Peer from the user's name for it, and returns its interface in the peers file.
 func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 	p = &Peer{Given: o.Peer, Node: -1, OwnNode: -1, OwnListed: true, Port: o.Port}
 	if p.Port == 0 {
@@ -60,7 +59,7 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 	return p, ""
 }
 
-// fromFile finds a node in the peers file.
+// fromFile fills in the peer from a node of the peers file.
 func (p *Peer) fromFile(o *Options, node int) (iface string) {
 	if o.Peers == "" {
 		p.Problem,
@@ -112,7 +111,7 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 	return iface
 }
 
-// localAddresses are the IP addresses of this host.
+// localAddresses returns the IP addresses of this host.
 func localAddresses() map[netip.Addr]bool {
 	own := map[netip.Addr]bool{}
 	all, _ := net.InterfaceAddrs() // none: then no address is the host's
@@ -124,7 +123,7 @@ func localAddresses() map[netip.Addr]bool {
 	return own
 }
 
-// ownAddress reports whether the file has an address of any interface of this host.
+// ownAddress reports whether the file has the address of an interface of this host.
 func ownAddress(f *cluster.File) bool {
 	all, err := net.Interfaces()
 	return err != nil || slices.ContainsFunc(all, func(i net.Interface) bool {
@@ -134,7 +133,7 @@ func ownAddress(f *cluster.File) bool {
 	})
 }
 
-// look finds out what the kernel knows, and what passes.
+// look asks the kernel about the peer, and probes which frames pass.
 func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 	if i == nil {
 		p.Problem, p.Cure = "no interface is named, and nothing is sent on one that is not",
@@ -181,7 +180,7 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 	p.Result = &r
 }
 
-// addressOf finds an IP address of an Ethernet address among the neighbours.
+// addressOf finds the IP address that the neighbour table has for an Ethernet address.
 func addressOf(h *netlink.Handle, index int, mac net.HardwareAddr) (found netip.Addr) {
 	list, err := h.NeighList(index, netlink.FAMILY_ALL)
 	if err != nil {
@@ -202,7 +201,7 @@ func addressOf(h *netlink.Handle, index int, mac net.HardwareAddr) (found netip.
 	return found
 }
 
-// neighbour reads what ARP or neighbour discovery found.
+// neighbour reads the result of ARP or neighbour discovery.
 func (p *Peer) neighbour(h *netlink.Handle, index int) {
 	if !p.Addr.IsValid() {
 		return
@@ -222,7 +221,7 @@ func (p *Peer) neighbour(h *netlink.Handle, index int) {
 	}
 }
 
-// neighbourStates are the words of ip-neighbour(8).
+// neighbourStates are the names of neighbour states in ip-neighbour(8).
 var neighbourStates = map[int]string{
 	netlink.NUD_INCOMPLETE: "incomplete", netlink.NUD_REACHABLE: "reachable", netlink.NUD_STALE: "stale",
 	netlink.NUD_DELAY: "delay",
@@ -230,7 +229,7 @@ var neighbourStates = map[int]string{
 	netlink.NUD_PERMANENT: "permanent",
 }
 
-// route asks which way the kernel would send.
+// route asks the kernel for its route to the peer.
 func (p *Peer) route(h *netlink.Handle, ifc *net.Interface) {
 	if !p.Addr.IsValid() || p.Addr.IsLinkLocalUnicast() { // such an address needs no route
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// judgePorts judges direct ports, which funid has tried when it started.
+// judgePorts judges direct ports, by the trial that funid made when it started.
 func judgePorts(a *about, d *Daemon) {
 	const check = "direct ports"
 	switch c := &d.Info.Carriage; {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// What FUNet wants of a host.
+// FUNet's requirements of a host.
 const (
 	// leastMemlock is the UMEM of an interface of one queue at an MTU of 1500, in bytes.
 	leastMemlock = 2 << 20
 )
 
-// kernels are the versions that brought features.
+// kernels are the kernel versions that introduced features.
 var kernels = []struct {
 	major, minor int
 	what         string
@@ -27,8 +27,8 @@ var kernels = []struct {
 	{6, 18, "zero-copy on virtio-net"},
 }
 
-// judgeHost judges the host for who makes a card there, or, with a funid that answers, for its
-// users.
+// judgeHost judges the host for a user who makes a card there. If served, a funid answers, and the
+// host is judged for the users of that funid.
 func judgeHost(h *Host, served bool) []Finding {
 	a := &about{subject: "host"}
 	h.judgeKernel(a)
@@ -141,7 +141,7 @@ func (h *Host) judgeKernel(a *about) {
 	}
 }
 
-// bytesOf says a number of bytes in the largest unit that divides it.
+// bytesOf writes a number of bytes in the largest unit that divides it.
 func bytesOf(n uint64) string {
 	for _, u := range []struct {
 		size uint64

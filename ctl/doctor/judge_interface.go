@@ -10,8 +10,8 @@ import (
 )
 
 // nativeMTU is the MTU that most drivers allow with a native program whose frames are in one
-// buffer: a page less headroom and the end of a socket buffer. Which it is each driver's; trying
-// tells.
+// buffer: a page less headroom and the end of a socket buffer. The exact limit depends on the
+// driver; trying finds it.
 const nativeMTU = 3500
 
 func judgeInterface(i *Interface) []Finding {
@@ -54,7 +54,7 @@ func judgeInterface(i *Interface) []Finding {
 	return a.list
 }
 
-// judgeMember judges bonds, bridges, VLANs and the like.
+// judgeMember judges an interface that belongs to a bond, bridge, VLAN or the like.
 func (i *Interface) judgeMember(a *about) {
 	switch {
 	case i.MasterKind == "bond":
@@ -150,7 +150,7 @@ func (i *Interface) judgeModes(a *about) {
 	}
 }
 
-// holders names the processes that hold the program, as the end of a sentence.
+// holders names the processes that hold the program, written as the end of a sentence.
 func (i *Interface) holders() string {
 	if len(i.Holders) == 0 {
 		return ""

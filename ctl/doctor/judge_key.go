@@ -1,7 +1,7 @@
 package doctor
 
-// This file judges keys: the files of this host, and how the keys of this host's card and of a
-// peer's are to each other.
+// This file judges keys: the key files of this host, and whether the keys of this host's card and a
+// peer's card match.
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func judgeKeys(f *Facts) []Finding {
 	return a.list
 }
 
-// judge says what is wrong with a file.
+// judge reports the faults of a key file.
 func (k *Key) judge(a *about) {
 	switch err := k.Err; {
 	case k.Handed && (err == nil || k.Has != ""): // only funid sees it
@@ -68,8 +68,7 @@ func (k *Key) judge(a *about) {
 	}
 }
 
-// judgeKey says how the keys of the two cards are to each other, as this host's card has just found
-// out.
+// judgeKey reports whether the keys of the two cards match, as this host's card has just found out.
 func (p *Peer) judgeKey(a *about) {
 	h := p.Hello
 	if h == nil || h.Err != "" || !h.Answered {

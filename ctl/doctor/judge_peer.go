@@ -58,7 +58,7 @@ func judgePeer(f *Facts) []Finding {
 	return a.list
 }
 
-// judgePresence says whether the peer is there.
+// judgePresence judges whether the peer is there.
 func (p *Peer) judgePresence(a *about, f *Facts) {
 	r, iface := p.Result, f.Interface.Name
 	routed :=
@@ -112,8 +112,8 @@ func (p *Peer) answersHello() bool {
 	return p.Hello != nil && p.Hello.Answered || p.Result != nil && p.Result.Hello != nil
 }
 
-// judgeHello says what the peer's card answered: through its port, and through this host's where
-// its daemon asked.
+// judgeHello reports the answer of the peer's card. The hello passed the peer's port, and also this
+// host's if its daemon asked.
 func (p *Peer) judgeHello(a *about, f *Facts) {
 	h := p.Hello
 	if r := p.Result.Hello; h == nil && r != nil {
@@ -171,7 +171,7 @@ func (p *Peer) judgeHello(a *about, f *Facts) {
 	}
 }
 
-// answerer says how the other side is made to answer.
+// answerer returns the cure that makes the other side answer.
 func answerer(f *Facts) string {
 	return fmt.Sprintf("see that funid runs on the peer, or run `funet doctor --answer --iface INTERFACE` there, and look again; if nothing comes then, the network between filters, or %s leads elsewhere", f.Interface.Name)
 }
@@ -188,7 +188,7 @@ func hosts(list []probe.Host) string {
 	return strings.Join(names, ", ")
 }
 
-// judgeCards looks for a number that two cards have.
+// judgeCards looks for a card number that two cards share.
 func (p *Peer) judgeCards(a *about, f *Facts) {
 	type owner struct{ who, mac string }
 	has := map[uint16][]owner{}
@@ -228,7 +228,7 @@ func (p *Peer) judgeCards(a *about, f *Facts) {
 	}
 }
 
-// judgePassage says what passes by one carrier, a line for each direction.
+// judgePassage reports whether frames of one carrier pass, with one finding for each direction.
 func (p *Peer) judgePassage(a *about, f *Facts, c probe.Carrier) {
 	r := p.Result
 	name := map[probe.Carrier]string{probe.Ethernet: "EtherType 0x88B5", probe.UDP: "UDP"}[c]
@@ -262,7 +262,7 @@ func (p *Peer) judgePassage(a *about, f *Facts, c probe.Carrier) {
 	}
 }
 
-// judgeMTU says whether long frames pass.
+// judgeMTU reports whether long frames pass.
 func (p *Peer) judgeMTU(a *about, i *Interface) {
 	r := p.Result
 	for c := range probe.Carriers {

@@ -1,6 +1,6 @@
 package doctor
 
-// This file is the doctor for programs: it says why a peer is silent.
+// This file is the doctor for programs: it finds out why a peer is silent.
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// silentPatience is how long it may take to find out.
+// silentPatience is the most time that Silence may take to probe.
 const silentPatience = 1200 * time.Millisecond
 
-// Silence looks for what keeps a node of a peers file from answering on an interface whose card
-// this process may have, and returns what is wrong: nothing, if it is only not known why. It
+// Silence looks for what keeps a node of a peers file from answering on an interface, where this
+// process may have a card. It returns the failures it finds, none if the reason stays unknown. It
 // neither looks at the host nor at a daemon, nor tries the driver.
 func Silence(ctx context.Context, iface, peers string, node int) (wrong []Finding) {
 	o := Options{Interface: iface, Peers: peers, Peer: strconv.Itoa(node), Patience: silentPatience}

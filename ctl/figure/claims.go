@@ -1,24 +1,24 @@
 package figure
 
-// This file holds what the thesis says of Figures 6.2 to 6.5 (6.2.2), and judges whether it holds.
-// What the text gives no figure for is shown and not judged.
+// This file has the thesis's claims about Figures 6.2 to 6.5 (6.2.2), and judges them. A claim for
+// which the text gives no figure is shown and not judged.
 
 import (
 	"fmt"
 	"strings"
 )
 
-// wellUsed is the utilisation that the thesis speaks of, in per cent.
+// wellUsed is the utilisation that the thesis calls good, in per cent.
 const wellUsed = 80
 
 // claim is a statement of the thesis about a figure.
 type claim struct {
 	Text  string `json:"text"`
-	Holds *bool  `json:"holds"` // null: the text gives no figure by which to judge
-	Shows string `json:"shows"` // what the model has
+	Holds *bool  `json:"holds"` // null: the text gives no figure to judge by
+	Shows string `json:"shows"` // what the model reaches
 }
 
-// verdict is whether it holds, for people.
+// verdict says whether the claim holds, for people.
 func (c *claim) verdict() string {
 	switch {
 	case c.Holds == nil:
@@ -29,7 +29,7 @@ func (c *claim) verdict() string {
 	return "DOES NOT HOLD"
 }
 
-// claim looks at the curves.
+// claim judges the claims by the curves.
 func (r *result) claim() {
 	cm5, plain, extensions := &r.Curves[0], &r.Curves[1], &r.Curves[2]
 	judge := func(holds bool, text, shows string) { r.Claims = append(r.Claims, claim{text, &holds, shows}) }
@@ -82,7 +82,7 @@ func (r *result) claim() {
 	}
 }
 
-// all reports whether there are points from x on, and all of them are right.
+// all reports whether the curve has points from x on, and right holds for all of them.
 func (c *curve) all(from float64, right func(point) bool) bool {
 	some := false
 	for _, p := range c.Points {
@@ -96,7 +96,7 @@ func (c *curve) all(from float64, right func(point) bool) bool {
 	return some
 }
 
-// at returns what a curve has at x; 0 if x was not measured.
+// at returns a curve's value at x; 0 if x was not measured.
 func (c *curve) at(x float64) float64 {
 	for _, p := range c.Points {
 		if p.X == x {
@@ -109,15 +109,16 @@ func (c *curve) at(x float64) float64 {
 // measured reports whether there is a point at x.
 func (c *curve) measured(x float64) bool { return c.at(x) != 0 }
 
-// linear returns what a curve of speed-up has at x, in per cent of linear; 0 if x was not measured.
+// linear returns the value of a curve of speed-up at x, in per cent of linear; 0 if x was not
+// measured.
 func (c *curve) linear(x float64) float64 { return 100 * c.at(x) / x }
 
-// above reports whether there are points from x on, and all are above those of another curve.
+// above reports whether the curve has points from x on, all of them above those of another curve.
 func (c *curve) above(other *curve, from float64) bool {
 	return c.all(from, func(p point) bool { return p.Y > other.at(p.X) })
 }
 
-// ahead returns by how much a curve is above another one, at most.
+// ahead returns the largest amount by which a curve is above another one.
 func (c *curve) ahead(other *curve) (most float64) {
 	for _, p := range c.Points {
 		most = max(most, p.Y-other.at(p.X))
@@ -125,7 +126,7 @@ func (c *curve) ahead(other *curve) (most float64) {
 	return most
 }
 
-// apart returns by how much two curves differ, at most.
+// apart returns the largest difference between two curves.
 func (c *curve) apart(other *curve) float64 { return max(c.ahead(other), other.ahead(c)) }
 
 // rises reports whether each point of a curve is above the one before, up to 64 nodes.

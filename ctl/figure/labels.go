@@ -1,8 +1,8 @@
 package figure
 
-// This file writes the labels of a plot where no curve, mark or other label is: each has a wish,
-// and gets the nearest place to it that is free. Places are looked for on the canvas, in points,
-// because there a label has its size.
+// This file places the labels of a plot so that they cover no curve, mark or other label. Each
+// label has a preferred place, and gets the nearest free place to it. Places are searched on the
+// canvas, in points, because labels have a fixed size there.
 
 import (
 	"cmp"
@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// labelStep is the distance between two places that are tried, and labelGap the least distance
-	// between a label and what it may not touch.
+	// labelStep is the distance between two places that are tried. labelGap is the least distance
+	// between a label and anything that it may not touch.
 	labelStep = 4
 	labelGap  = 1.5
-	// besideLine is how far above or below its line a label along it stands.
+	// besideLine is the distance of a label from the line that it runs along, above or below.
 	besideLine = 4
 )
 
@@ -30,21 +30,21 @@ const (
 type note struct {
 	ink   color.Color
 	x, y  float64
-	align text.XAlignment // which part of the text is there
-	above vg.Length       // how far above it, seen along the text
+	align text.XAlignment // the part of the text at the place
+	above vg.Length       // distance above the place, seen along the text
 	along bool
 	text  string
 }
 
-// labels are all that a plot has, and what they may not touch: lines, and glyphs at the points of
-// curves. It is the plot's last part, so nothing is drawn over it.
+// labels are the labels of a plot, and the things that they may not touch: lines, and glyphs at the
+// points of curves. They are the plot's last part, so nothing is drawn over them.
 type labels struct {
 	notes  []note
 	lines  []plotter.XYs // of curves and marks
 	curves []plotter.XYs // whose points have glyphs
 }
 
-// Plot writes them.
+// Plot draws the labels.
 func (l *labels) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, at := range l.places(c, p) {
 		n := &l.notes[i]
@@ -54,13 +54,13 @@ func (l *labels) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// style is that of the text, which begins at its place.
+// style returns the style of the text, which begins at its place.
 func (n *note) style() text.Style {
 	return text.Style{Color: n.ink, Font: Sans(11), Handler: plot.DefaultTextHandler}
 }
 
-// placed is where a label is: its rectangle has one corner near at, where the text begins, and is
-// turned by angle around it.
+// placed is the place of a label. at is where the text begins, near one corner of the label's
+// rectangle, which is turned by angle around at.
 type placed struct {
 	at                        vg.Point
 	angle                     float64
@@ -82,7 +82,7 @@ func (l *labels) places(c draw.Canvas, p *plot.Plot) []placed {
 	return all
 }
 
-// taken holds the places that no label may touch.
+// taken returns the lines that no label may touch.
 func (l *labels) taken(c draw.Canvas, p *plot.Plot) (all []segment) {
 	x, y := p.Transforms(&c)
 	for _, line := range l.lines {
@@ -101,8 +101,8 @@ func (l *labels) taken(c draw.Canvas, p *plot.Plot) (all []segment) {
 	return all
 }
 
-// place is the free place that is nearest to the one that the label wishes for; where all is taken,
-// the wish.
+// place returns the free place nearest to the label's preferred one, or the preferred one if none
+// is free.
 func (n *note) place(c draw.Canvas, p *plot.Plot, taken []segment) placed {
 	x, y := p.Transforms(&c)
 	style := n.style()
@@ -143,7 +143,7 @@ func (n *note) place(c draw.Canvas, p *plot.Plot, taken []segment) placed {
 	return wish
 }
 
-// moved is the same rectangle elsewhere: along its text and across, from a point.
+// moved returns the rectangle moved to a point, then along its text and across.
 func (b placed) moved(from vg.Point, along, across vg.Length) placed {
 	sin, cos := math.Sincos(b.angle)
 	b.at = vg.Point{X: from.X + along*vg.Length(cos) - across*vg.Length(sin),
@@ -151,13 +151,13 @@ func (b placed) moved(from vg.Point, along, across vg.Length) placed {
 	return b
 }
 
-// corners are those of the rectangle, one after the other.
+// corners returns the rectangle's corners in order.
 func (b placed) corners() [4]vg.Point {
 	return [4]vg.Point{b.moved(b.at, b.left, b.bottom).at, b.moved(b.at, b.right, b.bottom).at,
 		b.moved(b.at, b.right, b.over).at, b.moved(b.at, b.left, b.over).at}
 }
 
-// edges are what another label may not touch: its sides and its diagonals.
+// edges returns the lines that another label may not touch: the rectangle's sides and diagonals.
 func (b placed) edges() (all []segment) {
 	q := b.corners()
 	for i := range q {
@@ -168,8 +168,8 @@ func (b placed) edges() (all []segment) {
 	return all
 }
 
-// touches reports whether a segment comes into the rectangle or nearer than the gap: seen from the
-// text, where it is clipped at the four sides (Liang and Barsky).
+// touches reports whether a segment enters the rectangle or comes nearer than the gap. It turns the
+// segment to the text's axes and clips it at the four sides (Liang and Barsky).
 func (b placed) touches(s segment) bool {
 	sin, cos := math.Sincos(-b.angle)
 	seen := func(p vg.Point) (float64, float64) {

@@ -1,7 +1,7 @@
 package figure
 
-// This file makes pictures in files, as SVG or PNG. Those of Figures 6.2 to 6.5 have title, legend,
-// plot, and below it what the thesis claims and whether it holds.
+// This file writes pictures into files, as SVG or PNG. The pictures of Figures 6.2 to 6.5 have
+// title, legend and plot. Below the plot are the thesis's claims, each with whether it holds.
 
 import (
 	"bytes"
@@ -24,41 +24,42 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// The picture, in points of 1/72 inch.
+// The dimensions of the picture, in points of 1/72 inch.
 const (
 	pictureWidth, pictureHeight = 640, 520
 	pictureMargin               = 14
 	titleHeight, legendHeight   = 30, 24
 	legendGap                   = 28
-	nameHeight                  = 29 // of x, and the space around it
-	claimHeight                 = 16 // of a line
+	nameHeight                  = 29 // of the name of x, and the space around it
+	claimHeight                 = 16 // of a line of claims
 	pictureDPI                  = 144
 )
 
-// Drawing is a picture of some width and height, in points of 1/72 inch, and what draws it.
+// Drawing is a picture with its width and height, in points of 1/72 inch, and the function that
+// draws it.
 type Drawing struct {
 	Width, Height vg.Length
 	Draw          func(draw.Canvas) error
 }
 
-// drawing is that of a figure.
+// drawing returns the drawing of a figure.
 func (r *result) drawing() Drawing { return Drawing{pictureWidth, pictureHeight, r.draw} }
 
-// pictureFormats are by the endings of files' names.
+// pictureFormats has the writer of each format, by the ending of file names.
 var pictureFormats = map[string]func(Drawing, io.Writer) error{
 	".svg": Drawing.writeSVG,
 	".png": Drawing.writePNG,
 }
 
-// Pictures are the files that a drawing is to be written into.
+// Pictures are the files for a drawing.
 type Pictures struct {
 	output.Files
 	names []string
 	to    []io.Writer
 }
 
-// OpenPictures opens files for pictures, which flags --plot name, or refuses those that none can be
-// written to, before a minute of simulation. The caller defers Discard.
+// OpenPictures opens the files that flags --plot name, before a minute of simulation. It returns an
+// error for a name that cannot be written to. The caller defers Discard.
 func OpenPictures(names []string) (*Pictures, error) {
 	p := &Pictures{names: names}
 	for _, name := range names {
@@ -105,7 +106,7 @@ func (d Drawing) writeSVG(w io.Writer) error {
 	return err
 }
 
-// writePNG writes the picture as PNG, two pixels a point.
+// writePNG writes the picture as PNG, with two pixels a point.
 func (d Drawing) writePNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(d.Width, d.Height), vgimg.UseDPI(pictureDPI))
 	if err := d.Draw(draw.New(c)); err != nil {
@@ -115,8 +116,8 @@ func (d Drawing) writePNG(w io.Writer) error {
 	return err
 }
 
-// draw lays the picture out from top to bottom. The legend has a place of its own: it
-// covers nothing.
+// draw lays the picture out from top to bottom. The legend has a place of its own, so it covers
+// nothing.
 func (r *result) draw(c draw.Canvas) error {
 	p, legend, err := r.newPlot()
 	if err != nil {
@@ -159,13 +160,13 @@ func (r *result) draw(c draw.Canvas) error {
 	return nil
 }
 
-// claimLine is a line below the picture.
+// claimLine is a line of text below the picture.
 type claimLine struct {
 	text  string
 	style text.Style
 }
 
-// claimLines returns the claims in lines of a width; what continues a claim is indented.
+// claimLines returns the claims in lines of a width. A claim's continuation lines are indented.
 func (r *result) claimLines(width vg.Length) (lines []claimLine) {
 	for _, claim := range r.Claims {
 		style := text.Style{Font: Sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler, Color: inkBroken}
@@ -188,7 +189,7 @@ func (r *result) claimLines(width vg.Length) (lines []claimLine) {
 	return lines
 }
 
-// title says what the figure is of.
+// title returns the title of the figure.
 func (r *result) title() string {
 	run := figures[r.Figure].runs[0]
 	if r.utilisation() {

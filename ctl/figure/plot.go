@@ -1,7 +1,7 @@
 package figure
 
-// This file draws what is between the axes of Figures 6.2 to 6.5: a curve for each
-// machine, the line of perfect scaling, and marks where the thesis claims something.
+// This file draws the inside of the axes of Figures 6.2 to 6.5: a curve for each machine, the line
+// of perfect scaling, and marks at the thesis's claims.
 
 import (
 	"errors"
@@ -15,13 +15,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Colours of Okabe and Ito's palette, which can be told apart whatever eyes see, and greys.
+// Colours of Okabe and Ito's palette, which colour-blind readers can tell apart, and greys.
 var (
 	inkCM5        = color.RGBA{0x5b, 0x5b, 0x5b, 0xff}
 	inkPlain      = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
 	inkExtensions = color.RGBA{0x00, 0x72, 0xb2, 0xff}
 	inkClaim      = color.RGBA{0x00, 0x6b, 0x4d, 0xff}
-	inkBroken     = color.RGBA{0xb0, 0x00, 0x20, 0xff} // of a claim that does not hold
+	inkBroken     = color.RGBA{0xb0, 0x00, 0x20, 0xff} // for a claim that does not hold
 	inkGrid       = color.RGBA{0xde, 0xde, 0xde, 0xff}
 )
 
@@ -31,7 +31,7 @@ var (
 	dashes = []vg.Length{6, 3}
 )
 
-// curveStyles are those of machines: the thesis has diamonds and triangles too.
+// curveStyles are the styles of machines. The thesis uses diamonds and triangles too.
 var curveStyles = []struct {
 	ink   color.RGBA
 	shape draw.GlyphDrawer
@@ -42,13 +42,13 @@ var curveStyles = []struct {
 	{inkExtensions, diamondGlyph{}, "FUNet, extensions (mfer_n)"},
 }
 
-// glyphRadius is that of the glyphs at points.
+// glyphRadius is the radius of the glyphs at points.
 const glyphRadius = 4.5
 
 // diamondGlyph is a filled square on its corner.
 type diamondGlyph struct{}
 
-// DrawGlyph draws it around a place.
+// DrawGlyph draws the diamond around a place.
 func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
 	r := s.Radius * 1.2 // looks as large as the others
 	var p vg.Path
@@ -60,12 +60,12 @@ func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
 	c.Fill(p)
 }
 
-// Sans is the typeface of everything in pictures.
+// Sans returns the typeface of all text in pictures.
 func Sans(size vg.Length) font.Font {
 	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
 }
 
-// plotBuilder collects what a plot is made of, and what could not be made.
+// plotBuilder collects the parts of a plot, and the errors of parts that could not be made.
 type plotBuilder struct {
 	plot   *plot.Plot
 	legend []plot.Legend // one for each curve
@@ -73,7 +73,7 @@ type plotBuilder struct {
 	err    error
 }
 
-// made reports whether something could be made, and adds it to the plot if so.
+// made reports whether err is nil, and adds the parts to the plot if so.
 func (b *plotBuilder) made(err error, parts ...plot.Plotter) bool {
 	if err != nil {
 		b.err = errors.Join(b.err, err)
@@ -86,7 +86,7 @@ func (b *plotBuilder) made(err error, parts ...plot.Plotter) bool {
 // note adds a label.
 func (b *plotBuilder) note(n note) { b.labels.notes = append(b.labels.notes, n) }
 
-// newPlot makes the axes of the figure and all between them, and a legend for each curve.
+// newPlot makes the axes of the figure, everything between them, and a legend for each curve.
 func (r *result) newPlot() (*plot.Plot, []plot.Legend, error) {
 	p := plot.New()
 	b := &plotBuilder{plot: p}
@@ -128,7 +128,7 @@ func (r *result) newPlot() (*plot.Plot, []plot.Legend, error) {
 	return p, b.legend, nil
 }
 
-// ticks are marks with their numbers at some places of an axis.
+// ticks returns numbered marks at some places of an axis.
 func ticks(at ...float64) plot.ConstantTicks {
 	var t plot.ConstantTicks
 	for _, v := range at {
@@ -159,7 +159,7 @@ func (b *plotBuilder) markSpeedUp(figure string) {
 	}
 }
 
-// line draws from one pair of values to another.
+// line draws a line from one pair of values to another.
 func (b *plotBuilder) line(ink color.Color, dashes []vg.Length, x0, y0, x1, y1 float64) {
 	ends := plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}}
 	l, err := plotter.NewLine(ends)
@@ -169,7 +169,7 @@ func (b *plotBuilder) line(ink color.Color, dashes []vg.Length, x0, y0, x1, y1 f
 	}
 }
 
-// curve draws points, and lines between them.
+// curve draws points and the lines between them.
 func (b *plotBuilder) curve(i int, points []point) {
 	at := make(plotter.XYs, len(points))
 	for k, p := range points {

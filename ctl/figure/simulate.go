@@ -1,7 +1,7 @@
 package figure
 
-// This file is `funet sim matmul`: the matrix multiply of thesis 6.2.2 on modelled machines
-// in virtual time, as Figures 6.2 to 6.5 have it.
+// This file is `funet sim matmul`: the matrix multiply of thesis 6.2.2 on modelled machines in
+// virtual time, for Figures 6.2 to 6.5.
 
 import (
 	"context"
@@ -24,22 +24,22 @@ import (
 )
 
 const (
-	// queueSlots is how many slots queues have: more than a column of 256 doubles takes in
-	// packets of 16 bytes, so that one fetch never fills a queue.
+	// queueSlots is the number of slots in a queue. A column of 256 doubles takes fewer in packets
+	// of 16 bytes, so one fetch never fills a queue.
 	queueSlots = 256
-	// limit is far more virtual time than a run takes.
+	// limit is the most virtual time of a run, far more than any takes.
 	limit = 1000 * time.Second
-	// slice is the virtual time between two looks whether the user wants no more.
+	// slice is the virtual time between two checks whether the user has cancelled.
 	slice = 10 * time.Millisecond
 )
 
-// point is a run: x as the figure has it, y what was reached.
+// point is the result of a run: x as on the figure's axis, and y, the value reached.
 type point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
 }
 
-// curve is one machine or library.
+// curve is the points of one machine or library.
 type curve struct {
 	Name   string  `json:"name"`
 	Points []point `json:"points"`
@@ -48,7 +48,7 @@ type curve struct {
 // result is the JSON document.
 type result struct {
 	Figure string `json:"figure"`
-	// MultiplyAdd is the time of one, in cycles of the processor.
+	// MultiplyAdd is the time of one multiply-add, in cycles of the processor.
 	MultiplyAdd int     `json:"multiply_add_cycles"`
 	Curves      []curve `json:"curves"`
 	Claims      []claim `json:"claims"`
@@ -60,24 +60,24 @@ type setup struct {
 	x              float64
 }
 
-// moved returns how many doubles all nodes fetch. The duration of a run grows with it.
+// moved returns the number of doubles that all nodes fetch. The duration of a run grows with it.
 func (r setup) moved() int { return r.nodes * r.n * r.r }
 
-// machine is a machine and the library on it.
+// machine is a machine and its library.
 type machine struct {
 	name, profile string
 	extensions    bool
 	cluster       func(p *hwprofiles.Profile, nodes, slots int, program sim.Program) (*sim.Cluster, error)
 }
 
-// machines are the three of every figure.
+// machines are the three machines of every figure.
 var machines = []machine{
 	{"cm5", "cm5", false, sim.NewMeasuredCluster},
 	{"plain", "sbus-arctic", false, sim.NewPacedCluster},
 	{"extensions", "sbus-arctic", true, sim.NewPacedCluster},
 }
 
-// figures are which runs each takes, and whether y is utilisation in per cent or speed-up.
+// figures has the runs of each figure, and whether y is utilisation in per cent or speed-up.
 var figures = map[string]struct {
 	runs        []setup
 	utilisation bool
@@ -88,7 +88,7 @@ var figures = map[string]struct {
 	"6.5": {squareRuns(256), false},
 }
 
-// utilisationRuns are those of Figure 6.2: as many operations each on 32 nodes.
+// utilisationRuns returns the runs of Figure 6.2: each with as many operations, on 32 nodes.
 func utilisationRuns() (runs []setup) {
 	for r := 2048; r >= 64; r /= 2 {
 		m := 64 * 1024 / r
@@ -97,7 +97,7 @@ func utilisationRuns() (runs []setup) {
 	return runs
 }
 
-// squareRuns are those of Figures 6.3 to 6.5.
+// squareRuns returns the runs of Figures 6.3 to 6.5.
 func squareRuns(size int) (runs []setup) {
 	for nodes := 1; nodes <= 64; nodes *= 2 {
 		runs = append(runs, setup{nodes, size, size, size, float64(nodes)})
@@ -165,8 +165,8 @@ have 8 ports, and one node each.`,
 	return c
 }
 
-// simulateFigure runs all points, each in a world of its own, on all processors: what comes
-// out does not depend on which runs when.
+// simulateFigure runs all points on all processors, each in a world of its own. The result does not
+// depend on their order.
 func simulateFigure(ctx context.Context, figure string, runs []setup, utilisation bool,
 	multiplyAdd int) (*result, error) {
 	result := &result{Figure: figure, MultiplyAdd: multiplyAdd}
@@ -217,7 +217,7 @@ func simulateFigure(ctx context.Context, figure string, runs []setup, utilisatio
 	return result, nil
 }
 
-// simulateRun is one point: how many times as fast as one processor at its peak.
+// simulateRun runs one point. It returns the speed relative to one processor at its peak.
 func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int, told func(part float64)) (float64, error) {
 	c := &machines[curve]
 	p, err := hwprofiles.Load(c.profile)
@@ -227,8 +227,8 @@ func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int, tol
 	return c.run(ctx, p, run, multiplyAdd, told)
 }
 
-// run is one point on a machine. It tells which part of it is simulated, by the time that it takes
-// at the least.
+// run runs one point on a machine. It reports the part of it that is simulated, by the least time
+// that the point can take.
 func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int,
 	told func(part float64)) (float64, error) {
 	var r apps.ColumnsResult
@@ -271,7 +271,7 @@ func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, mul
 	return float64(r.Cycles) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles)) / float64(r.Nanoseconds), nil
 }
 
-// running reports whether a program runs on and none has failed.
+// running reports whether some program still runs and none has failed.
 func running(k *sim.Cluster) (some bool) {
 	for _, p := range k.Processes {
 		over, err := p.Ended()
@@ -311,12 +311,12 @@ func (r *result) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// utilisation reports whether y is that, in per cent, and not speed-up.
+// utilisation reports whether y is utilisation in per cent, not speed-up.
 func (r *result) utilisation() bool { return figures[r.Figure].utilisation }
 
-// SpeedUp multiplies squares on some nodes of a profile's machine in virtual time, as Figures 6.3
-// to 6.5 have it, and returns how many times as fast as one processor at its peak that is. It ends
-// with the context.
+// SpeedUp multiplies square matrices on some nodes of a profile's machine in virtual time, as in
+// Figures 6.3 to 6.5. It returns the speed relative to one processor at its peak. It ends with the
+// context.
 func SpeedUp(ctx context.Context, p *hwprofiles.Profile, nodes, size int, extensions bool) (float64, error) {
 	m := &machine{p.Name, p.Name, extensions, sim.NewPacedCluster}
 	return m.run(ctx, p, setup{nodes, size, size, size, float64(nodes)}, apps.MultiplyAddCycles, func(float64) {})

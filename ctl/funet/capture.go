@@ -1,7 +1,7 @@
 package main
 
-// This file is `funet capture`: the frames of this host's card and direct ports, as a pcapng file
-// for Wireshark.
+// This file is `funet capture`: it writes the frames of this host's card and direct ports to a
+// pcapng file for Wireshark.
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// errEnough ends a capture that has all that it was to have.
+// errEnough ends a capture that has as many frames or bytes as asked for.
 var errEnough = errors.New("enough")
 
-// taking is a capture that goes on.
+// taking is a capture in progress.
 type taking struct {
 	file   *capture.File
 	writer *capture.Writer
 	counts []capture.Counts
 	frames int64
-	most   int64 // frames; 0: any number
-	size   int64 // bytes of the file
+	most   int64 // limit of frames; 0: none
+	size   int64 // limit of the file, in bytes
 }
 
 func captureCommand() *cobra.Command {
@@ -79,7 +79,7 @@ Ctrl-C ends it. Nodes of one host that share memory exchange frames that nobody 
 	return c
 }
 
-// run captures until it is enough or the context ends.
+// run captures until a limit is reached or the context ends.
 func (k *taking) run(ctx context.Context, socket, name string, ask capture.Request,
 	duration time.Duration) (err error) {
 	limited := ctx
@@ -136,7 +136,7 @@ func (k *taking) take(r *capture.Record) error {
 	return k.writer.Write(r)
 }
 
-// end ends the file, unless it could not be written, and says what is in it.
+// end ends the file, unless writing it failed, and prints the counts of frames.
 func (k *taking) end(failed error) error {
 	var err error
 	if failed == nil {

@@ -1,6 +1,6 @@
 package main
 
-// This file tells shells what to complete for funet, and help what Ctrl-C does.
+// This file has the shell completions of funet, and the sentences of help about Ctrl-C.
 
 import (
 	"fmt"
@@ -71,7 +71,7 @@ var completed = usage.Completed{
 	"profile set":  profiles.OrFiles(),
 }
 
-// onCtrlC says what the first Ctrl-C does to a command.
+// onCtrlC maps commands to the effect of the first Ctrl-C.
 var onCtrlC = map[string]string{
 	"":         "Ctrl-C ends it within a second; it leaves nothing behind.",
 	"run":      "The first Ctrl-C ends all nodes, the second kills them at once.",
@@ -84,7 +84,7 @@ var onCtrlC = map[string]string{
 	"sim":      "Ctrl-C ends it within a second; no file is written.",
 }
 
-// named are the names of values.
+// named returns the names of values.
 func named[T fmt.Stringer](values ...T) (names []string) {
 	for _, v := range values {
 		names = append(names, v.String())
@@ -92,7 +92,7 @@ func named[T fmt.Stringer](values ...T) (names []string) {
 	return names
 }
 
-// labNames are the labs that are up. A lab that cannot be read is none.
+// labNames returns the labs that are up. A lab that cannot be read is left out.
 func labNames() (names []string) {
 	infos, _ := lab.List()
 	for _, i := range infos {
@@ -101,7 +101,7 @@ func labNames() (names []string) {
 	return names
 }
 
-// profileNames are the built-in profiles, and what they say of themselves.
+// profileNames returns the built-in profiles, each with its description.
 func profileNames() (names []string) {
 	for _, name := range hwprofiles.Names() {
 		if p, err := hwprofiles.Load(name); err == nil {
@@ -112,7 +112,7 @@ func profileNames() (names []string) {
 	return names
 }
 
-// hostCounts are how many hosts a lab may have.
+// hostCounts returns the possible numbers of hosts of a lab.
 func hostCounts() (counts []string) {
 	for n := lab.MinHosts; n <= lab.MaxHosts; n++ {
 		counts = append(counts, strconv.Itoa(n))

@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet doctor`: what is wrong, and what to do about it.
+// This file is `funet doctor`: it finds faults of this host and its network, and their cures.
 
 import (
 	"context"
@@ -131,17 +131,17 @@ func answerProbes(ctx context.Context, iface string, port uint16, socket string)
 	return context.Cause(ctx)
 }
 
-// cardHere asks the daemon of this host which card it has, now and then.
+// cardHere asks the daemon of this host which card it has, at most once in lookAgain.
 type cardHere struct {
 	socket string
 	card   *probe.Card
 	at     time.Time
 }
 
-// lookAgain is how long an answer of the daemon is good.
+// lookAgain is the time for which an answer of the daemon is used.
 const lookAgain = 2 * time.Second
 
-// look returns the daemon's card, nil if none answers.
+// look returns the daemon's card, or nil if no daemon answers.
 func (h *cardHere) look() *probe.Card {
 	if !h.at.IsZero() && time.Since(h.at) < lookAgain {
 		return h.card

@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet key`: what hosts share so that their cards know each other's frames.
+// This file is `funet key`: it makes the keys by which the cards of hosts authenticate frames.
 
 import (
 	"fmt"

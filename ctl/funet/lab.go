@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet lab`: labs that stay until they are taken down.
+// This file is `funet lab`: it makes labs that stay until they are taken down.
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// defaultLab is the name of a lab that was not given one.
+// defaultLab is the name of a lab when none is given.
 const defaultLab = "lab"
 
 func labCommand() *cobra.Command {
@@ -122,7 +122,8 @@ func labUp() *cobra.Command {
 	return c
 }
 
-// checkDaemons refuses what no daemon can be, and flags of daemons where there are to be none.
+// checkDaemons refuses values that no daemon can have, and flags of daemons for a lab without
+// daemons.
 func checkDaemons(c *cobra.Command, f *program.Flags, daemons bool, polling, carriage string) error {
 	for _, flag := range []string{"xdp", "bind", "polling", "carriage"} {
 		if c.Flags().Changed(flag) && !daemons {
@@ -152,7 +153,7 @@ type labMade struct {
 	mtu     int
 }
 
-// WriteTable says what was made, and what to do with it.
+// WriteTable prints the lab that was made, and how to use it.
 func (r labMade) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "lab %s is up:\n", r.Name)
 	if err := output.Table(w, hostRows(r.Hosts)...); err != nil {
@@ -169,7 +170,7 @@ func (r labMade) WriteTable(w io.Writer) error {
 	return err
 }
 
-// nameOf is the lab that the arguments name.
+// nameOf returns the name of the lab that the arguments name.
 func nameOf(args []string) string {
 	if len(args) == 0 {
 		return defaultLab

@@ -1,16 +1,16 @@
-// Command funet is everything a person does with FUNet: labs of network
-// namespaces, the example programs on a lab or on real hosts, and measurements.
+// Command funet is the command for all users of FUNet: labs of network namespaces, the example
+// programs on a lab or on real hosts, and measurements.
 //
 // The command tree is made here, and signals and exit codes are handled here. Groups of commands
 // have packages of their own:
 //
 //	ctl/program   programs on a group: pingpong, matmul, flood, stream, transfer
-//	ctl/measure   bench: these programs beside what one would use otherwise
+//	ctl/measure   bench: these programs beside the usual alternatives
 //	ctl/cmam      cmam, sim cmam: Table 6.1 of the thesis
 //	ctl/figure    sim matmul: Figures 6.2 to 6.5
 //	ctl/output    tables, JSON documents, progress and files, of all commands
 //
-// A lab that a command has made is gone when the command ends, however it ends.
+// A lab that a command makes for its own run is removed when the command ends, however it ends.
 package main
 
 import (
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// failed says why the command failed, unless that has been said, and returns the exit code. When
-// the user ended it that is the reason for whatever else went wrong.
+// failed prints why the command failed, unless that was printed already, and returns the exit code.
+// If the user ended the command, that counts as the reason for all other errors.
 func failed(ctx context.Context, err error) int {
 	var code exitCode
 	var signal interrupted
@@ -96,8 +96,8 @@ func root() *cobra.Command {
 	return c
 }
 
-// checkArgs makes commands say how they are used when their arguments are wrong, and
-// commands that only have commands under them refuse any other argument.
+// checkArgs makes commands print their usage when their arguments are wrong. Commands that only
+// group other commands then refuse any other argument.
 func checkArgs(c *cobra.Command) {
 	args := c.Args
 	if c.HasSubCommands() {

@@ -1,6 +1,6 @@
 package main
 
-// This file is the pages of the manual: `funet help hosts`, or `funet hosts`.
+// This file has the pages of the manual: `funet help hosts`, or `funet hosts`.
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/ctl/usage"
 )
 
-// pageCommands are the pages, each a command that prints itself. Its help is the same.
+// pageCommands returns the pages, each as a command that prints itself. Its help is the same text.
 func pageCommands() (pages []*cobra.Command) {
 	for _, p := range manual.Pages() {
 		text := p.Terminal()

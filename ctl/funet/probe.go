@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet probe`: what an interface can do for AF_XDP, found by trying.
+// This file is `funet probe`: it finds out by trying which AF_XDP features an interface has.
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ type probeResult struct {
 	Answers   map[string]string `json:"answers"`
 }
 
-// jumbo is whether --jumbo works in some mode: sockets of several buffers, in generic mode or in
-// native mode with a driver that has them.
+// jumbo reports whether --jumbo works in some mode: it takes sockets of several buffers, in generic
+// mode, or in native mode with a driver that has them.
 func jumbo(p xdp.Capabilities) xdp.Trial {
 	if p.MultiBuffer.Answer != xdp.Yes || p.NativeFrags.Answer == xdp.Yes {
 		return p.MultiBuffer
@@ -34,7 +34,7 @@ func jumbo(p xdp.Capabilities) xdp.Trial {
 	return p.Generic
 }
 
-// reasonColumn is where the reasons stand: behind native_frags and unknown.
+// reasonColumn is the column of the reasons: behind native_frags and unknown.
 const reasonColumn = 25
 
 func probeCommand() *cobra.Command {

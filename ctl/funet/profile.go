@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet profile`: the hardware that cards can be paced as.
+// This file is `funet profile`: it shows the hardware profiles that cards can be paced as.
 
 import (
 	"encoding/json"
@@ -86,7 +86,7 @@ type profileFigure struct {
 	Time   *int64          `json:"nanoseconds,omitempty"`
 	Exact  *bool           `json:"exact,omitempty"`
 	Source string          `json:"source"`
-	text   []string        // value and time, for people
+	text   []string        // value and time in readable form
 }
 
 type profileTransaction struct {
@@ -97,7 +97,7 @@ type profileTransaction struct {
 type profileCost struct {
 	Call    string      `json:"call"`
 	Measure string      `json:"measure"`
-	Bytes   int         `json:"bytes"` // that it moves; 0: it is the cost of a call
+	Bytes   int         `json:"bytes"` // bytes that it moves; 0: it is the cost of a call
 	Cycles  json.Number `json:"cycles"`
 	Time    int64       `json:"nanoseconds"`
 }
@@ -106,7 +106,7 @@ type profileStep struct {
 	Step         string      `json:"step"`
 	Of           string      `json:"of"`
 	Side         string      `json:"side"`
-	Path         string      `json:"path"` // on: somebody waits for it; off: nobody does
+	Path         string      `json:"path"` // on: something waits for it; off: nothing does
 	Unit         string      `json:"unit"`
 	Base         json.Number `json:"base"`
 	DataByte     json.Number `json:"data_byte"`
@@ -146,7 +146,7 @@ With --yaml the profile is printed as a file to start one's own from.`,
 	return c
 }
 
-// shownProfile makes what is shown of a profile.
+// shownProfile makes the document of profile show.
 func shownProfile(p *hwprofiles.Profile) *profileShown {
 	s := &profileShown{
 		profileEntry: profileEntry{p.Name, p.About},
@@ -178,7 +178,7 @@ func shownProfile(p *hwprofiles.Profile) *profileShown {
 	return s
 }
 
-// nanoseconds says for people how long something takes.
+// nanoseconds returns a duration in readable form.
 func nanoseconds(d time.Duration, exact bool) string {
 	if exact {
 		return fmt.Sprintf("%d ns", d.Nanoseconds())
@@ -242,7 +242,7 @@ type profileChecked struct {
 	Valid bool   `json:"valid"`
 	Name  string `json:"name,omitempty"`
 	Error string `json:"error,omitempty"` // with file, line and column
-	// Unsourced are the figures that are not zero and whose source the file does not say.
+	// Unsourced lists the figures other than zero for which the file names no source.
 	Unsourced []string `json:"unsourced,omitempty"`
 }
 

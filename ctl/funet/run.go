@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet run`: a parallel program on the daemons of this machine, of a lab, or
+// This file is `funet run`: it runs a parallel program on the daemons of this machine, of a lab, or
 // of several hosts.
 
 import (
@@ -30,15 +30,15 @@ import (
 type runFlags struct {
 	launch.Options
 	card string // a name of cards
-	lab  string // "": not on a lab; anyLab: which is not said
+	lab  string // "": not on a lab; anyLab: no name was given
 	user string
 	rsh  string
 	env  []string
 	gid  int
-	made program.Flags // of a lab that is made for the occasion
+	made program.Flags // of a lab made for this run
 }
 
-// The values of --card: a context on the daemon's card, or a card of each process's own on a direct
+// The values of --card: a context on the daemon's card, a card of each process's own on a direct
 // port, or whichever there is.
 const (
 	cardDaemon = attach.CarriageDaemon
@@ -52,8 +52,8 @@ var cards = map[string]launch.Cards{cardDaemon: launch.DaemonCards, cardDirect: 
 // usualRestarts is the value of --restart without a number.
 const usualRestarts = 3
 
-// anyLab is the value of --lab without a name: the default lab, or one made for the occasion. It is
-// no name of a lab.
+// anyLab is the value of --lab without a name: the default lab, or one made for this run. No lab
+// can have this name.
 const anyLab = defaultLab + ", or a new one"
 
 func runCommand() *cobra.Command {
@@ -264,12 +264,12 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	return f.job(ctx)
 }
 
-// daemonSocket is that of this machine's daemon: as the flag or the environment says.
+// daemonSocket returns the socket of this machine's daemon, from the flag or the environment.
 func daemonSocket(flag string) string {
 	return cmp.Or(flag, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
 }
 
-// chooseUser finds out whom the program runs as.
+// chooseUser chooses the user that the program runs as.
 func (f *runFlags) chooseUser() (err error) {
 	switch {
 	case f.user != "":
@@ -289,7 +289,7 @@ func (f *runFlags) job(ctx context.Context) error {
 	return err
 }
 
-// onOccasion runs the job on a lab of its own.
+// onOccasion runs the job on a lab made for this run.
 func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	if f.Profile != "" && f.Profile != program.NativeProfile {
 		return fmt.Errorf("--profile %s: daemons of a lab made for the occasion have profile %s; use `funet lab up --daemons` and `funet profile set`", f.Profile, program.NativeProfile)
@@ -321,8 +321,8 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	return f.job(ctx)
 }
 
-// startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster,
-// with the given carriage.
+// startDaemons starts the daemons of a lab with the given carriage. They use the XDP mode of the
+// flags, or without one the faster mode.
 func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling, carriage string) error {
 	o := lab.DaemonOptions{Polling: polling}
 	if carriage != cardDaemon {

@@ -2,6 +2,6 @@
 
 package main
 
-// This file is in the program that make profile samples, and in no other.
+// This file is only in the program that `make profile` samples.
 
 import _ "github.com/funet/funet/tests/sampled"

@@ -1,8 +1,8 @@
 package main
 
-// This file is the administrator's side of funid: `funet status`, `funet gid`, `funet
-// route`, `funet context` and `funet profile set`. Each is one request on the daemon's
-// socket; who may ask what, the daemon decides.
+// This file is the administrator's side of funid: `funet status`, `funet gid`, `funet route`,
+// `funet context` and `funet profile set`. Each is one request on the daemon's socket. The daemon
+// decides which users may ask what.
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// service is the flags of a command that asks the daemon.
+// service holds the flags of a command that asks the daemon.
 type service struct {
 	socket string
 	json   bool
@@ -48,7 +48,7 @@ func (s *service) registerSocket(c *cobra.Command) {
 	c.Flags().StringVar(&s.socket, "socket", socket, "of funid; from "+attach.SocketVariable+" if that is set")
 }
 
-// patience is how long the daemon may take to answer.
+// patience bounds the wait for the daemon's answer.
 const patience = 10 * time.Second
 
 // ask sends one request with a body and reads the answer's JSON into v.
@@ -100,7 +100,7 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-// status is that of one daemon.
+// status returns the status of one daemon.
 func (s *service) status() (output.Report, error) {
 	r := new(serviceStatus)
 	if err := s.ask(attach.KindStatus, nil, r); err != nil {
@@ -183,8 +183,8 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
 }
 
-// writeCarriage writes whether jobs may have direct ports, and why, where the configuration asks
-// for some; and what all of them did.
+// writeCarriage writes whether jobs may have direct ports, and why, if the configuration asks for
+// some. It also writes the counts of all direct ports.
 func (r *serviceStatus) writeCarriage(w io.Writer) {
 	switch c := &r.Carriage; {
 	case c.Chosen == attach.CarriageDirect && c.Why != "":
@@ -204,8 +204,8 @@ func (r *serviceStatus) writeCarriage(w io.Writer) {
 	fmt.Fprintf(w, "  frames sent: %d to hosts, %d here; dropped: %s\n", n.Sent, n.Local, reasons(n))
 }
 
-// writeNotices writes what this daemon and others have told each other of processes with direct
-// ports, if anything.
+// writeNotices writes the counts of news that this daemon and others exchanged about processes with
+// direct ports, if there were any.
 func (r *serviceStatus) writeNotices(w io.Writer) {
 	n := r.Notices
 	if n == nil || *n == (daemon.NoticeCounters{}) {
@@ -217,7 +217,7 @@ func (r *serviceStatus) writeNotices(w io.Writer) {
 		output.Count(int64(n.Doubtful), "question"))
 }
 
-// reasons says why the guard dropped frames.
+// reasons lists the reasons for which the guard dropped frames.
 func reasons(n *bpf.PortCounters) string {
 	if n.Dropped() == 0 {
 		return "none"
@@ -237,8 +237,7 @@ func reasons(n *bpf.PortCounters) string {
 	return strings.Join(all, ", ")
 }
 
-// writePorts writes the direct ports, if there are some, and what became of the frames of their
-// processes.
+// writePorts writes the direct ports, if there are some, and the fates of their processes' frames.
 func writePorts(w io.Writer, ports []daemon.PortStatus) error {
 	if len(ports) == 0 {
 		return nil
@@ -257,7 +256,7 @@ func writePorts(w io.Writer, ports []daemon.PortStatus) error {
 	return output.Table(w, rows...)
 }
 
-// writeJobs writes the jobs with what their processes have moved.
+// writeJobs writes the jobs and the amounts that their processes have moved.
 func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here", "packets out, in", "bytes out, in",
 		"retried", "returned", "refused"}}
@@ -287,7 +286,7 @@ func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
 	return nil
 }
 
-// writePeers writes what hellos have found out.
+// writePeers writes the results of hellos.
 func (r *serviceStatus) writePeers(w io.Writer) error {
 	h := &r.Hello
 	finds := ""
@@ -319,8 +318,8 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 	return rest(w, rows, h.LeftOut)
 }
 
-// writeKeys writes which keys this host has, what they do to frames, and what was refused because
-// of them; nothing where nobody has a key.
+// writeKeys writes this host's keys, their effect on frames, and the frames refused because of
+// them. It writes nothing if no host has a key.
 func (r *serviceStatus) writeKeys(w io.Writer) {
 	for _, k := range r.Keys {
 		fmt.Fprintf(w, "key %s from %s, for %s\n", k.Identity, k.File, output.Count(k.Peers, "peer"))
@@ -393,7 +392,7 @@ func (r *gidsShown) WriteTable(w io.Writer) error {
 	return rest(w, rows, r.LeftOut)
 }
 
-// rest writes a table and how much of it was left out.
+// rest writes a table, and the number of rows that were left out.
 func rest(w io.Writer, rows [][]string, leftOut int) error {
 	if err := output.Table(w, rows...); err != nil || leftOut == 0 {
 		return err
@@ -568,7 +567,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 	return rest(w, rows, r.LeftOut)
 }
 
-// refusals says what a context's card has refused of remote writes and operations, and why.
+// refusals lists the remote writes and operations that a context's card has refused, by reason.
 func refusals(r *engine.RemoteRefusals) string {
 	var all []string
 	for _, c := range []struct {

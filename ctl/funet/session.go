@@ -1,13 +1,14 @@
 package main
 
 // This file keeps root's terminal from the programs that `funet run` starts as another user. The
-// command runs itself again in a session without a terminal (setsid(2)), where all of the job is.
-// The first process stays in the terminal's session, only to pass on signals and what is typed.
+// command runs itself again in a session without a terminal (setsid(2)), and the whole job is in
+// that session. The first process stays in the terminal's session, only to pass on signals and
+// typed input.
 //
 // The whole job has one session, not one for each program, because the kernel makes each session a
-// scheduling group (sched(7), autogroup). Daemons and programs that share processors pass them on
-// by sched_yield(2). Within a group that call does so at once, and between groups when each has had
-// its share.
+// scheduling group (sched(7), autogroup). Daemons and programs that share processors hand them over
+// by sched_yield(2). Within a group that takes effect at once. Between groups it takes effect when
+// each has had its share.
 
 import (
 	"context"
@@ -24,8 +25,8 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// withoutTerminal runs this command again in a session without a terminal, and makes its exit code
-// this one's.
+// withoutTerminal runs this command again in a session without a terminal, and returns the other
+// process's exit code as this one's.
 func withoutTerminal(ctx context.Context, signals <-chan os.Signal) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the signal came before anybody could pass it on
@@ -79,7 +80,7 @@ func withoutTerminal(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
-// asEnded is the end of the other process as one of this command.
+// asEnded returns the end of the other process as an error of this command.
 func asEnded(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -1,9 +1,9 @@
 package main
 
-// This file is how commands end on Ctrl-C and the like. The first signal ends the context
-// that every command gets: its waits end (am.Endpoint.Bind, attach.Config.Context), what it
-// made is taken down, and main says which signal it was and exits with 128 and its number. A
-// second signal does what it does to any process, which needs nobody's help.
+// This file ends commands on Ctrl-C and other signals. The first signal ends the context that every
+// command gets. Then the command's waits end (am.Endpoint.Bind, attach.Config.Context), and all
+// that it made is taken down. main says which signal it was and exits with 128 and its number. A
+// second signal has its default effect, which needs no help of this process.
 
 import (
 	"context"
@@ -20,13 +20,13 @@ import (
 	"github.com/funet/funet/ctl/launch"
 )
 
-// respite is how long a command that only computes, and so waits for nothing that ends, may go
-// on after a signal.
+// respite is how long a command that only computes, and so waits for nothing that ends, may go on
+// after a signal.
 const respite = 500 * time.Millisecond
 
-// orderly are the commands that have more to end than their own process: labs with names,
-// daemons, processes of a job, files. They end when that is done. What all others have the
-// kernel takes from them, labs of the occasion too (package ctl/lab).
+// orderly lists the commands that must end more than their own process: labs with names, daemons,
+// processes of a job, files. They end when that is done. For all other commands the kernel cleans
+// up, even labs made for one run (package ctl/lab).
 var orderly = []string{"run", launch.AgentCommand, "lab", "bench", "trace"}
 
 // interrupted is the cause of the context's end: a signal.
@@ -37,11 +37,11 @@ func (i interrupted) Error() string {
 	return fmt.Sprintf("interrupted (%s)", unix.SignalName(i.signal))
 }
 
-// exitCode returns the code that a shell would make of it (POSIX.1-2017, Shell Command Language
+// exitCode returns the exit code that a shell would report (POSIX.1-2017, Shell Command Language
 // 2.8.2).
 func (i interrupted) exitCode() int { return 128 + int(i.signal) }
 
-// endings are the signals that end a command: SIGHUP unless nohup(1) had it ignored.
+// endings returns the signals that end a command; SIGHUP is left out if nohup(1) had it ignored.
 func endings() []os.Signal {
 	list := []os.Signal{unix.SIGINT, unix.SIGTERM}
 	if !signal.Ignored(unix.SIGHUP) {
@@ -63,8 +63,7 @@ func interruptible() context.Context {
 	return ctx
 }
 
-// cutShort ends the process a respite after the context has ended, unless it is an orderly
-// command's.
+// cutShort ends the process a respite after the context has ended, unless the command is orderly.
 func cutShort(ctx context.Context, c *cobra.Command) {
 	for _, name := range orderly {
 		if top(c).Name() == name {
@@ -77,7 +76,7 @@ func cutShort(ctx context.Context, c *cobra.Command) {
 	})
 }
 
-// leaving is taken by the one who ends the process, for good.
+// leaving is locked, for good, by the goroutine that ends the process.
 var leaving sync.Mutex
 
 // exit ends the process because of an error.
@@ -86,7 +85,7 @@ func exit(ctx context.Context, err error) {
 	os.Exit(failed(ctx, err))
 }
 
-// top is the command directly below funet.
+// top returns the command directly below funet.
 func top(c *cobra.Command) *cobra.Command {
 	for c.HasParent() && c.Parent().HasParent() {
 		c = c.Parent()

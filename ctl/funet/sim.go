@@ -23,7 +23,7 @@ import (
 	"github.com/funet/funet/uspace/sim/chaos"
 )
 
-// shrinkTries is the most scenarios that are run to make a failing one smaller.
+// shrinkTries bounds the scenarios that are run to make a failing one smaller.
 const shrinkTries = 1000
 
 func simCommand() *cobra.Command {
@@ -154,8 +154,8 @@ func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// of is the scenario of a seed: what the options say and, of a swarm, what the seed draws where
-// they say nothing.
+// of returns the scenario of a seed: the options, and for a swarm the seed's draws for the options
+// that were not given.
 func (o *chaosOptions) of(seed uint64) chaos.Scenario {
 	s := o.Scenario
 	s.Seed = seed
@@ -237,7 +237,7 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// described is the arguments of a scenario's command and what its seed draws besides.
+// described returns the arguments of a scenario's command, and the seed's draws.
 func described(s chaos.Scenario) string {
 	drawn, err := s.Plan()
 	if err != nil {
@@ -277,7 +277,7 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 			numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck, r.Undecided)...))
 }
 
-// numbers are the cells of some.
+// numbers returns numbers as cells of a table.
 func numbers(v ...int) (cells []string) {
 	for _, n := range v {
 		cells = append(cells, fmt.Sprint(n))

@@ -21,12 +21,12 @@ type labStatus struct {
 type hostStatus struct {
 	Host   int            `json:"host"`
 	Socket string         `json:"socket"`
-	Status *serviceStatus `json:"status,omitempty"` // nil: it does not answer
-	Error  string         `json:"error,omitempty"`  // why
+	Status *serviceStatus `json:"status,omitempty"` // nil: no answer
+	Error  string         `json:"error,omitempty"`  // why there is no answer
 }
 
-// statusOfLab asks the daemons, one after the other. With an error, which names those that do not
-// answer, the report has the others; without a lab there is no report.
+// statusOfLab asks the daemons, one after the other. An error names those that do not answer; the
+// report then has the others. Without a lab there is no report.
 func statusOfLab(name string) (output.Report, error) {
 	sockets, err := lab.Sockets(name)
 	if err != nil {
@@ -48,7 +48,7 @@ func statusOfLab(name string) (output.Report, error) {
 	return r, errors.Join(errs...)
 }
 
-// WriteTable writes one after the other.
+// WriteTable writes the status of each daemon, one after the other.
 func (r *labStatus) WriteTable(w io.Writer) error {
 	for i, h := range r.Hosts {
 		if i > 0 {

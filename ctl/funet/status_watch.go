@@ -1,8 +1,8 @@
 package main
 
-// This file is `funet status --watch`: the status each second. On a terminal each is written over
-// the one before, in lines as long as the terminal has columns; elsewhere they come one after the
-// other, as they are.
+// This file is `funet status --watch`: it shows the status each second. On a terminal each status
+// overwrites the one before, cut to the terminal's columns. Elsewhere they follow each other in
+// full.
 
 import (
 	"bytes"
@@ -23,9 +23,9 @@ import (
 const (
 	// watchEvery is the time between two looks.
 	watchEvery = time.Second
-	// columns and rows are those of a terminal that does not say.
+	// columns and rows are assumed for a terminal that does not report its size.
 	columns, rows = 80, 24
-	// home moves the cursor to the first line, restOfLine and restOfScreen wipe (ECMA-48, CUP, EL
+	// home moves the cursor to the first line. restOfLine and restOfScreen erase (ECMA-48, CUP, EL
 	// and ED).
 	home, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
 )
@@ -73,7 +73,7 @@ func (s *service) watchStatus(ctx context.Context, look func() (output.Report, e
 	}
 }
 
-// paint writes a text, over the one before if it is for a terminal.
+// paint writes a text. On a terminal it writes over the text before.
 func paint(w io.Writer, text string, onTerminal, first bool) error {
 	var b strings.Builder
 	if !onTerminal {
@@ -93,8 +93,8 @@ func paint(w io.Writer, text string, onTerminal, first bool) error {
 	return err
 }
 
-// screen returns the text with the control codes that show it on a terminal, without the lines and
-// columns that do not fit.
+// screen returns the text with the control codes that show it on a terminal. Lines and columns that
+// do not fit are left out.
 func screen(text string, wide, high int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= high {

@@ -16,9 +16,9 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// suspend stops this process, and returns when it is continued. A process that nobody could
-// continue, as its process group is orphaned (setpgid(2)), goes on at once: so the kernel does it
-// with Ctrl-Z.
+// suspend stops this process, and returns when it is continued. If its process group is orphaned
+// (setpgid(2)), no process could continue it, so suspend returns at once. The kernel treats Ctrl-Z
+// in the same way.
 func suspend() {
 	if orphaned() {
 		return
@@ -29,7 +29,7 @@ func suspend() {
 	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
-// orphaned reports whether no process above this one's process group is of the same session.
+// orphaned reports whether the process group has no parent process in the same session.
 func orphaned() bool {
 	group, parent := unix.Getpgrp(), unix.Getppid()
 	for parent > 1 {
@@ -52,16 +52,16 @@ func orphaned() bool {
 }
 
 // typed reads the terminal while this process is in the foreground. In the background it waits, and
-// leaves what is typed to others.
+// leaves typed input to other processes.
 type typed struct{ terminal *os.File }
 
-// looksForeground is how often a process in the background looks whether it still is. A shell does
-// not tell it.
+// looksForeground is the interval at which a background process looks whether it is in the
+// foreground again. A shell does not tell it.
 const looksForeground = 200 * time.Millisecond
 
-// Read reads what is typed. In the background the kernel stops a process that reads (SIGTTIN), also
-// in the middle of a read that began before. On a thread that blocks the signal the read fails
-// instead with EIO.
+// Read reads typed input. In the background the kernel stops a process that reads (SIGTTIN), even
+// in the middle of a read that began earlier. On a thread that blocks the signal the read fails
+// with EIO instead.
 func (t typed) Read(b []byte) (n int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -89,14 +89,14 @@ func (t typed) Read(b []byte) (n int, err error) {
 	}
 }
 
-// foreground reports whether this process is in the foreground of its terminal, or has lost that.
+// foreground reports whether this process is in the foreground of its terminal, or has no terminal.
 func foreground(fd int) bool {
 	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	return err != nil || group == syscall.Getpgrp()
 }
 
-// input returns the standard input of node 0: this process's, unless that is the terminal and this
-// process was started in the background.
+// input returns the standard input of node 0. It is this process's, or nil if that is the terminal
+// and this process was started in the background.
 func input() io.Reader {
 	switch {
 	case !output.Terminal(os.Stdin):

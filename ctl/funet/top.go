@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet top`: what this host's card does, live.
+// This file is `funet top`: it shows the activity of this host's card, live.
 
 import (
 	"context"
@@ -57,7 +57,7 @@ packets_refused_per_second counts packets for a context that the card rejected, 
 	return c
 }
 
-// sample asks the daemon how it is.
+// sample asks the daemon for its status and traffic.
 func (s *service) sample(ctx context.Context) (*live.Sample, error) {
 	type answer struct {
 		sample *live.Sample
@@ -80,7 +80,7 @@ func (s *service) sample(ctx context.Context) (*live.Sample, error) {
 	}
 }
 
-// top shows it.
+// top shows the activity on a terminal, or prints reports.
 func (s *service) top(ctx context.Context, every time.Duration, most int) error {
 	first, err := s.sample(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *service) top(ctx context.Context, every time.Duration, most int) error 
 	return s.documents(ctx, os.Stdout, first, every, most)
 }
 
-// documents prints a report each interval, or for people one.
+// documents prints a report each interval, as JSON; for people it prints one table.
 func (s *service) documents(ctx context.Context, w io.Writer, last *live.Sample, every time.Duration, most int) error {
 	t := time.NewTicker(every)
 	defer t.Stop()

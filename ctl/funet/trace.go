@@ -1,7 +1,7 @@
 package main
 
-// This file is `funet trace`: the stages of single packets of this host's card, as a table and as a
-// file for ui.perfetto.dev.
+// This file is `funet trace`: it records the stages of single packets of this host's card, as a
+// table and as a file for ui.perfetto.dev.
 
 import (
 	"context"
@@ -20,13 +20,13 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// mostTraced is the most records that a command keeps, each some 100 bytes.
+// mostTraced bounds the records that a command keeps, each some 100 bytes.
 const mostTraced = 1_000_000
 
-// errNothingTraced: no packet was recorded.
+// errNothingTraced reports that no packet was recorded.
 var errNothingTraced = errors.New("no packet was traced")
 
-// following is a trace that goes on.
+// following is a trace in progress.
 type following struct {
 	most     int
 	duration time.Duration
@@ -88,7 +88,7 @@ A packet from another host that ends as "refused" was rejected by this host's ca
 	return c
 }
 
-// trace follows packets until it is enough or the context ends, which is the ordinary end.
+// trace follows packets until a limit is reached or the context ends, which is the ordinary end.
 func (s *service) trace(ctx context.Context, k *following, name string, ask trace.Request) error {
 	var files output.Files
 	defer files.Discard()
@@ -168,7 +168,7 @@ func (r *tracedShown) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// merge reads files and writes one.
+// merge reads several traces and writes one.
 func (s *service) merge(name string, from []string) error {
 	var hosts []trace.Host
 	for _, f := range from {
@@ -206,7 +206,7 @@ func (s *service) merge(name string, from []string) error {
 // mergedShown is the JSON document of trace --merge.
 type mergedShown struct{ tracedShown }
 
-// WriteTable writes the stages, and what is known of the clocks.
+// WriteTable writes the stages, and how well the clocks are known.
 func (r *mergedShown) WriteTable(w io.Writer) error {
 	if r.Aligned {
 		fmt.Fprintf(w, "%d packets seen at both ends; clocks aligned to within %v\n", r.Both,

@@ -1,9 +1,9 @@
-// Command funid is the card as a service: one on a host owns the interfaces, and
-// processes without privileges attach to it (package ctl/daemon).
+// Command funid is the card as a service. One funid on a host owns the interfaces, and processes
+// without privileges attach to it (package ctl/daemon).
 //
-// The journey of `funid --config funid.yaml`: the configuration is read and checked, the
-// card is made, the capabilities are dropped, systemd is told, and processes are served until
-// SIGTERM or SIGINT; then the daemon stops cleanly.
+// The steps of `funid --config funid.yaml`: it reads and checks the configuration, makes the card,
+// drops the capabilities and tells systemd. Then it serves processes until SIGTERM or SIGINT, and
+// stops cleanly.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// flags are the command line.
+// flags holds the command line.
 type flags struct {
 	config string
 	check  bool
@@ -103,7 +103,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	return c
 }
 
-// completed are the values of all flags whose value is a word.
+// completed maps all flags whose value is a word to their values.
 var completed = usage.Completed{
 	"--config": usage.Files, "--socket": usage.Files, "--peers": usage.Files, "--program": usage.Files,
 	"--iface":      usage.Interfaces,
@@ -144,7 +144,7 @@ func makePortsCommand() *cobra.Command {
 	return c
 }
 
-// run is the daemon's life.
+// run starts the daemon, and returns when it has stopped.
 func (f *flags) run(c *cobra.Command) error {
 	cfg, err := f.configuration(c)
 	if err != nil {
@@ -216,7 +216,7 @@ func (f *flags) run(c *cobra.Command) error {
 	return d.Serve(c.Context(), nil)
 }
 
-// configuration reads the file and puts the flags before it.
+// configuration reads the file. Flags override it.
 func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 	cfg.CPU, cfg.FindCard = -1, true
 	if f.config != "" {

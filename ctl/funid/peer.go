@@ -67,8 +67,8 @@ func peerLine(name string, node int) (string, error) {
 	return "", fmt.Errorf("--iface %s has no Ethernet address; name the interface of a NIC", name)
 }
 
-// addressFor chooses the address by which another host reaches the interface: an IPv4 address if
-// there is one, and the first of them.
+// addressFor chooses the address by which another host reaches the interface: its first global IPv4
+// address, or else its first global address.
 func addressFor(addresses []net.Addr) (found netip.Addr) {
 	for _, a := range addresses {
 		p, err := netip.ParsePrefix(a.String())

@@ -1,6 +1,6 @@
 package main
 
-// This file is `funid unit`: the unit file with which systemd runs funid.
+// This file is `funid unit`: it prints the unit file with which systemd runs funid.
 
 import (
 	_ "embed"
@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unit is the file, for the paths that follow.
+// unit is the unit file, with the paths unitProgram and unitConfig.
 //
 //go:embed funid.service
 var unit string
 
-// portsUnit is that of the process that makes direct ports.
+// portsUnit is the unit file of the process that makes direct ports.
 //
 //go:embed funid-ports.service
 var portsUnit string

@@ -1,4 +1,4 @@
-// Making the links of a lab inside its namespaces and waiting until they work.
+// This file makes the links of a lab inside its namespaces, and waits until they work.
 
 package lab
 
@@ -86,7 +86,7 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	return nil
 }
 
-// netlink runs f in the space with a route socket of it.
+// netlink runs f in the space with a route socket (rtnetlink) of that space.
 func (s *space) netlink(f func(*netlink.Handle) error) error {
 	return s.do(func() error {
 		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -98,8 +98,8 @@ func (s *space) netlink(f func(*netlink.Handle) error) error {
 	})
 }
 
-// prepare makes a namespace silent and brings lo up. /proc/sys/net shows the namespace of the
-// thread that opens a file there, so this must run in the space.
+// prepare makes a namespace silent and brings lo up. It must run in the space: /proc/sys/net shows
+// the namespace of the thread that opens a file there.
 func prepare(nl *netlink.Handle, o Options) error {
 	settings := []setting{{"disable_ipv6", "1"}}
 	if o.Topology == Router {
@@ -131,7 +131,7 @@ func prepare(nl *netlink.Handle, o Options) error {
 // setting is a kernel variable of a namespace.
 type setting struct{ name, value string }
 
-// forward makes a router of the namespace of the thread.
+// forward makes the namespace of the calling thread a router.
 func forward() error {
 	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv6/conf/default/forwarding"} {
 		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil {
@@ -161,7 +161,7 @@ func addBridge(nl *netlink.Handle, o Options) error {
 	return nil
 }
 
-// addCable makes a veth pair whose far end is born in the namespace peer.
+// addCable makes a veth pair. Its far end is created in the namespace peer.
 func addCable(nl *netlink.Handle, o Options, c cable, peer *os.File) error {
 	v := netlink.NewVeth(netlink.NewLinkAttrs())
 	v.Name, v.PeerName = c.a.name, c.b.name
@@ -216,7 +216,7 @@ func bringUp(nl *netlink.Handle, o Options, hosts []Host, i int) error {
 	return nil
 }
 
-// addAddress gives an interface an address; none if it is the zero Prefix.
+// addAddress gives an interface an address, unless that is the zero Prefix.
 func addAddress(nl *netlink.Handle, link netlink.Link, a netip.Prefix) error {
 	if !a.IsValid() {
 		return nil
@@ -232,7 +232,7 @@ func ipNet(a netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
 }
 
-// addRoutes leads to the other hosts through the router.
+// addRoutes adds the routes to the other hosts through the router.
 func addRoutes(nl *netlink.Handle, i *Interface) error {
 	link, err := nl.LinkByName(i.Name)
 	if err != nil {
@@ -247,7 +247,7 @@ func addRoutes(nl *netlink.Handle, i *Interface) error {
 	return nil
 }
 
-// bringUpRouter gives the router's ports the addresses that are the hosts' gateways.
+// bringUpRouter gives the router's ports their addresses, which are the hosts' gateways.
 func bringUpRouter(nl *netlink.Handle, hosts []Host) error {
 	for i, h := range hosts {
 		name := fmt.Sprint(portPrefix, i)
@@ -269,8 +269,8 @@ func bringUpRouter(nl *netlink.Handle, hosts []Host) error {
 	return nil
 }
 
-// steer has a host's frames received on a processor: the mask is in words of 32 bits,
-// separated by commas, the last one first (scaling.rst, "RPS Configuration").
+// steer makes a processor receive a host's frames. The mask is in words of 32 bits, separated by
+// commas, the last one first (scaling.rst, "RPS Configuration").
 func steer(h *Host, cpu int) error {
 	mask := fmt.Sprintf("%x", uint32(1)<<(cpu%32)) + strings.Repeat(",00000000", cpu/32)
 	for _, iface := range h.Interfaces {
@@ -288,8 +288,9 @@ func steer(h *Host, cpu int) error {
 	return nil
 }
 
-// bringUpHub joins the ports to the bridge and tells it which host is behind which, so that the
-// first frame is not flooded. A port must belong to the bridge before an entry can name it.
+// bringUpHub joins the ports to the bridge. It also tells the bridge which host is behind which
+// port, so that the first frame is not flooded. A port must belong to the bridge before an entry
+// can name it.
 func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 	br, err := nl.LinkByName(bridgeName)
 	if err != nil {
@@ -325,8 +326,8 @@ func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 	return nil
 }
 
-// linkDeadline bounds the wait for links. The kernel settles in milliseconds, but may put off
-// link events for a second (net/core/link_watch.c), and a loaded machine longer.
+// linkDeadline bounds the wait for links. The kernel usually settles in milliseconds. It may put
+// off link events for a second (net/core/link_watch.c), and on a loaded machine for longer.
 const linkDeadline = 10 * time.Second
 
 // waitUp polls until every veth and bridge of the namespace is operational (RFC 2863 ifOperStatus)

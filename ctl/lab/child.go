@@ -1,5 +1,5 @@
-// Programs that run in a host of the lab: started by the host's thread, tied to it, and ended
-// with the lab.
+// This file starts programs in a host of the lab. The host's thread starts them, they are tied to
+// it, and they end with the lab.
 
 package lab
 
@@ -21,8 +21,8 @@ type child struct {
 	pidfd int
 }
 
-// Command prepares a program for Start on host: it will have its own process group and die
-// with the lab. A bad host or a program that is not found is reported by Start.
+// Command prepares a program for Start on host. The program will have its own process group and die
+// with the lab. Start reports a bad host or a program that is not found.
 func (l *Lab) Command(host int, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	if _, err := l.space(host); err != nil && cmd.Err == nil {
@@ -32,7 +32,7 @@ func (l *Lab) Command(host int, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// bound returns attr with what ties a child to the lab.
+// bound returns attr with the settings that tie a child to the lab.
 func bound(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	var a syscall.SysProcAttr
 	if attr != nil {
@@ -46,11 +46,11 @@ func bound(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return &a
 }
 
-// Start starts cmd inside the namespace of host, as cmd.Start does otherwise; cmd need not come
+// Start starts cmd inside the namespace of host, otherwise as cmd.Start does; cmd need not come
 // from Command. The child leads a process group, which gets the signals sent to -cmd.Process.Pid.
-// It is killed when this process ends, however it ends (unless its program is set-user-ID or has
-// capabilities, prctl(2)), and by Close at the latest. Wait for it as usual. Errors: those of
-// cmd.Start, ErrNoHost, ErrClosed.
+// The child is killed when this process ends, however it ends, unless its program is set-user-ID or
+// has capabilities (prctl(2)). Close kills it at the latest. Wait for the child as usual. Errors:
+// those of cmd.Start, ErrNoHost, ErrClosed.
 func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 	s, err := l.space(host)
 	if err != nil {
@@ -89,11 +89,12 @@ func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 	return nil
 }
 
-// signalGroup is PIDFD_SIGNAL_PROCESS_GROUP of linux/pidfd.h: pidfd_send_signal(2) then goes to
+// signalGroup is PIDFD_SIGNAL_PROCESS_GROUP of linux/pidfd.h. With it pidfd_send_signal(2) signals
 // the group that the process leads or led. Linux before 6.9 answers EINVAL.
 const signalGroup = 1 << 2
 
-// forget closes the pidfd of a child that was waited for and whose group is empty, and says so.
+// forget closes the pidfd of a child and returns true, if the child was waited for and its group is
+// empty.
 func (c *child) forget() bool {
 	waited := unix.Waitid(unix.P_PIDFD, c.pidfd, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if waited != unix.ECHILD || unix.PidfdSendSignal(c.pidfd, 0, nil, signalGroup) == nil {
@@ -103,8 +104,8 @@ func (c *child) forget() bool {
 	return true
 }
 
-// killDeadline bounds the wait for a killed child; it is long because the kernel may be busy
-// closing its sockets.
+// killDeadline bounds the wait for a killed child. It is long because the kernel may be busy
+// closing the child's sockets.
 const killDeadline = 10 * time.Second
 
 // endAll kills the children and their groups, waits for the children and closes their pidfds.
@@ -129,7 +130,7 @@ func endAll(children []*child) error {
 	return join(errs...)
 }
 
-// wait waits until the child has ended and reaps it, unless somebody else does.
+// wait waits until the child has ended, and reaps it unless that was done elsewhere.
 func (c *child) wait(deadline time.Time) error {
 	if err := c.awaitEnd(deadline); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Daemons of a lab: a funid on each host, with a socket that every user of the machine reaches.
-// Unix sockets with a path belong to no network namespace (unix(7)).
+// This file starts the daemons of a lab: a funid on each host, with a socket that every user of the
+// machine reaches. Unix sockets with a path belong to no network namespace (unix(7)).
 
 package lab
 
@@ -25,22 +25,22 @@ import (
 )
 
 var (
-	// ErrDaemon: a daemon of the lab did not start, or would not end.
+	// ErrDaemon reports that a daemon of the lab did not start, or would not end.
 	ErrDaemon = errors.New("daemon failed")
-	// ErrNoDaemons: the lab was made without.
+	// ErrNoDaemons reports that the lab was made without daemons.
 	ErrNoDaemons = errors.New("it is up, but without daemons")
 )
 
-// DaemonOptions say how the daemons of a lab are to be. The strings are values of funid's
-// configuration file (package daemon); empty ones leave the daemon's default.
+// DaemonOptions configure the daemons of a lab. The strings are values of funid's configuration
+// file (package daemon); empty ones leave the daemon's default.
 type DaemonOptions struct {
 	Program string // path of funid; "": beside this program, or in PATH
 	XDP     string
 	Bind    string
 	Polling string
 	Jumbo   bool
-	Hosts   int // how many hosts have one, from the first on; 0: all
-	// More is put at the end of every configuration file.
+	Hosts   int // number of hosts that have one, from the first on; 0: all
+	// More is appended to every configuration file.
 	More string
 }
 
@@ -50,7 +50,7 @@ const daemonDeadline = 20 * time.Second
 // DaemonDir is the folder of a named lab's daemons: host-I.sock, -.yaml, -.peers, -.log.
 func DaemonDir(name string) string { return filepath.Join(filepath.Dir(stateDir), "lab-"+name) }
 
-// Sockets returns the sockets of a named lab's daemons in the order of the hosts, also of those
+// Sockets returns the sockets of a named lab's daemons in the order of the hosts, even of daemons
 // that have died. Any user may call it. Errors: ErrName, ErrNotFound (no such lab), ErrNoDaemons
 // (one without).
 func Sockets(name string) (sockets []string, err error) {
@@ -70,7 +70,7 @@ func Sockets(name string) (sockets []string, err error) {
 		ErrNotFound, name)
 }
 
-// Sockets returns those of the lab's daemons in the order of the hosts. Errors: ErrNotFound.
+// Sockets returns the sockets of the lab's daemons in the order of the hosts. Errors: ErrNotFound.
 func (l *Lab) Sockets() ([]string, error) {
 	if l.opts.Name != "" {
 		return Sockets(l.opts.Name)
@@ -83,7 +83,7 @@ func (l *Lab) Sockets() ([]string, error) {
 	return socketsIn(l.folder.Path()), nil
 }
 
-// socketsIn lists the sockets of the daemons that were started with configurations in a folder.
+// socketsIn lists the sockets of the daemons that were started with configurations in the folder.
 func socketsIn(dir string) (sockets []string) {
 	for i := range MaxHosts {
 		if _, err := os.Stat(configPath(dir, i)); err != nil {
@@ -94,8 +94,8 @@ func socketsIn(dir string) (sockets []string) {
 	return sockets
 }
 
-// deadDaemons returns the hosts of a named lab whose daemons have died: nobody listens at their
-// sockets any more. One that is stopped or busy has not died.
+// deadDaemons returns the hosts of a named lab whose daemons have died: no process listens at their
+// sockets any more. A daemon that is stopped or busy has not died.
 func deadDaemons(sockets []string) (hosts []int) {
 	for i, path := range sockets {
 		c, err := net.Dial(attach.Network, path)
@@ -117,11 +117,10 @@ func configPath(dir string, host int) string {
 	return filepath.Join(dir, fmt.Sprintf("host-%d.yaml", host))
 }
 
-// StartDaemons starts a daemon on every host and returns when all answer. Those of
-// a named lab stay until it is removed; those of an anonymous one end with it, however
-// this process ends. On failure those that were started end with the lab. It may be called again
-// after StopDaemons.
-// Errors: ErrDaemon, ErrClosed.
+// StartDaemons starts a daemon on every host and returns when all answer. Those of a named lab stay
+// until it is removed; those of an anonymous one end with it, however this process ends. On failure
+// the daemons already started end with the lab. It may be called again after StopDaemons. Errors:
+// ErrDaemon, ErrClosed.
 func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 	defer func() {
 		if err != nil {
@@ -173,7 +172,7 @@ func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 	return nil
 }
 
-// StopDaemons ends the daemons that StartDaemons started, cleanly if they do in time.
+// StopDaemons ends the daemons that StartDaemons started: SIGTERM, politeDeadline, SIGKILL.
 func (l *Lab) StopDaemons() error {
 	l.mu.Lock()
 	daemons, folder := l.daemons, l.folder
@@ -224,7 +223,7 @@ type daemon struct {
 	host        int
 	socket, log string
 	process     *os.Process
-	ended       chan struct{} // closed
+	ended       chan struct{} // closed when it has ended
 }
 
 // startDaemon writes the daemon's files and starts it.
@@ -303,7 +302,7 @@ func (d *daemon) answer() error {
 	}
 }
 
-// lastLine is the last line of a daemon that ended.
+// lastLine returns the last line of the log of a daemon that ended.
 func lastLine(log string) string {
 	f, err := os.Open(log)
 	if err != nil {
@@ -318,8 +317,8 @@ func lastLine(log string) string {
 	return "it ended and said nothing"
 }
 
-// stopDaemons ends the daemons of a named lab and removes their folder. Daemons are found by
-// the configuration that they were started with, so none is missed whose maker died.
+// stopDaemons ends the daemons of a named lab and removes their folder. It finds daemons by the
+// configuration file on their command lines, so it finds those whose maker died, too.
 func stopDaemons(name string) error {
 	dir := DaemonDir(name)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -357,7 +356,7 @@ func stopDaemons(name string) error {
 	return permission(os.RemoveAll(dir))
 }
 
-// politeDeadline is how long daemons have after SIGTERM to let their peers finish.
+// politeDeadline is the time that daemons have after SIGTERM to let their peers finish.
 const politeDeadline = 5 * time.Second
 
 // daemonsOf returns the processes that are daemons with a configuration in the folder.
@@ -374,8 +373,8 @@ func daemonsOf(dir string) (pids []int) {
 	return pids
 }
 
-// isDaemon says whether a process was started with --config and a file of the folder. Only those
-// of the same user count: anybody can have such a command line.
+// isDaemon reports whether a process was started with --config and a file of the folder. Only
+// processes of the same user count, because any user can write such a command line.
 func isDaemon(pid int, dir string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -392,8 +391,8 @@ func isDaemon(pid int, dir string) bool {
 // runPrefix begins the names of the folders of anonymous labs' daemons.
 const runPrefix = "run-"
 
-// runFolder makes the folder for the daemons of an anonymous lab of this process, and removes
-// those of processes that were killed, whose daemons have ended with them.
+// runFolder makes the folder for the daemons of an anonymous lab of this process. It also removes
+// the folders of processes that were killed; their daemons ended with them.
 func runFolder() (*scratch.Folder, error) {
 	parent := filepath.Dir(stateDir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {

@@ -1,5 +1,5 @@
-// The lab as its user sees it: made by Up or found by Open, used through Do and Start, given back
-// by Close.
+// This file is the lab as its user sees it: made by Up or found by Open, used through Do and Start,
+// given back by Close.
 
 package lab
 
@@ -18,20 +18,20 @@ import (
 type Lab struct {
 	opts   Options  // complete
 	hosts  []Host   // read-only
-	spaces []*space // of the hosts; while this process holds the hub, it comes last
+	spaces []*space // of the hosts, then of the hub if this process holds it
 
 	mu       sync.Mutex // held while a child is started, so that Close misses none
 	closed   bool
-	children []*child        // those not known to have ended, with their process groups
-	folder   *scratch.Folder // of an anonymous lab's daemons; nil: it has none
+	children []*child        // not known to have ended, with their process groups
+	folder   *scratch.Folder // of an anonymous lab's daemons; nil: no folder
 	daemons  []*daemon
 
 	close func() error // does the work of Close once
 }
 
-// Up makes a lab and returns when all its links are operational. A named lab is also entered in
-// the state directory, after stale ones there are removed. If something fails, all that was
-// made is removed again.
+// Up makes a lab and returns when all its links are operational. A named lab is also entered in the
+// state directory, after stale labs there are removed. If a step fails, all that was made is
+// removed again.
 //
 // Errors: ErrOptions, ErrName, ErrPermission, ErrExists (the name is up or being built), ErrBusy,
 // ErrLinkDown, or what the kernel said.
@@ -85,7 +85,7 @@ func construct(o Options) (*Lab, error) {
 	return newLab(o, hosts, spaces), nil
 }
 
-// makeSpaces makes the namespaces of the hosts and, for a bridge or a router, the hub, and mounts
+// makeSpaces makes the namespaces of the hosts and, for a bridge or a router, the hub. It mounts
 // them by name if the lab has one. On failure it returns those that it made.
 func makeSpaces(o Options) (spaces []*space, err error) {
 	n := o.Hosts
@@ -113,8 +113,8 @@ func newLab(o Options, hosts []Host, spaces []*space) *Lab {
 	return l
 }
 
-// release ends the threads of the spaces, and if links is set first deletes what links there
-// are: the kernel would do it with the last namespace, but in its own time.
+// release ends the threads of the spaces. With links set it first deletes the links, because the
+// kernel would delete them with the last namespace, but at a time of its own.
 func release(spaces []*space, links bool) error {
 	var errs []error
 	if links {
@@ -150,7 +150,7 @@ func Open(name string) (*Lab, error) {
 	return newLab(o, hosts, spaces), nil
 }
 
-// optionsOf returns the options of a named lab that is up, after a check of the name.
+// optionsOf checks the name, and returns the options of the named lab, which must be up.
 func optionsOf(name string) (Options, error) {
 	if err := checkName(name); err != nil {
 		return Options{}, fmt.Errorf("open lab: %w", err)
@@ -177,7 +177,7 @@ func PeersOf(name string, host int) (*cluster.File, error) {
 	return f, nil
 }
 
-// Options returns what the lab was made with, defaults filled in.
+// Options returns the options that the lab was made with, defaults filled in.
 func (l *Lab) Options() Options { return l.opts }
 
 // Hosts describes the hosts in order of their index. The result is the caller's.
@@ -186,10 +186,10 @@ func (l *Lab) Hosts() []Host {
 	return hosts
 }
 
-// Peers returns the peers file of one host: node i is host i, gid is left open. Every entry has the
-// interface that leads to the node; the host's own entry has its first interface and that one's
-// addresses. Where a router lies between, the encapsulation is UDP. It returns nil if there is no
-// such host.
+// Peers returns the peers file of one host: node i is host i, and gid is left open. Every entry has
+// the interface that leads to the node. The host's own entry has its first interface and the
+// addresses of that one. With a router between the hosts the encapsulation is UDP. It returns nil
+// if there is no such host.
 func (l *Lab) Peers(host int) *cluster.File {
 	if host < 0 || host >= len(l.hosts) {
 		return nil
@@ -215,9 +215,9 @@ func (l *Lab) Peers(host int) *cluster.File {
 
 // Do runs f on a thread that is in the host's namespace and returns f's error, ErrNoHost or
 // ErrClosed. Sockets that f opens belong to the namespace for ever, whoever uses them later;
-// goroutines that f starts do not run there. f must not change the thread's affinity or
-// namespaces, must not wait long (the host's other requests wait too), and must not call Close, or
-// Do or Start for the same host.
+// goroutines that f starts do not run there. f must not change the thread's affinity or namespaces,
+// and must not wait long, because the host's other requests wait too. f must not call Close, or Do
+// or Start for the same host.
 func (l *Lab) Do(host int, f func() error) error {
 	s, err := l.space(host)
 	if err != nil {
@@ -226,8 +226,8 @@ func (l *Lab) Do(host int, f func() error) error {
 	return s.do(f)
 }
 
-// DoRouter is Do for the router of a lab with topology Router, which only who made the lab reaches;
-// for others, and without a router, it returns ErrNoHost.
+// DoRouter is Do for the router of a lab with topology Router. Only the process that made the lab
+// reaches the router. For others, and without a router, it returns ErrNoHost.
 func (l *Lab) DoRouter(f func() error) error {
 	if l.opts.Topology != Router || len(l.spaces) <= len(l.hosts) {
 		return fmt.Errorf("%w: router", ErrNoHost)
@@ -242,15 +242,15 @@ func (l *Lab) space(host int) (*space, error) {
 	return l.spaces[host], nil
 }
 
-// Close ends what this process has in the lab: children still alive and what is left of their
-// process groups are killed (SIGKILL) and waited for, then the threads end. An anonymous lab is
-// gone when Close returns. A named one stays; see Down. Further calls return the same error.
+// Close ends this process's part of the lab. It kills (SIGKILL) the children still alive and the
+// rest of their process groups, waits for them, and ends the threads. An anonymous lab is gone when
+// Close returns. A named one stays; see Down. Further calls return the same error.
 //
-// A child that nobody waits for is reaped here, after which its Wait reports ECHILD: call
+// Close reaps a child that was not waited for, after which the child's Wait reports ECHILD: call
 // Wait before Close, or ignore that error. Errors: ErrKill, or what the kernel said.
 func (l *Lab) Close() error { return l.close() }
 
-// shut is Close, called once.
+// shut does the work of Close, once.
 func (l *Lab) shut() error {
 	l.mu.Lock()
 	l.closed = true

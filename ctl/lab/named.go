@@ -1,4 +1,4 @@
-// Labs that have a name: claimed, published, listed and removed.
+// This file claims, publishes, lists and removes labs that have a name.
 
 package lab
 
@@ -17,19 +17,19 @@ import (
 // Info describes a named lab.
 type Info struct {
 	Name string `json:"name"`
-	// "building", "up", "degraded" (up, but a daemon has died) or "stale"
+	// State is "building", "up", "degraded" (up, but a daemon has died) or "stale".
 	State    string    `json:"state"`
 	Hosts    int       `json:"hosts"`
 	Topology Topology  `json:"topology"`
 	MTU      int       `json:"mtu"`
 	Queues   int       `json:"queues"`
-	Daemons  int       `json:"daemons"`                // that live
+	Daemons  int       `json:"daemons"`                // those that live
 	Dead     []int     `json:"dead_daemons,omitempty"` // hosts whose daemons have died
 	Owner    int       `json:"owner,omitempty"`        // process id of the builder
 	Created  time.Time `json:"created"`
 }
 
-// claim enters a lab as being built by this process.
+// claim enters a lab in the state directory, as being built by this process.
 func claim(o Options) error {
 	return locked(func() error {
 		// What cannot be removed of other labs is no hindrance; List and RemoveStale report it.
@@ -69,7 +69,7 @@ func claim(o Options) error {
 	})
 }
 
-// publish makes a lab that this process built everybody's.
+// publish marks a lab that this process built as up, so that others can use it.
 func publish(o Options) error {
 	return locked(func() error {
 		s, err := read(o.Name)
@@ -92,7 +92,7 @@ func withdraw(o Options) error {
 	})
 }
 
-// lookUp returns the options of a lab that is up. Any user may.
+// lookUp returns the options of a lab that is up. Any user may call it.
 func lookUp(name string) (o Options, err error) {
 	err = looking(func() error {
 		s, err := read(name)
@@ -112,8 +112,8 @@ func lookUp(name string) (o Options, err error) {
 	return o, err
 }
 
-// looking runs f, which only reads, with the state directory locked. Without the right to lock it
-// runs f unlocked: files are replaced in one step. f may run twice.
+// looking runs f, which only reads, with the state directory locked. Without permission to lock it
+// runs f unlocked, which is safe because files are replaced in one step. f may run twice.
 func looking(f func() error) error {
 	if err := locked(f); !errors.Is(err, ErrPermission) {
 		return err
@@ -121,8 +121,8 @@ func looking(f func() error) error {
 	return f()
 }
 
-// List describes all named labs, sorted by name. With an error, which names the state files that
-// cannot be understood, it still describes the others. Any user may call it.
+// List describes all named labs, sorted by name. Its error names the state files that cannot be
+// understood; the other labs are described nevertheless. Any user may call it.
 func List() (infos []Info, err error) {
 	list := func() error {
 		states, err := readAll()
@@ -149,7 +149,7 @@ func List() (infos []Info, err error) {
 	return infos, err
 }
 
-// RemoveStale removes the labs whose maker or remover died at work and returns their names.
+// RemoveStale removes the labs whose maker or remover died at work, and returns their names.
 func RemoveStale() (removed []string, err error) {
 	err = locked(func() error {
 		removed, err = removeStale()
@@ -179,10 +179,10 @@ func removeStale() (removed []string, err error) {
 	return removed, join(errs...)
 }
 
-// Down removes a named lab: its links, its namespaces and its state, also if it is stale or some of
-// it is gone. Programs that run in its namespaces are ended first: SIGTERM, some seconds, SIGKILL.
-// Errors: ErrName, ErrNotFound, ErrBusy (another process builds it, or this one runs in it),
-// ErrKill, ErrPermission.
+// Down removes a named lab: its links, its namespaces and its state. It also removes a lab that is
+// stale or partly gone. Programs that run in its namespaces are ended first: SIGTERM, some seconds,
+// SIGKILL. Errors: ErrName, ErrNotFound, ErrBusy (another process builds it, or this one runs in
+// it), ErrKill, ErrPermission.
 func Down(name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("remove lab: %w", err)
@@ -203,8 +203,8 @@ func Down(name string) error {
 	return nil
 }
 
-// remove removes a lab; the caller holds the lock. If this process dies on the way or something
-// cannot be removed, the lab is stale, for another try.
+// remove removes a lab; the caller holds the lock. If this process dies on the way, or a removal
+// fails, the lab is stale and can be removed later.
 func (s *state) remove() error {
 	var paths []string
 	for _, name := range namespaces(s.options()) {
@@ -232,8 +232,8 @@ func (s *state) remove() error {
 	return permission(os.Remove(statePath(s.Name)))
 }
 
-// mountNamespace makes the calling thread's network namespace last under a name, as ip-netns(8)
-// add does. There must be no such name yet.
+// mountNamespace mounts the calling thread's network namespace at path, so that it lasts, as
+// ip-netns(8) add does. The path must not exist yet.
 func mountNamespace(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return permission(err)
@@ -249,8 +249,8 @@ func mountNamespace(path string) error {
 	return nil
 }
 
-// openNamespace opens the namespace mounted at path. Something else there, or nothing, is
-// ErrDamaged.
+// openNamespace opens the namespace mounted at path. If another file or no file is there, it
+// returns ErrDamaged.
 func openNamespace(path string) (fd int, err error) {
 	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -267,8 +267,8 @@ func openNamespace(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// removeNamespace deletes the links of a named namespace and its name. What is not there, or was
-// not mounted yet, is not missed.
+// removeNamespace deletes the links of a named namespace and its name. A namespace that is absent,
+// or was not mounted yet, is no error.
 func removeNamespace(path string) error {
 	s, err := enterNamespace(path)
 	if err == nil {

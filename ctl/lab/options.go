@@ -1,4 +1,4 @@
-// What a caller may ask for, what is refused, and the errors that callers decide on.
+// This file has the options of a lab, their limits, and the errors that callers decide on.
 
 package lab
 
@@ -13,24 +13,24 @@ import (
 const (
 	MinHosts   = 2
 	MaxHosts   = 8
-	MinMTU     = 68    // what IPv4 needs (RFC 791)
-	MaxMTU     = 65535 // what veth takes
+	MinMTU     = 68    // of IPv4 (RFC 791)
+	MaxMTU     = 65535 // of veth
 	DefaultMTU = 1500
 	MaxQueues  = 64
 	MaxName    = 15 // characters in a lab's name
 )
 
-// Errors for errors.Is. The error's text says what was refused and what to do.
+// Errors for errors.Is. The text of an error says what was refused and what to do.
 var (
 	ErrOptions = errors.New("option out of range") // Hosts, Topology, MTU or Queues
 	ErrName    = errors.New("bad name")            // not 1..15 letters, digits and '-'
-	// Up of a name that is up or being built
+	// ErrExists reports Up of a name that is up or being built.
 	ErrExists = errors.New("already exists")
-	// Open or Down of a name without state file
+	// ErrNotFound reports Open or Down of a name without a state file.
 	ErrNotFound = errors.New("no such lab")
-	// Open or Down while another process builds it; or the lock is held too long
+	// ErrBusy reports Open or Down while another process builds the lab, or a lock held too long.
 	ErrBusy = errors.New("in use")
-	// Open of a lab whose namespaces are gone
+	// ErrDamaged reports Open of a lab whose namespaces are gone.
 	ErrDamaged    = errors.New("damaged")
 	ErrPermission = errors.New("not permitted")             // needs root
 	ErrNoHost     = errors.New("no such host")              // host index out of range
@@ -40,35 +40,35 @@ var (
 	ErrKill       = errors.New("child would not be killed") // still there 10 s after SIGKILL
 )
 
-// Topology is how the hosts are joined.
+// Topology says how the hosts are joined.
 type Topology string
 
 const (
 	Pair   Topology = "pair"   // one veth pair between two hosts
 	Bridge Topology = "bridge" // a hub namespace with a Linux bridge, one veth pair to each host
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
-	// a hub namespace that routes IP, one veth pair and network to each host
+	// Router is a hub namespace that routes IP, with one veth pair and network to each host.
 	Router Topology = "router"
 )
 
-// Options describe a lab. Zero values of all but Hosts stand for the defaults.
+// Options describe a lab. Zero values of all fields but Hosts stand for the defaults.
 type Options struct {
 	Hosts    int      // 2..8
 	Topology Topology // default: Pair for 2 hosts, Bridge for more
-	IPv6     bool     // the peers files have the IPv6 addresses; of topology Router
+	IPv6     bool     // topology Router: the peers files have the IPv6 addresses
 	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
 	Queues   int      // receive and transmit queues of every interface, 1..64, default 1
-	// Steer has host i's frames received on processor i, modulo their number (Receive
-	// Packet Steering, Documentation/networking/scaling.rst). Otherwise a veth receives on
-	// its sender's processor, within the sender's system call.
+	// Steer makes processor i receive host i's frames, modulo the number of processors (Receive
+	// Packet Steering, Documentation/networking/scaling.rst). Otherwise a veth receives on the
+	// sender's processor, within the sender's system call.
 	Steer bool
 	Name  string // "" makes an anonymous lab; else 1..15 letters, digits and '-'
-	// Prepare, if not nil, is called with the lab when its links work, before it is anybody
-	// else's. Its error is Up's, and the lab is removed again.
+	// Prepare, if not nil, is called with the lab when its links work, before others can use it. If
+	// it fails, Up returns its error and removes the lab again.
 	Prepare func(*Lab) error
 }
 
-// complete fills in defaults and refuses what cannot be made.
+// complete fills in defaults and refuses options that no lab can have.
 func (o Options) complete() (Options, error) {
 	if o.Hosts < MinHosts || o.Hosts > MaxHosts {
 		return o, fmt.Errorf("%w: %d hosts, want %d to %d", ErrOptions, o.Hosts, MinHosts, MaxHosts)
@@ -122,7 +122,7 @@ const minIPv6MTU = 1280
 // hub reports whether the lab has a namespace besides those of the hosts.
 func (o Options) hub() bool { return o.Topology == Bridge || o.Topology == Router }
 
-// checkName refuses what could leave the state directory or confuse a shell.
+// checkName refuses names that could leave the state directory or confuse a shell.
 func checkName(name string) error {
 	ok := len(name) >= 1 && len(name) <= MaxName
 	for _, c := range []byte(name) {
@@ -135,7 +135,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// permission turns a refusal by the kernel into ErrPermission and the cure; other errors pass.
+// permission turns the kernel's refusal into ErrPermission, and says what to do. Other errors pass.
 func permission(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: run as root or with CAP_SYS_ADMIN and CAP_NET_ADMIN (%w)", ErrPermission, err)
@@ -143,7 +143,7 @@ func permission(err error) error {
 	return err
 }
 
-// join is errors.Join on one line.
+// join is errors.Join with the texts on one line.
 func join(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	switch len(errs) {

@@ -1,5 +1,5 @@
-// The plan of a lab: names, addresses and cables, computed from the options alone, so that a
-// named lab can be described and removed knowing nothing but its state file.
+// This file makes the plan of a lab: names, addresses and cables. It is computed from the options
+// alone, so that the state file suffices to describe and remove a named lab.
 
 package lab
 
@@ -24,11 +24,11 @@ type Interface struct {
 	// Addr6 is IPv6, and Gateway and Gateway6 lead to the other hosts, in a lab with a router.
 	Addr6             netip.Prefix
 	Gateway, Gateway6 netip.Addr
-	Peer              int // mesh: the host at the other end; else -1
+	Peer              int // number of the other end's host in a mesh; else -1
 }
 
-// cable is one veth pair. The space of an end is the index of a host, or that of the hub, which
-// comes after the last host.
+// cable is one veth pair. The space of an end is the index of a host, or the next number for the
+// hub.
 type cable struct{ a, b end }
 
 type end struct {
@@ -37,8 +37,8 @@ type end struct {
 	mac   net.HardwareAddr
 }
 
-// The bridge in the hub's namespace, and the prefix of its ports, or the router's: port 0 is joined
-// to host 0.
+// Names in the hub's namespace: the bridge, and the prefix of the bridge's or the router's ports.
+// Port 0 is joined to host 0.
 const (
 	bridgeName = "fubr"
 	portPrefix = "fup"
@@ -106,8 +106,8 @@ func plan(o Options) (hosts []Host, cables []cable) {
 	return hosts, cables
 }
 
-// routed4 and routed6 are addresses on the network between host i and the router, which has number
-// 1 there. They are of what is set aside for benchmarks (RFC 2544, RFC 5180).
+// routed4 and routed6 return addresses on the network between host i and the router, which has
+// number 1 there. They are from the ranges for benchmarks (RFC 2544, RFC 5180).
 func routed4(i int, number byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte(100 + i), number})
 }
@@ -134,7 +134,7 @@ func mac(kind, host, iface int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x46, 0x55, byte(kind), byte(host), byte(iface)}
 }
 
-// to returns the interface through which h reaches host peer, nil for h itself.
+// to returns the interface through which h reaches host peer; nil for h itself.
 func (h *Host) to(peer int) *Interface {
 	if peer == h.Index {
 		return nil

@@ -1,7 +1,7 @@
 // This file ends the programs of a lab that is being removed. `funet lab exec` and `ip netns exec`
-// start programs in its namespaces; `funet run --lab` starts the nodes of jobs on its daemons.
-// Whatever these programs and nodes have started is ended with them. Left alone they would go on
-// for ever in namespaces that have neither links nor a name by which one could find them.
+// start programs in its namespaces; `funet run --lab` starts the nodes of jobs on its daemons. All
+// descendants of these programs and nodes are ended too. Left alone they would go on for ever, in
+// namespaces without links and without a name to find them by.
 
 package lab
 
@@ -23,7 +23,7 @@ import (
 // namespaceID identifies a namespace (namespaces(7)).
 type namespaceID struct{ device, inode uint64 }
 
-// namespaceAt returns which namespace is at a path, such as /proc/PID/ns/net.
+// namespaceAt returns the identity of the namespace at a path, such as /proc/PID/ns/net.
 func namespaceAt(path string) (namespaceID, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -32,9 +32,9 @@ func namespaceAt(path string) (namespaceID, error) {
 	return namespaceID{st.Dev, st.Ino}, nil
 }
 
-// namespacesAt returns the namespaces mounted at the paths. What is missing, or was not mounted
-// yet, is not missed. ErrBusy: this process is in one of them, and would end itself with the
-// others.
+// namespacesAt returns the namespaces mounted at the paths. Paths that are absent, or were not
+// mounted yet, are skipped. It returns ErrBusy if this process is in one of the namespaces, because
+// it would end itself with the others.
 func namespacesAt(paths []string) (map[namespaceID]bool, error) {
 	inside := map[namespaceID]bool{}
 	for _, path := range paths {
@@ -58,17 +58,17 @@ func namespacesAt(paths []string) (map[namespaceID]bool, error) {
 	return inside, nil
 }
 
-// residentGrace is how long programs have between SIGTERM and SIGKILL.
+// residentGrace is the time that programs have between SIGTERM and SIGKILL.
 const residentGrace = 2 * time.Second
 
-// residentSweeps is how often programs are looked for after they were killed: one of them may
-// have started another meanwhile, which inherits its namespace.
+// residentSweeps bounds the searches for programs after the kill. A killed program may have started
+// another meanwhile, which inherits its namespace.
 const residentSweeps = 100
 
-// endResidents ends the programs whose network namespace is one of those, and the nodes of jobs
-// with sockets in the folder: SIGTERM, a moment, SIGKILL, until there is none left. A program
-// counts by its main thread, so a process that uses the lab through this package, whose threads
-// visit the namespaces, is none of them.
+// endResidents ends the programs in the given network namespaces, and the nodes of jobs with
+// sockets in the folder: SIGTERM, residentGrace, SIGKILL, until none is left. A program's namespace
+// is that of its main thread. So a process that uses the lab through this package does not count:
+// only its other threads enter the namespaces.
 func endResidents(inside map[namespaceID]bool, sockets string) error {
 	belongs := func(pid int) bool { return residesIn(pid, inside) || isNode(pid, sockets) }
 	all := residents(belongs)
@@ -106,8 +106,7 @@ func killAll(all []*child) error {
 	return join(errs...)
 }
 
-// residents returns the processes that belong to the lab, with pidfds for the caller to
-// close.
+// residents returns the processes that belong to the lab, with pidfds that the caller closes.
 func residents(belongs func(pid int) bool) (found []*child) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -133,16 +132,16 @@ func residents(belongs func(pid int) bool) (found []*child) {
 	return found
 }
 
-// residesIn says whether a process is in one of the namespaces. One that has ended, even if nobody
-// has waited for it, is in none.
+// residesIn reports whether a process is in one of the namespaces. A process that has ended is in
+// none, even if it was not waited for.
 func residesIn(pid int, inside map[namespaceID]bool) bool {
 	id, err := namespaceAt(fmt.Sprintf("/proc/%d/ns/net", pid))
 	return err == nil && inside[id]
 }
 
-// isNode says whether a process is a node of a job whose daemon's socket is in the folder, or was
-// started by one, as its environment has it. A user's shell with the socket alone is none: only a
-// job's launcher gives a token.
+// isNode reports whether a process is a node of a job whose daemon's socket is in the folder, or
+// descends from one. Its environment tells. A user's shell that has only the socket does not count:
+// only a job's launcher sets a token.
 func isNode(pid int, folder string) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

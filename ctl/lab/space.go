@@ -1,4 +1,4 @@
-// A space is one network namespace and the operating system thread that lives in it.
+// This file has the spaces: network namespaces, each with the thread that lives in it.
 
 package lab
 
@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space is a namespace of a lab. Its thread never leaves it and ends with stop; children
-// forked by the thread have it as their parent for Pdeathsig, so it must outlive them.
+// space is a namespace of a lab. Its thread never leaves it and ends with stop. The thread is the
+// parent (Pdeathsig) of the children that it forks, so it must outlive them.
 type space struct {
-	ns       *os.File      // the namespace; keeps it alive as the thread does
+	ns       *os.File      // keeps the namespace alive, as the thread does
 	requests chan func()   // unbuffered: a request waits until the thread is free
 	quit     chan struct{} // closed by stop
 	gone     chan struct{} // closed when the thread takes no more requests
 }
 
-// newSpace starts a thread, lets enter move it into a network namespace (unshare or setns; it
-// may also mount the namespace by name), and gives it a /sys that shows that namespace.
+// newSpace starts a thread. enter moves the thread into a network namespace (unshare or setns), and
+// may mount the namespace by name. The thread gets a /sys that shows that namespace.
 func newSpace(enter func() error) (*space, error) {
 	s := &space{requests: make(chan func()), quit: make(chan struct{}), gone: make(chan struct{})}
 	ready := make(chan error, 1)
@@ -32,8 +32,8 @@ func newSpace(enter func() error) (*space, error) {
 	return s, nil
 }
 
-// run is the life of the thread. It ends without unlocking, so that the runtime ends the thread
-// too instead of lending a thread with foreign namespaces to other goroutines.
+// run is the thread's loop. It returns with the goroutine still locked, so that the runtime ends
+// the thread. Unlocked, the thread would serve other goroutines in foreign namespaces.
 func (s *space) run(enter func() error, ready chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
@@ -80,10 +80,9 @@ func (s *space) run(enter func() error, ready chan<- error) {
 	}
 }
 
-// ownSys gives the calling thread a mount namespace of its own and in it a /sys of its network
-// namespace: a sysfs shows the interfaces of the namespace that mounted it (sysfs(5)). As
-// ip-netns(8) exec does it. The cgroups stay where they were, so that a daemon finds its limit of
-// memory.
+// ownSys gives the calling thread a mount namespace of its own, with a /sys of its network
+// namespace, as ip-netns(8) exec does. A sysfs shows the interfaces of the namespace that mounted
+// it (sysfs(5)). The cgroups stay in their place, so that a daemon finds its limit of memory.
 func ownSys() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", permission(err))
@@ -112,8 +111,8 @@ func ownSys() error {
 	return nil
 }
 
-// do runs f on the thread and returns its error. A panic in f is a panic of the process, as of
-// any goroutine; runtime.Goexit in f (a test's FailNow) ends the thread, and the space with it.
+// do runs f on the thread and returns its error. A panic in f is a panic of the process, as in any
+// goroutine. runtime.Goexit in f (a test's FailNow) ends the thread, and the space with it.
 func (s *space) do(f func() error) error {
 	done := make(chan error, 1)
 	request := func() {

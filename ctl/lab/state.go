@@ -1,5 +1,5 @@
-// The state directory of named labs: one JSON file a lab, one lock for all, and how it is told
-// whether the process that a file names still lives.
+// This file is the state directory of named labs: one JSON file for each lab, and one lock for all.
+// It also finds out whether the process that a file names still lives.
 
 package lab
 
@@ -18,9 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where named labs are kept. Both are cleared at boot, as namespaces are.
-// Its parent has the daemons' files too. It is not /run/funet, which belongs to a host's own funid:
-// that one is no root, where systemd started it, and its folder goes when it stops.
+// stateDir is the folder of the state files of named labs. Its parent also has the daemons' files.
+// /run is cleared at boot, as namespaces are. The folder is not in /run/funet, which belongs to a
+// host's own funid. When systemd starts that funid it does not run as root, and its folder is
+// removed when it stops.
 var stateDir = "/run/funet-labs/state" // tests have their own
 
 const netnsDir = "/run/netns"
@@ -37,7 +38,7 @@ type state struct {
 	Name     string `json:"name"`
 	Stage    string `json:"state"`
 	OwnerPID int    `json:"owner_pid,omitempty"`
-	// clock ticks since boot, proc_pid_stat(5) field 22
+	// OwnerStart is in clock ticks since boot (proc_pid_stat(5), field 22).
 	OwnerStart uint64    `json:"owner_start,omitempty"`
 	Hosts      int       `json:"hosts"`
 	Topology   Topology  `json:"topology"`
@@ -58,7 +59,7 @@ func (s *state) own() (err error) {
 	return err
 }
 
-// stale says whether the lab was left behind half-made or half-removed; the caller holds the lock.
+// stale reports whether the lab was left half-made or half-removed; the caller holds the lock.
 func (s *state) stale() bool {
 	switch s.Stage {
 	case stageUp:
@@ -72,8 +73,8 @@ func (s *state) stale() bool {
 	return true
 }
 
-// startTime returns when a process started, in clock ticks since boot. One that has ended, even
-// if its parent has not waited for it, is fs.ErrNotExist.
+// startTime returns when a process started, in clock ticks since boot. For a process that has ended
+// it returns fs.ErrNotExist, even if the parent has not waited for it.
 func startTime(pid int) (uint64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, unix.ESRCH) { // ended between open and read
@@ -93,8 +94,8 @@ func startTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[22-3], 10, 64)
 }
 
-// lockDeadline bounds the wait for the lock, which others hold for as long as it takes to
-// remove a lab.
+// lockDeadline bounds the wait for the lock. Others hold it for as long as it takes to remove a
+// lab.
 const lockDeadline = 30 * time.Second
 
 // locked runs f with the state directory locked against other processes and goroutines.
@@ -134,7 +135,8 @@ func locked(f func() error) error {
 
 func statePath(name string) string { return filepath.Join(stateDir, name+".json") }
 
-// read returns the state of a lab; the caller holds the lock. Errors: ErrNotFound, ErrDamaged.
+// read returns the state of a lab. The caller holds the lock, or only reads. Errors: ErrNotFound,
+// ErrDamaged.
 func read(name string) (*state, error) {
 	data, err := os.ReadFile(statePath(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -179,8 +181,8 @@ func (s *state) write() error {
 	return permission(os.Rename(path+".new", path))
 }
 
-// readAll returns the states of all labs by name, and what is wrong with files that cannot be
-// understood; the caller holds the lock, or only reads.
+// readAll returns the states of all labs by name, with an error for each file that cannot be
+// understood. The caller holds the lock, or only reads.
 func readAll() (states []*state, err error) {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, fs.ErrNotExist) { // no lab was made yet

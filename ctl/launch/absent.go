@@ -1,10 +1,12 @@
 package launch
 
-// This file tells the user of nodes that ended well before they attached, for which others wait: a
-// program that one node left too early, or one started with another number of nodes. Such others
-// only notice that nobody answers, much later.
+// This file tells the user of nodes that ended well before they attached while other nodes wait for
+// them. A program may have left one node too early, or was started with another number of nodes.
+// The waiting nodes notice only much later that they get no answer.
 //
-// The daemons know who has attached. They are asked some time after such an end, since a job whose
+// The daemons know the nodes that have attached. The launcher asks them some time after such an
+// end: a job whose nodes all end needs no answer. It asks again, at ever longer intervals, until it
+// has something to tell.
 // nodes all end needs no answer, then ever more rarely, until there is something to tell.
 
 import (
@@ -12,17 +14,17 @@ import (
 	"time"
 )
 
-// firstLook is the time after the end of a node when the daemons are asked first, and twice that
-// again.
+// firstLook is the time from the end of a node to the first question to the daemons. Each later
+// wait is twice as long as the one before it.
 const firstLook = time.Second
 
-// absence is what is known of nodes that ended before they attached.
+// absence tracks nodes that ended before they attached.
 type absence struct {
 	ended []int // nodes that ended well while others ran
 	look  <-chan time.Time
-	after time.Duration // of the last look
+	after time.Duration // wait before the last look
 	found chan []int
-	over  bool // told, or nobody can be asked
+	over  bool // the user was told, or no daemon can be asked
 }
 
 // endedWell notes the end of a node, for a look at whether it had attached.
@@ -38,7 +40,7 @@ func (j *running) endedWell(node int) {
 	}
 }
 
-// lookForAbsent asks the daemons, while signals and ends are still served.
+// lookForAbsent asks the daemons in the background, so that signals and ends are still served.
 func (j *running) lookForAbsent() {
 	a := &j.absence
 	a.look = nil
@@ -60,7 +62,7 @@ func (j *running) foundAbsent(nodes []int) {
 	}
 }
 
-// unattached returns those of the nodes that have not attached, if others are attached.
+// unattached returns those of the ended nodes that had not attached, if other nodes are attached.
 func unattached(hosts []host, ended []int) (missing []int) {
 	others := 0
 	for _, h := range hosts {

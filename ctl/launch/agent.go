@@ -2,8 +2,8 @@ package launch
 
 // This file is the agent: a process on each host of a job, at the other end of ssh or beside the
 // launcher. It talks to the daemon and starts the processes, as the user that they run as. When the
-// launcher, and with it the connection, is gone, the agent ends everything that it started, and
-// everything that those have started.
+// launcher is gone, the connection ends. The agent then ends everything that it started, with all
+// descendants.
 
 import (
 	"context"
@@ -14,20 +14,20 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Agent says which agent a process is.
+// Agent says which daemon and user a process is the agent of.
 type Agent struct {
 	Socket string // of the daemon
-	// User is the user whose agent this is, where that is not the launcher's; "": it is. Handed
-	// says that the launcher handed a program over open, as descriptor 3.
+	// User is the user that this agent runs as if that is not the launcher's user, else "". Handed
+	// says that the launcher handed over an open program, as descriptor 3.
 	User   string
 	Handed bool
 }
 
-// Serve makes this process the agent of its host. It carries out the orders that come in until the
-// context or in ends, or the launcher is silent for too long. Then it kills what still runs,
-// whatever descends from that too, and frees the group. Other errors than ErrLauncher mean that it
-// could not understand what came. After one the process must end, as it may still read in. The
-// process must have no children of its own.
+// Serve makes this process the agent of its host. It carries out orders until the context or in
+// ends, or the launcher is silent for too long (ErrLauncher). Then it kills the processes that
+// still run, with all their descendants, and frees the group. Other errors report that it could not
+// begin, or could not understand an order. After an error the process must end, because a goroutine
+// may still read in. The process must have no children of its own.
 func Serve(ctx context.Context, in io.Reader, out, complaints io.Writer, which Agent) error {
 	l, err := newLocal(which)
 	if err != nil {
@@ -54,7 +54,7 @@ type agent struct {
 	ended      chan struct{}
 }
 
-// begin says the mark, after which the agent's words come.
+// begin prints the mark. All that the agent says comes after it.
 func (a *agent) begin(mark string) error {
 	a.begun = true
 	fmt.Fprintln(a.complaints, begins(mark))
@@ -130,8 +130,8 @@ func (a *agent) start(o *startOrder) error {
 	return a.local.start(n)
 }
 
-// feed passes on a piece of standard input and says when the node has taken it, before which
-// the launcher sends no other. Meanwhile other orders are carried out.
+// feed passes a piece of standard input to the node, and reports when the node has taken it. The
+// launcher sends the next piece only then. Meanwhile other orders are carried out.
 func (a *agent) feed(o *inputOrder) {
 	w := a.input
 	switch {
@@ -154,14 +154,14 @@ func (a *agent) endInput() {
 	}
 }
 
-// pieces is a stream of a node, sent to the launcher in pieces.
+// pieces is an output stream of a node, sent to the launcher in pieces.
 type pieces struct {
 	agent *agent
 	node  int
 	error bool
 }
 
-// Write sends what is written.
+// Write sends b to the launcher.
 func (p *pieces) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		n := min(len(rest), outputPiece)

@@ -1,9 +1,10 @@
 package launch
 
-// This file tells the agent's words from everything that comes before them. On the way to the agent
-// others print: ssh, a login shell's .bashrc, a wrapper. So the first order names a mark that the
-// launcher chose at random, and the agent repeats it on both of its streams. Standard output is the
-// agent's after the mark. What came before it is the reason only of a host whose agent never spoke.
+// This file separates the agent's words from all that is printed before them. On the way to the
+// agent ssh, a login shell's .bashrc or a wrapper may print something. So the first order names a
+// mark that the launcher chose at random, and the agent repeats it on both of its streams. All on
+// standard output after the mark is the agent's. If a host fails, the text before the mark is given
+// as the reason only if its agent never spoke.
 
 import (
 	"bufio"
@@ -14,17 +15,17 @@ import (
 	"sync"
 )
 
-// mostBefore is the most that may be printed before the mark, in bytes. A host that prints more is
-// given up.
+// mostBefore is the limit of the text before the mark, in bytes. A host that prints more is given
+// up.
 const mostBefore = 1 << 20
 
-// speaks and begins are what the agent prints on standard output and standard error. No echo of the
-// order looks like either.
+// speaks and begins return the lines that the agent prints on standard output and standard error.
+// No echo of the order looks like either line.
 func speaks(mark string) string { return "funet agent " + mark + " speaks" }
 func begins(mark string) string { return "funet agent " + mark + " begins" }
 
-// skipTo reads lines up to the one that ends with the agent's mark, and keeps the end of those
-// before it.
+// skipTo reads lines up to the one that ends with the agent's mark. It keeps the end of the text
+// before that line.
 func skipTo(lines *bufio.Scanner, mark string, before *tail) (found bool, err error) {
 	end, total := []byte(speaks(mark)), 0
 	tooMuch :=
@@ -45,7 +46,7 @@ func skipTo(lines *bufio.Scanner, mark string, before *tail) (found bool, err er
 	return false, nil // the stream has ended, or was closed
 }
 
-// tail keeps the end of what was written to it, from the mark on where that came.
+// tail keeps the end of the text written to it. After the mark has come it keeps only later text.
 type tail struct {
 	mark string // "": none is awaited
 
@@ -54,10 +55,10 @@ type tail struct {
 	marked bool // the mark has come
 }
 
-// longestTail is how much it keeps, in bytes.
+// longestTail is the number of bytes that a tail keeps.
 const longestTail = 4 << 10
 
-// Write keeps the end.
+// Write appends b, and keeps only the end of the text.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last is the last line. With after it is the last one after the mark.
+// last returns the last line; with after, the last one after the mark, or "" if no mark came.
 func (t *tail) last(after bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

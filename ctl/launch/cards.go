@@ -1,6 +1,6 @@
 package launch
 
-// This file chooses whose cards the processes of a job have.
+// This file chooses the cards of a job's processes: the daemons', or each process's own.
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Cards says whose cards the processes have.
+// Cards says whose cards the processes of a job use.
 type Cards int
 
 const (
@@ -18,21 +18,21 @@ const (
 	DirectCards
 	// AutoCards: DirectCards where all hosts have proven direct ports, their cards have no profile,
 	// and no pair of them has keys of its own; else DaemonCards. Programs that attach without the
-	// library (funi.h) have contexts only, and nobody knows of them before.
+	// library (funi.h) can only have contexts, but the launcher does not know that beforehand.
 	AutoCards
 )
 
-// native is the profile without limits (package hwprofiles), which cards of processes have.
+// native is the profile without limits (package hwprofiles). Cards of processes have it.
 const native = "native"
 
-// choice is what was chosen.
+// choice is the result of choose.
 type choice struct {
 	direct bool
-	why    string // it is not direct
-	wanted bool   // a host has direct ports, or was to have some
+	why    string // reason why it is not direct
+	wanted bool   // a host has direct ports, or was configured to have them
 }
 
-// String says it in a line.
+// String describes the choice in a line.
 func (c choice) String() string {
 	if c.direct {
 		return "the processes have direct ports: all hosts have proven them, and the job needs nothing else"
@@ -40,8 +40,8 @@ func (c choice) String() string {
 	return "the processes have contexts on the daemons' cards, and no direct ports: " + c.why
 }
 
-// choose chooses by what the hosts say of themselves. With AutoCards a host may yet refuse a job of
-// direct ports: attach.ErrNoPort.
+// choose chooses by the infos of the hosts. With AutoCards a host may still refuse a job of direct
+// ports (attach.ErrNoPort).
 func choose(which Cards, hosts []host, infos []attach.Info) (c choice) {
 	c.direct = which != DaemonCards
 	if which != AutoCards {

@@ -1,7 +1,7 @@
 package launch
 
-// This file is the environment of a process: inherited when the program runs as the launcher's
-// user, and composed when it runs as another user, who must learn no secret from root's
+// This file makes the environment of a process. A program that runs as the launcher's user inherits
+// it. A program of another user gets a composed one, because it must learn no secret from root's
 // environment.
 
 import (
@@ -18,20 +18,21 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// ErrVariable: a variable of Options.Env is none.
+// ErrVariable reports an entry of Options.Env that is not a variable.
 var ErrVariable = errors.New("not a variable")
 
-// passed are the variables, and beginnings of them, that another user's process gets from this
-// one's environment besides those of FUNet; PATH so that it finds what the launcher finds.
+// passed lists the variables, besides FUNet's, that another user's process gets from the
+// environment of this one. It has PATH, so that the process finds the same programs as the
+// launcher.
 var passed = []string{"PATH", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR"}
 var passedBeginnings = []string{"LC_", "FUNET_"}
 
-// shell is the SHELL of another user's process: one that everybody has, as the login shell of
-// users such as nobody starts nothing.
+// shell is the SHELL of another user's process. Every user can run it, whereas the login shell of
+// users such as nobody starts no program.
 const shell = "/bin/sh"
 
-// ParseEnv makes NAME=VALUE of what names a variable: itself, or a name whose value is this
-// process's. Errors: ErrVariable.
+// ParseEnv makes NAME=VALUE of each entry: NAME=VALUE stays as it is, and NAME alone takes the
+// value that it has in this process. Errors: ErrVariable.
 func ParseEnv(list []string) (env []string, err error) {
 	for _, s := range list {
 		name, _, given := strings.Cut(s, "=")
@@ -58,9 +59,9 @@ func (u *User) environment() []string {
 	return append(env, "USER="+u.Name, "LOGNAME="+u.Name, "HOME="+u.home, "SHELL="+shell)
 }
 
-// environment is the environment of a process: what the agent has from its user, what was asked
-// for, and what says which node it is, each before the one before it. With another user than the
-// launcher's it has TMPDIR only if that user may write there.
+// environment returns the environment of a process. It has the agent's variables, then Env, then
+// the variables that name the node; a later one replaces an earlier one of the same name. Under
+// another user than the launcher's, TMPDIR is kept only if that user may write there.
 func (n *node) environment(socket string, other bool) []string {
 	env := map[string]string{}
 	set := func(s string) {
@@ -104,7 +105,7 @@ func (n *node) environment(socket string, other bool) []string {
 	return all
 }
 
-// passes reports whether another user's process gets a variable.
+// passes reports whether another user's process gets the variable s.
 func passes(s string) bool {
 	name, _, _ := strings.Cut(s, "=")
 	for _, p := range passed {

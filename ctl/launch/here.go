@@ -1,8 +1,8 @@
 package launch
 
-// This file starts the agent of a host that is this machine. It is a process of its own: what an
-// ordinary user's programs can do to processes of that user, by signals or prlimit(2), does not
-// reach root's launcher.
+// This file starts the agent of a host that is this machine. The agent is a process of its own. So
+// an ordinary user's programs, which may send signals to that user's processes or change their
+// limits (prlimit(2)), do not reach root's launcher.
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// itself is the file of this process's program, also where no path leads to it (proc_pid_exe(5)).
+// itself is the file of this process's program, even if no path leads to it (proc_pid_exe(5)).
 const itself = "/proc/self/exe"
 
 // newHere starts the agent for a daemon of this machine. Errors: ErrUser, ErrHosts.
@@ -53,7 +53,7 @@ func newHere(socket string, o *Options) (*remote, error) {
 	return r, nil
 }
 
-// cureOf says what to do about an error of starting something.
+// cureOf says what to do about an error of starting a process: raise a limit, or otherwise.
 func cureOf(err error, otherwise string) string {
 	if errors.Is(err, unix.EMFILE) {
 		return "raise the limit of open files (ulimit -n)"
@@ -61,8 +61,8 @@ func cureOf(err error, otherwise string) string {
 	return otherwise
 }
 
-// Find looks whether this machine has the program for the options' user before anything is made for
-// it. Errors: ErrProgram, ErrUser.
+// Find checks, before anything is made, that this machine has the program for the options' user.
+// Errors: ErrProgram, ErrUser.
 func Find(o Options) error {
 	o.note = func(string) {} // it is said when the program is started
 	o.prepare()
@@ -75,16 +75,16 @@ func Find(o Options) error {
 	return r.find(o.Program)
 }
 
-// prepare opens what another user's agents are handed.
+// prepare opens the program that is handed to another user's agents.
 func (o *Options) prepare() {
 	if o.User != nil {
 		o.handed = handOver(o.Program)
 	}
 }
 
-// start starts a process of the user, without any capability and without a way to get one or to
-// become yet another user, not even by a set-user-ID program (no_new_privs, prctl(2)). Of the
-// launcher's descriptors it has those of the command alone.
+// start starts a process of the user. The process has no capability and no way to get one, or to
+// become another user, even by a set-user-ID program (no_new_privs, prctl(2)). Of the launcher's
+// descriptors it has only those of the command.
 func (u *User) start(c *exec.Cmd) error {
 	if os.Geteuid() != 0 {
 		if u.uid == os.Geteuid() {
@@ -106,7 +106,7 @@ func (u *User) start(c *exec.Cmd) error {
 	return <-done
 }
 
-// startHere is start on a thread that nobody uses afterwards.
+// startHere is start on a thread that is not used afterwards.
 func (u *User) startHere(c *exec.Cmd) error {
 	refused := func(what string, err error) error {
 		return fmt.Errorf("--user %s: %w: %s: %w", u.Name, ErrUser, what, err)

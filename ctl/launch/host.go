@@ -1,7 +1,7 @@
 package launch
 
-// This file is a host of a job: a daemon that makes the group there, and a place
-// where processes run. The launcher reaches each by an agent (remote.go, here.go).
+// This file describes a host of a job: its daemon makes the group there, and processes run there.
+// The launcher reaches each host by an agent (remote.go, here.go).
 
 import (
 	"errors"
@@ -12,47 +12,47 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Errors for what callers decide on, besides those of package attach.
+// Errors that callers decide on, besides those of package attach.
 var (
-	// ErrNoDaemon: nothing answers at the daemon's socket.
+	// ErrNoDaemon reports that no daemon answers at the socket.
 	ErrNoDaemon = errors.New("no daemon")
-	// ErrProgram: the program cannot be started on a host.
+	// ErrProgram reports that the program cannot be started on a host.
 	ErrProgram = errors.New("cannot start the program")
-	// ErrHosts: the hosts do not fit together, or cannot be reached.
+	// ErrHosts reports hosts that do not fit together or cannot be reached.
 	ErrHosts = errors.New("the hosts cannot run a job together")
 )
 
-// host is a machine of a job: this one or another behind ssh, or in tests books alone. Its methods
-// are called by one goroutine.
+// host is a machine of a job: this one, another behind ssh, or in tests mere records. Its methods
+// are called by one goroutine, except where they say otherwise.
 type host interface {
 	// String names the host in messages.
 	String() string
 	// info asks the daemon which card it has.
 	info() (attach.Info, error)
-	// job makes the group, or returns the daemon's refusal; free ends it, so that another can be
+	// job makes the group, or returns the daemon's refusal. free ends it, so that another can be
 	// made.
 	job(attach.JobRequest) (gid uint16, err error)
 	free()
-	// find looks whether the host has the program: ErrProgram. It comes before start.
+	// find checks that the host has the program: ErrProgram. It is called before start.
 	find(program string) error
 	// start starts a node's process. Meanwhile another goroutine may call signal.
 	start(*node) error
-	// absent returns nodes that the daemon has not seen attach, and how many are attached to it.
-	// Any goroutine may call it.
+	// absent returns the nodes that the daemon has not seen attach, and the number of nodes that
+	// are attached to it. Any goroutine may call it.
 	absent() (nodes []int, attached int, err error)
-	// signal sends a signal to the processes and all that is in their groups. After one that is to
-	// end them no other starts: a process whose start is under way is killed.
+	// signal sends a signal to the processes and their process groups. After a signal that ends the
+	// job no other process starts: one whose start is under way is killed.
 	signal(syscall.Signal)
-	// abandon makes calls under way fail, and those that follow. Any goroutine may call it.
+	// abandon makes calls under way and later ones fail. Any goroutine may call it.
 	abandon()
-	// close kills what still runs, waits for its end and frees the group.
+	// close kills the processes that still run, waits for their ends and frees the group.
 	close()
 }
 
 // node is one process of a job.
 type node struct {
 	Number, Nodes int
-	Once          bool // it is no node, or all of them
+	Once          bool // the process is not a node, but starts them or is all of them
 	// Life counts the node's processes from 0. Restarts is the largest number that may follow the
 	// first. In a job without restarts both are 0.
 	Life, Restarts int
@@ -60,7 +60,7 @@ type node struct {
 	Token          attach.Token
 	Program        string
 	Args           []string
-	Env            []string // NAME=VALUE, besides what it has from its user
+	Env            []string // NAME=VALUE, besides what its user gives it
 
 	stdin          io.Reader // nil: nothing
 	stdout, stderr io.WriteCloser
@@ -70,20 +70,20 @@ type node struct {
 
 // status is how a process ended.
 type status struct {
-	Code   int            // exit code
+	Code   int            // signal that killed it; 0: none
 	Signal syscall.Signal // that killed it; 0: none
-	Lost   string         // why nobody knows; "": it is known
+	Lost   string         // why the end is unknown; "": it is known
 }
 
-// HostLost is the exit code of a job that has lost a host, and does not know how its nodes ended:
-// that of ssh(1) for an error of its own.
+// HostLost is the exit code of a job that lost a host and so does not know how its nodes ended.
+// ssh(1) uses the same code for its own errors.
 const HostLost = 255
 
-// failed reports whether the process did not end well.
+// failed reports whether the process ended by a signal, with another code than 0, or unknown.
 func (s status) failed() bool { return s != status{} }
 
-// exitCode is the exit status that a shell would give it (POSIX.1-2017, Shell Command Language
-// 2.8.2: more than 128 for a signal; all shells add its number).
+// exitCode returns the exit status that a shell would report. For a signal that is above 128
+// (POSIX.1-2017, Shell Command Language 2.8.2); all shells add the signal's number.
 func (s status) exitCode() int {
 	switch {
 	case s.Lost != "":
@@ -94,7 +94,7 @@ func (s status) exitCode() int {
 	return s.Code
 }
 
-// String says how it ended.
+// String says how the process ended.
 func (s status) String() string {
 	switch {
 	case s.Lost != "":

@@ -9,13 +9,13 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// attempts is how many GIDs are tried when daemons disagree about which one is free. The first
-// daemon offers another each time.
+// attempts bounds the GIDs that are tried when daemons disagree about which one is free. The first
+// daemon offers another GID each time.
 const attempts = 64
 
-// makeJob makes the group that r asks for, of n nodes, node i on host i modulo their number, with
-// the cards of which. GID 0 leaves the choice to the first host. On failure nothing is left.
-// Errors: ErrHosts, those of package attach as the daemons gave them.
+// makeJob makes the group that r asks for, of n nodes, with node i on host i modulo the number of
+// hosts, and with the cards that which asks for. With GID 0 the first host chooses. On failure
+// nothing is left. Errors: ErrHosts, and those of package attach as the daemons gave them.
 func makeJob(hosts []host, n int, r attach.JobRequest, which Cards, profile string) (uint16, choice, error) {
 	cards, infos, err := cardsOf(hosts, profile)
 	if err != nil {
@@ -30,7 +30,7 @@ func makeJob(hosts []host, n int, r attach.JobRequest, which Cards, profile stri
 	return gid, chosen, err
 }
 
-// makeGroup is makeJob with a choice of cards.
+// makeGroup makes the group of makeJob with the chosen cards.
 func makeGroup(hosts []host, cards []uint16, n int, r attach.JobRequest, chosen *choice) (_ uint16, err error) {
 	gid := r.GID
 	r.Direct = chosen.direct
@@ -58,8 +58,8 @@ func makeGroup(hosts []host, cards []uint16, n int, r attach.JobRequest, chosen 
 	return 0, fmt.Errorf("%w; %d others were tried", err, attempts-1)
 }
 
-// agree asks the first host for the group and the others for the same one. With an error
-// comes the host that refused.
+// agree asks the first host for the group and the others for the same one. With an error it returns
+// the host that refused.
 func agree(hosts []host, r attach.JobRequest) (gid uint16, _ host, err error) {
 	for _, h := range hosts {
 		got, err := h.job(r)

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// lookAtDaemon is how often the connection to the daemon is looked at.
+	// lookAtDaemon is the interval between two looks at the connection to the daemon.
 	lookAtDaemon = 20 * time.Millisecond
-	// keepFor is how long a job is asked for again: as long as its processes show their tickets
-	// (package attach).
+	// keepFor is the time for which a job is asked for again. Its processes show their tickets for
+	// as long (package attach).
 	keepFor = 30 * time.Second
 )
 
-// until is what ends a request that is under way. The caller holds talk.
+// until returns the context that ends a request under way. The caller holds talk.
 func (l *local) until() context.Context {
 	if l.asks != nil {
 		return l.asks
@@ -27,7 +27,8 @@ func (l *local) until() context.Context {
 	return context.Background()
 }
 
-// keep has the job asked for again when its connection ends. The caller holds talk.
+// keep starts a goroutine that asks for the job again when its connection ends. The caller holds
+// talk.
 func (l *local) keep(r attach.JobRequest) {
 	request, err := r.Encode()
 	if err != nil {
@@ -37,7 +38,8 @@ func (l *local) keep(r attach.JobRequest) {
 	go l.keeping(l.asks, request)
 }
 
-// keeping looks at the connection until the job need not be kept any more, or nobody takes it over.
+// keeping looks at the connection until the job need not be kept, or no daemon takes it over in
+// time.
 func (l *local) keeping(until context.Context, request []byte) {
 	t := time.NewTicker(lookAtDaemon)
 	defer t.Stop()
@@ -53,7 +55,7 @@ func (l *local) keeping(until context.Context, request []byte) {
 	}
 }
 
-// there reports whether the job's connection is there, or is again.
+// there reports whether the job's connection exists. If not, it asks the next daemon for the job.
 func (l *local) there(until context.Context, request []byte) bool {
 	l.talk.Lock()
 	defer l.talk.Unlock()

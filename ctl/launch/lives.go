@@ -1,13 +1,12 @@
 package launch
 
-// This file is nodes that are started again after they have failed (Options.Restarts): when, how
-// often, and by whom.
+// This file starts nodes again after they have failed (Options.Restarts).
 //
-// The journey: a process ends by a signal or with an exit code other than 0 (running.wait). Its
-// node rests, longer after each failure. Then the one goroutine that starts nodes (running.starter)
-// starts the next process. A host behind ssh may be slow to answer, and signals must not wait for
-// that. A job that is being ended starts nothing: nodes that rest stay dead, and the host kills a
-// process whose start is under way (local.signal).
+// The steps: a process ends by a signal or with an exit code other than 0 (running.wait). Its node
+// rests, longer after each failure. Then one goroutine (running.starter) starts the next process of
+// each node. It is a goroutine of its own because a host behind ssh may answer slowly, and signals
+// must not wait for that. A job that is being ended starts nothing: resting nodes stay dead, and
+// the host kills a process whose start is under way (local.signal).
 
 import (
 	"fmt"
@@ -19,30 +18,30 @@ const (
 	// MaxRestarts is the most that Options.Restarts may be.
 	MaxRestarts = 65535
 
-	// A node rests firstRest before it is started again, and each time twice as long, up to
-	// longestRest; after a life of at least soundLife firstRest again.
+	// A node rests firstRest before its first restart, and twice as long before each later one, up
+	// to longestRest. After a life of at least soundLife it rests firstRest again.
 	firstRest   = 100 * time.Millisecond
 	longestRest = 5 * time.Second
 	soundLife   = 10 * time.Second
 )
 
-// lives are how often the nodes of a job were started again.
+// lives counts the restarts of a job's nodes.
 type lives struct {
 	of      []life
 	pausing int      // nodes that rest
 	rested  chan int // nodes whose rest is over; has room for all
-	start   chan int // nodes to start now; nil: none was yet
+	start   chan int // nodes to start now; nil: no node was started again yet
 	started chan startedAgain
 }
 
-// life is which life of a node runs, or ended last.
+// life is the life of a node that runs or ended last.
 type life struct {
 	number int
 	since  time.Time
-	rest   time.Duration // before it; 0: it is the first
+	rest   time.Duration // before this life; 0: it is the first
 }
 
-// startedAgain is how the start of a node's next process ended.
+// startedAgain is the outcome of starting a node's next process.
 type startedAgain struct {
 	node int
 	err  error
@@ -56,8 +55,8 @@ func newLives(nodes int) lives {
 	return l
 }
 
-// rest has a node that has failed rest before it is started again, unless that has been done too
-// often or the job is being ended.
+// rest lets a failed node rest before its next start. It returns false if the node has no restart
+// left, or the job is being ended.
 func (j *running) rest(e end) bool {
 	n := &j.lives.of[e.node]
 	if j.ending || n.number >= j.o.Restarts || j.unwritten() != nil {
@@ -90,22 +89,22 @@ func (j *running) again(i int) {
 	l.start <- i
 }
 
-// starter starts nodes until there will be no more.
+// starter starts nodes until stop closes the channel.
 func (j *running) starter() {
 	for i := range j.lives.start {
 		j.lives.started <- startedAgain{i, j.startNode(i, j.lives.of[i].number)}
 	}
 }
 
-// stop ends the starter. No start is under way.
+// stop ends the starter. No start may be under way.
 func (l *lives) stop() {
 	if l.start != nil {
 		close(l.start)
 	}
 }
 
-// startedAgain ends the job where a node cannot be started any more. A host that was lost has said
-// so already.
+// startedAgain ends the job if the next process of a node could not be started. A lost host is no
+// such error: it was reported as the node's end.
 func (j *running) startedAgain(s startedAgain) {
 	if s.err == nil {
 		return // it may have ended already
@@ -119,7 +118,7 @@ func (j *running) startedAgain(s startedAgain) {
 	j.end(syscall.SIGTERM)
 }
 
-// usedUp says that a node will not be started again, if it was before.
+// usedUp returns a remark that a node was started again before, and how often, or "".
 func (l *lives) usedUp(node int) string {
 	if n := l.of[node].number; n > 0 {
 		return fmt.Sprintf(", after %d restarts", n)

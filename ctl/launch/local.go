@@ -1,6 +1,6 @@
 package launch
 
-// This file is what an agent does on its host: its daemon's socket, and processes of its own.
+// This file is the agent's work on its host, with the daemon's socket and with its own processes.
 
 import (
 	"context"
@@ -19,39 +19,39 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// answerWithin bounds the wait for a daemon's answer. It answers within milliseconds unless the
-// machine is very busy.
+// answerWithin bounds the wait for a daemon's answer. A daemon answers within milliseconds unless
+// the machine is very busy.
 const answerWithin = 10 * time.Second
 
 // local is this machine, or a host of a lab on it.
 type local struct {
 	socket string
-	user   string   // whose agent this is; "": the launcher's user's
-	handed *os.File // the program that was handed over; nil: none was
+	user   string   // user of this agent; "": the launcher's user
+	handed *os.File // program that was handed over; nil: none was
 	path   string   // its path
 	script bool     // it is a script
 	notes  []raw    // for the user of funet, with the next answer
 
-	talk   sync.Mutex    // guards what follows: one asks the daemon at a time
-	conn   *net.UnixConn // the job lives as long as it
+	talk   sync.Mutex    // guards the fields below: one request at a time
+	conn   *net.UnixConn // the job lives as long as this connection
 	gid    uint16        // of the job
 	buffer []byte
 	asks   context.Context // ends a request of keep.go when the job is freed; nil: none
 
-	// letGo ends the keeping of a job of direct ports (keep.go); nil: there is none. It belongs to
+	// letGo ends the keeping of a job of direct ports (keep.go); nil: none is kept. It belongs to
 	// the agent's goroutine.
 	letGo context.CancelFunc
 
-	// guards processes and ending, and is held while one starts: signals and burials come from
-	// outside
+	// mu guards processes and ending, because signals and burials come from other goroutines. It is
+	// held while a process starts.
 	mu        sync.Mutex
-	processes []*process // those that have not been waited for
-	ending    bool       // a signal that is to end them was sent
+	processes []*process // not waited for yet
+	ending    bool       // a signal that ends the job was sent
 	running   sync.WaitGroup
 	orphans   *orphans
 }
 
-// newLocal prepares the use of a daemon.
+// newLocal prepares the use of a daemon, and adopts orphans.
 func newLocal(which Agent) (*local, error) {
 	l := &local{socket: which.Socket, user: which.User, buffer: make([]byte, attach.MaxMessage)}
 	if which.Handed {
@@ -68,7 +68,7 @@ func (l *local) note(text string) { l.notes = append(l.notes, raw(text)) }
 // String names the daemon.
 func (l *local) String() string { return "the daemon at " + l.socket }
 
-// here is the name of this host, of which there are several in a job.
+// here returns the name of this host, because a job has several hosts.
 func here() string {
 	if name, err := os.Hostname(); err == nil {
 		return name
@@ -168,8 +168,8 @@ func (l *local) job(r attach.JobRequest) (uint16, error) {
 	return a.GID, err
 }
 
-// absent asks the daemon for nodes of the job that have not attached, and for the number of those
-// that are attached.
+// absent asks the daemon for the nodes of the job that have not attached, and for the number of
+// nodes that are attached.
 func (l *local) absent() (nodes []int, attached int, err error) {
 	request, err := attach.EncodeBody(attach.KindStatus, nil)
 	if err != nil {
@@ -275,7 +275,7 @@ func (l *local) signal(s syscall.Signal) {
 	}
 }
 
-// close kills what still runs, and whatever descends from it, waits for the end and frees the
+// close kills the processes that still run, with all descendants, waits for the end and frees the
 // group.
 func (l *local) close() {
 	l.signal(syscall.SIGKILL)

@@ -1,9 +1,9 @@
 package launch
 
-// This file is processes that outlive whoever started them. A node may start others that leave its
+// This file ends processes that outlive their parents. A node may start processes that leave its
 // process group (setsid(2)), and end. The kernel then makes the agent their parent
-// (PR_SET_CHILD_SUBREAPER, prctl(2)), so that none gets away, however many generations lie between.
-// The agent takes the status of those that end, and kills all when the job has ended.
+// (PR_SET_CHILD_SUBREAPER, prctl(2)), over any number of generations, so none gets away. The agent
+// reaps those that end, and kills all when the job has ended.
 
 import (
 	"os"
@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphans are the children of this process that it has not started.
+// orphans are the children of this process that it did not start.
 type orphans struct {
 	ends chan os.Signal // of any child; coalesced
 	gone chan struct{}
 }
 
-// adopt makes this process the parent of processes that lose theirs.
+// adopt makes this process the parent of all descendants that lose theirs.
 func adopt(l *local) (*orphans, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
@@ -36,8 +36,8 @@ func adopt(l *local) (*orphans, error) {
 	return o, nil
 }
 
-// bury takes the status of orphans that have ended. Those that this process started have somebody
-// who waits for them.
+// bury reaps orphans that have ended. Processes that this process started are reaped by their own
+// waits.
 func (l *local) bury() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,8 +49,8 @@ func (l *local) bury() {
 	}
 }
 
-// end kills the orphans, and theirs, until there is none. No child is left that this process has
-// started.
+// end kills the orphans and their descendants until none is left. All children that this process
+// started must have ended.
 func (o *orphans) end() {
 	signal.Stop(o.ends)
 	close(o.ends)
@@ -67,7 +67,7 @@ func (o *orphans) end() {
 	}
 }
 
-// children returns the processes whose parent this one is.
+// children returns the child processes of this process.
 func children() (list []procfs.ProcStat) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -9,29 +9,29 @@ import (
 	"sync"
 )
 
-// longestLine is how much of a line is kept back until its end comes, in bytes. A longer one
-// comes out in pieces. It stays one line unless another node prints between two pieces.
+// longestLine is the number of bytes of a line that are kept back until its end comes. A longer
+// line comes out in pieces. It stays one line unless another node prints between two pieces.
 const longestLine = 64 << 10
 
 // output is a stream that several nodes print to.
 type output struct {
 	mu sync.Mutex
 	to io.Writer
-	// open is the node whose line has begun to come out and not ended; nil: none has.
+	// open is the node whose line has come out in part but not to its end; nil: none.
 	open *lines
-	// broken gets the first error of to, if there is room: a node only notices that nobody reads
-	// what it prints any more.
+	// broken gets the first error of writing to to, if the channel has room. A node itself notices
+	// only that its output is not read any more.
 	broken chan<- error
 }
 
-// lines is one node's end of an output. It is not for several goroutines at once.
+// lines is one node's end of an output. Only one goroutine at a time may use it.
 type lines struct {
 	out    *output
 	prefix string
-	begun  []byte // of a line that has not ended; at most longestLine
+	begun  []byte // beginning of a line without its end; at most longestLine
 }
 
-// node returns a node's end. Without label what is written passes unchanged.
+// node returns a node's end. Without label the node's output passes unchanged.
 func (o *output) node(n int, label bool) io.WriteCloser {
 	if !label {
 		return plain{o}
@@ -39,14 +39,14 @@ func (o *output) node(n int, label bool) io.WriteCloser {
 	return &lines{out: o, prefix: fmt.Sprintf("[%d] ", n)}
 }
 
-// write writes at once, so that lines stay together.
+// write writes b in one piece, so that lines stay together.
 func (o *output) write(b []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.put(b)
 }
 
-// put writes for the holder of the lock.
+// put is write for the holder of the lock.
 func (o *output) put(b []byte) error {
 	_, err := o.to.Write(b)
 	if err != nil {
@@ -58,8 +58,7 @@ func (o *output) put(b []byte) error {
 	return err
 }
 
-// Write passes on the lines that have ended, and the beginning of one that has become too long to
-// be kept.
+// Write passes on complete lines, and the beginning of a line that has become too long to be kept.
 func (l *lines) Write(b []byte) (int, error) {
 	l.begun = append(l.begun, b...)
 	ended := bytes.LastIndexByte(l.begun, '\n') + 1
@@ -74,8 +73,8 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// print prints lines, each with the prefix. The first may be the rest of one, and the last may not
-// have ended.
+// print prints lines, each with the prefix. The first may be the rest of a line, and the last may
+// lack its end.
 func (l *lines) print(text []byte) error {
 	o := l.out
 	o.mu.Lock()
@@ -97,7 +96,7 @@ func (l *lines) print(text []byte) error {
 	return o.put(out)
 }
 
-// Close passes on what has no end, with one.
+// Close passes on an unfinished line, with a line end.
 func (l *lines) Close() error {
 	l.out.mu.Lock()
 	open := l.out.open == l

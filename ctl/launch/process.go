@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastOutput is how long a process's output is waited for when it and its group have ended;
-// something that has left the group may hold it open for ever.
+// lastOutput bounds the wait for a process's output after the process and its group have ended. A
+// process that has left the group may hold the output open for ever.
 const lastOutput = time.Second
 
 type process struct {
 	node *node
 	cmd  *exec.Cmd
-	over bool // it has ended, and gets no signal any more; guarded by local.mu
+	over bool // it has ended, and gets no more signals; guarded by local.mu
 }
 
 // start starts the process.
@@ -55,7 +55,7 @@ func (p *process) start(what *program, dir string, env []string) (err error) {
 	return nil
 }
 
-// signal sends a signal to the group. The process must not have been waited for.
+// signal sends a signal to the process group. The process must not have been waited for.
 func (p *process) signal(s syscall.Signal) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, s) // all of it may have ended
 	if s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGINT {
@@ -70,10 +70,10 @@ func (p *process) awaitEnd() {
 	}
 }
 
-// killRest ends what is left of the group of a process that has ended.
+// killRest kills the rest of the process group of a process that has ended.
 func (p *process) killRest() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// wait waits for the last output and tells how the process ended.
+// wait waits for the last output and returns how the process ended.
 func (p *process) wait() status {
 	err := p.cmd.Wait()
 	_ = errors.Join(p.node.stdout.Close(), p.node.stderr.Close()) // nobody reads, then

@@ -1,15 +1,15 @@
 package launch
 
-// This file finds the program of a job, and hands it from root's launcher to a user
-// who cannot reach it.
+// This file finds the program of a job, and hands it from root's launcher to a user who cannot
+// reach it.
 //
-// The agent looks for the program first, as the user. If the user may not enter a folder on the way
-// to it, such as root's home, but the launcher may, the user's process executes the file that the
-// launcher has opened for the agent. So the mode of the folder is overridden, as root asks for by
-// naming that program. The mode of the program is not: the user must be permitted to execute it,
-// and the interpreter of a script to read it. The descriptor can be executed, but neither read nor
-// written (open(2), O_PATH). Somebody who starts programs as himself gains nothing: then launcher
-// and user are the same.
+// The agent first looks for the program as the user. The user may be barred from a folder on the
+// way to it, such as root's home, that the launcher may enter. Then the user's process executes the
+// file that the launcher has opened for the agent. So the folder's mode is overridden, which root
+// asks for by naming that program. The program's mode is not: the user must be permitted to execute
+// it, and the interpreter of a script must be permitted to read it. The descriptor can be executed,
+// but neither read nor written (open(2), O_PATH). A user who runs the launcher without root gains
+// nothing, because launcher and program then run as the same user.
 
 import (
 	"errors"
@@ -23,11 +23,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// own is the program that means this very command, wherever that is.
+// own is the program name that stands for this very command, wherever its file is.
 const own = "funet"
 
-// handedOver is the descriptor of a program that was handed over, in the process that becomes
-// it: the first after standard error. It stays open, for the interpreter of a script.
+// handedOver is the descriptor of a program that was handed over, in the process that executes it:
+// the first after standard error. It stays open for the interpreter of a script.
 const handedOver = 3
 
 // program is the program that a process executes.
@@ -36,7 +36,7 @@ type program struct {
 	file *os.File // handed over; nil: the user reaches the path
 }
 
-// inChild is the path by which a process of the user executes the program.
+// inChild returns the path by which a process of the user executes the program.
 func (p *program) inChild() string {
 	if p.file == nil {
 		return p.path
@@ -67,10 +67,10 @@ func (l *local) program(name string) (p program, err error) {
 
 // handing is the program that the launcher hands over to another user's agents.
 type handing struct {
-	file   *os.File // nil: it cannot be opened
+	file   *os.File // nil: the launcher cannot open it
 	path   string
 	script bool
-	absent error // why the launcher does not find it either
+	absent error // why the launcher does not find it; nil: it does
 }
 
 // handOver opens a program as the user of this process.
@@ -93,7 +93,7 @@ func (h *handing) close() {
 	}
 }
 
-// script reports whether a file begins as scripts do (execve(2)), whose interpreter reads it.
+// script reports whether a file begins with #!, so that an interpreter reads it (execve(2)).
 func script(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -105,13 +105,13 @@ func script(path string) bool {
 	return err == nil && string(begin[:]) == "#!"
 }
 
-// unreached reports whether somebody else may find what was not found.
+// unreached reports whether another user may find a program that this one did not find.
 func unreached(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, exec.ErrNotFound)
 }
 
-// find is exec.LookPath, but for this very command. It finds what this process may
-// execute.
+// find is exec.LookPath, except for the name of this very command. It finds programs that this
+// process may execute.
 func find(program string) (string, error) {
 	if program == own {
 		path, err := os.Executable()
@@ -129,8 +129,8 @@ func find(program string) (string, error) {
 
 func (l *local) notStarted(name string, err error) error { return notStarted(name, l.user, err) }
 
-// notStarted explains why a program was not started as another user, or with "" as this process's;
-// nil: it was.
+// notStarted explains why a program was not started as the given user, or with "" as this process's
+// user. It returns nil if err is nil.
 func notStarted(name, user string, err error) error {
 	if err == nil {
 		return nil
@@ -154,8 +154,8 @@ func notStarted(name, user string, err error) error {
 	return fmt.Errorf("%w %s%s: %w; %s", ErrProgram, name, who, err, cure)
 }
 
-// folder is the working directory of a process: this one's, or the root where another user
-// may not enter it, who could open nothing in it.
+// folder returns the working directory of a process: "" for this one's. It is the root if another
+// user may not enter this one's, and so could open no file in it.
 func (l *local) folder() (dir string, err error) {
 	if l.user == "" {
 		return "", nil

@@ -1,16 +1,17 @@
 package launch
 
-// This file notices that a host has died: its agent says each beatEvery that it lives, whatever
-// else it does, and the launcher gives the host up when it has heard nothing for
-// Options.HostTimeout. That works through ssh or any other transport; before the agent is there
-// ssh's own keep-alive (remote.go) does the same.
+// This file notices that a host has died. Its agent says each beatEvery that it lives, whatever
+// else it does. The launcher gives the host up when it has heard nothing for Options.HostTimeout.
+// That works through ssh or any other transport. Before the agent runs, ssh's own keep-alive does
+// the same (remote.go).
 //
 // Time counts only while the launcher reads. While the launcher is stopped (Ctrl-Z), or its output
-// is not read, the host's messages wait, and the host is not silent.
+// is not read, the host's messages wait, and the host does not count as silent.
 //
-// In the same way the agent notices that the launcher's machine has died, and ends what it started;
-// a connection alone would take a quarter of an hour to break (tcp(7), tcp_retries2). A process
-// beside the launcher says that the machine lives (Relay): the launcher itself may be stopped.
+// In the same way the agent notices that the launcher's machine has died, and ends all that it
+// started. A connection alone would take a quarter of an hour to break (tcp(7), tcp_retries2). A
+// process beside the launcher says that the machine lives (Relay), because the launcher itself may
+// be stopped.
 
 import (
 	"context"
@@ -26,17 +27,17 @@ import (
 )
 
 const (
-	// beatEvery is the time between two signs of life of an agent.
+	// beatEvery is the interval between two signs of life of an agent.
 	beatEvery = 500 * time.Millisecond
-	// looksAtPulse is how often the launcher looks for one within HostTimeout.
+	// looksAtPulse is the number of looks for a sign of life within HostTimeout.
 	looksAtPulse = 10
-	// ShortestHostTimeout is some signs of life long: one may be late.
+	// ShortestHostTimeout has room for four signs of life, so that one may be late.
 	ShortestHostTimeout = 4 * beatEvery
-	// DefaultHostTimeout leaves half of 10 s to the nodes that are ended because of it.
+	// DefaultHostTimeout leaves half of 10 s for ending the other nodes.
 	DefaultHostTimeout = 5 * time.Second
 )
 
-// beat says that the agent lives, until it ends.
+// beat says at each interval that the agent lives, until ended is closed.
 func (a *agent) beat(ended <-chan struct{}) {
 	t := time.NewTicker(beatEvery)
 	defer t.Stop()
@@ -49,15 +50,15 @@ func (a *agent) beat(ended <-chan struct{}) {
 	}
 }
 
-// ErrLauncher: nothing was heard from the launcher for Options.HostTimeout.
+// ErrLauncher reports that nothing was heard from the launcher for Options.HostTimeout.
 var ErrLauncher = errors.New("the launcher was not heard")
 
 // RelayCommand is the command of funet that calls Relay.
 const RelayCommand = "run-relay"
 
-// Relay passes on the orders of a launcher to what reaches a host, line by line until they end, and
-// says between them that the launcher's machine lives. It is a process of its own, so that the
-// agent hears it while the launcher is stopped.
+// Relay passes the launcher's orders, line by line until they end, to the command that reaches a
+// host. Between them it says that the launcher's machine lives. It runs in a process of its own, so
+// that the agent hears it while the launcher is stopped.
 func Relay(in io.Reader, out io.Writer, timeout time.Duration) error {
 	s := speaker{to: out}
 	go func() {
@@ -68,8 +69,8 @@ func Relay(in io.Reader, out io.Writer, timeout time.Duration) error {
 	return hear(linesOf(in), func(line *json.RawMessage) error { return s.say(line) })
 }
 
-// relay has a process pass on what is written to orders, to what reads from passed. It ends with
-// either.
+// relay starts a process that runs Relay. Text written to orders can be read from passed. The
+// process ends when either end is closed.
 func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os.File, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -95,8 +96,8 @@ func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os
 	return orders, passed, nil
 }
 
-// listen carries out what comes in until it ends. From the first sign of life of the launcher on it
-// returns ErrLauncher when there has been none for as long as that says.
+// listen carries out orders until they end. The launcher's first sign of life names a timeout. From
+// then on listen returns ErrLauncher when none came for that long.
 func (a *agent) listen(ctx context.Context, in io.Reader) error {
 	p := &pulse{from: in}
 	over, silent := make(chan error, 1), make(chan struct{})
@@ -125,14 +126,14 @@ func (a *agent) listen(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// pulse is a reader of what comes from a host, or a launcher, that notes when.
+// pulse reads the words of a host, or of a launcher, and notes when some came.
 type pulse struct {
 	from    io.Reader
 	waiting atomic.Bool // for the host's next byte
 	heard   atomic.Uint64
 }
 
-// Read reads what the host says.
+// Read reads from the other end, and counts the reads.
 func (p *pulse) Read(b []byte) (int, error) {
 	p.waiting.Store(true)
 	n, err := p.from.Read(b)
@@ -141,8 +142,9 @@ func (p *pulse) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// watch calls silent, once, when the host has said nothing for so long, until ended. Each look at
-// a ticker counts as one, however late it is: what the host said meanwhile may not have been read.
+// watch calls silent once if the other end says nothing for timeout; closing ended stops it. The
+// time is counted in looks. A late look counts as one, because words may have come meanwhile that
+// were not read yet.
 func (p *pulse) watch(timeout time.Duration, ended <-chan struct{}, silent func()) {
 	t := time.NewTicker(timeout / looksAtPulse)
 	defer t.Stop()

@@ -1,7 +1,7 @@
 package launch
 
-// This file is a host with its agent, which carries out the launcher's requests: at the other end
-// of ssh, or of another program that reaches the host, or on this machine (here.go).
+// This file is a host with its agent, which carries out the launcher's requests. The agent is at
+// the other end of ssh, or of another program that reaches the host, or on this machine (here.go).
 
 import (
 	"crypto/rand"
@@ -25,24 +25,25 @@ import (
 const AgentCommand = "run-node"
 
 const (
-	// farewell is how long the agent has to end what it started, before what reaches it is killed.
+	// farewell bounds the agent's time to end what it started. Then the command that reaches it is
+	// killed.
 	farewell = 10 * time.Second
-	// slowLogin is the time after which the user hears that the agent has not spoken yet. Somebody
-	// may be asked for a password, so the launcher waits on.
+	// slowLogin is the time after which the user hears that the agent has not spoken yet. The
+	// launcher waits on, because ssh may be asking for a password.
 	slowLogin = 10 * time.Second
 )
 
-// mostNamed bounds how many nodes of a lost host are named.
+// mostNamed bounds the number of nodes of a lost host that a message names.
 const mostNamed = 16
 
-// remote is a host.
+// remote is a host that is reached by an agent.
 type remote struct {
-	name    string // as messages have it
+	name    string // in messages
 	note    func(string)
-	handed  *handing // nil: nothing is handed over
+	handed  *handing // nil: no program is handed over
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	out     *os.File // what it says
+	out     *os.File // the agent's words
 	speaker speaker
 	mark    string
 	printed tail // on standard output before the agent spoke
@@ -50,18 +51,18 @@ type remote struct {
 	spoke   chan struct{}
 	answers chan answer
 	fed     chan struct{}
-	exit    error                  // of what reaches the agent
-	gone    chan struct{}          // closed when that has ended
+	exit    error                  // of the command that reaches the agent
+	gone    chan struct{}          // closed when that command has ended
 	ended   chan struct{}          // closed when the connection has ended
-	why     string                 // it has, after that
-	silent  atomic.Pointer[string] // why it was given up; nil: it was not
+	why     string                 // reason for that end, set before ended is closed
+	silent  atomic.Pointer[string] // reason for giving the host up; nil: it was not
 
 	asking sync.Mutex // held from a question to its answer
 
 	mu    sync.Mutex
-	nodes map[int]*node // that have not ended
+	nodes map[int]*node // those that have not ended
 
-	giveUp func() // watches whether the host is silent; nil: it does already, or nobody is to
+	giveUp func() // starts the watch for silence; nil: it was started, or there is no timeout
 }
 
 // newHost makes a host whose agent does not run yet.
@@ -72,8 +73,8 @@ func newHost(name string, o *Options) *remote {
 		fed:     make(chan struct{}, 1), gone: make(chan struct{}), ended: make(chan struct{}), nodes: map[int]*node{}}
 }
 
-// newRemote starts what reaches a host. Whether it gets there shows at the first order. Errors:
-// ErrHosts.
+// newRemote starts the command that reaches a host. The first order shows whether it got there.
+// Errors: ErrHosts.
 func newRemote(name string, o *Options) (*remote, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("--hosts: %w: %q is no host", ErrHosts, name)
@@ -90,8 +91,8 @@ func newRemote(name string, o *Options) (*remote, error) {
 	return r, nil
 }
 
-// open starts the command that reaches the agent, and talks to it. With a timeout the agent is
-// given up when it is silent.
+// open starts the command that reaches the agent, and talks to it. With a timeout a silent agent is
+// given up.
 func (r *remote) open(timeout time.Duration, start func(*exec.Cmd) error) (err error) {
 	r.cmd.Stderr = &r.said
 	r.cmd.WaitDelay = lastOutput // for what still has it open
@@ -139,18 +140,18 @@ func (r *remote) open(timeout time.Duration, start func(*exec.Cmd) error) (err e
 	return nil
 }
 
-// outlast waits for the end of what reaches the agent. Something may have its output open for
-// longer, and is not waited for when it says nothing.
+// outlast waits for the end of the command that reaches the agent. Another process may hold its
+// output open for longer; that one is not waited for when it is silent.
 func (r *remote) outlast(p *pulse) {
 	r.exit = r.cmd.Wait()
 	close(r.gone)
 	p.watch(lastOutput, r.ended, func() { r.out.Close() })
 }
 
-// hostWord stands for the host in Options.Reach.
+// hostWord stands for the host's name in Options.Reach.
 const hostWord = "{}"
 
-// reachWith returns the words of a command that starts the agent on a host. ssh passes what comes
+// reachWith returns the words of a command that starts the agent on a host. ssh passes the words
 // after the host's name to a shell there; another program gets the agent's words unchanged.
 func (o *Options) reachWith(name string) []string {
 	agent := []string{"funet", AgentCommand}
@@ -175,8 +176,8 @@ func (o *Options) reachWith(name string) []string {
 	return append(words, agent...)
 }
 
-// keepAlive has ssh(1) end when the other end is silent for about so long: three questions go
-// unanswered.
+// keepAlive returns options that make ssh(1) end when the other end is silent for about the
+// timeout: three questions then stay unanswered.
 func keepAlive(timeout time.Duration) []string {
 	if timeout <= 0 {
 		return nil
@@ -185,17 +186,17 @@ func keepAlive(timeout time.Duration) []string {
 	return []string{"-o", fmt.Sprintf("ServerAliveInterval=%d", every), "-o", "ServerAliveCountMax=3"}
 }
 
-// quote makes one word of a text for the shell at the other end (POSIX.1-2017, Shell Command
+// quote turns a text into one word for the shell at the other end (POSIX.1-2017, Shell Command
 // Language 2.2.2).
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // String names the host.
 func (r *remote) String() string { return r.name }
 
-// errBye ends the reading of what the agent says.
+// errBye ends the reading of the agent's words.
 var errBye = errors.New("the agent has said its last word")
 
-// listen takes what the agent says until the connection ends.
+// listen reads the agent's words until the connection ends.
 func (r *remote) listen(from *pulse) {
 	go r.tellSlow()
 	lines := linesOf(from)
@@ -243,7 +244,7 @@ func (r *remote) listen(from *pulse) {
 	}
 }
 
-// take takes a word of the agent.
+// take acts on a word of the agent.
 func (r *remote) take(w *word) error {
 	switch {
 	case w.Answer != nil:
@@ -280,7 +281,7 @@ func (r *remote) take(w *word) error {
 	return nil
 }
 
-// tellSlow tells the user of a host whose agent has not spoken for long.
+// tellSlow tells the user that the agent has not spoken for slowLogin.
 func (r *remote) tellSlow() {
 	select {
 	case <-r.spoke:
@@ -290,8 +291,8 @@ func (r *remote) tellSlow() {
 	}
 }
 
-// over says why the connection has ended. What was printed before the agent spoke is a reason only
-// if it never did.
+// over returns the reason for the end of the connection. Text printed before the agent spoke is a
+// reason only if the agent never spoke.
 func (r *remote) over(spoke bool, heard error) string {
 	why := r.said.last(spoke)
 	var e *exec.ExitError
@@ -312,7 +313,7 @@ func (r *remote) over(spoke bool, heard error) string {
 	return "its agent has ended"
 }
 
-// node returns a node that has not ended, and with take forgets it.
+// node returns a node that has not ended, and with take forgets the node.
 func (r *remote) node(number int, take bool) *node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -408,7 +409,7 @@ func (r *remote) start(n *node) error {
 	return nil
 }
 
-// feed sends standard input, a piece after the other, until it or the connection ends.
+// feed sends standard input piece by piece, until the input or the connection ends.
 func (r *remote) feed(from io.Reader) {
 	piece := make([]byte, inputPiece)
 	for {
@@ -432,8 +433,8 @@ func (r *remote) feed(from io.Reader) {
 
 func (r *remote) signal(s syscall.Signal) { _ = r.speaker.say(order{Signal: &s}) } // as free
 
-// abandon ends ssh, and what it says: another process may have that open too. The agent of this
-// machine ends by itself.
+// abandon kills ssh and closes its output, which another process may hold open too. The agent of
+// this machine ends by itself.
 func (r *remote) abandon() {
 	if r.cmd.Path != itself {
 		_ = r.cmd.Process.Kill() // it may have ended

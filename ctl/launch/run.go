@@ -18,50 +18,50 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Options say what to run and where.
+// Options say what program to run, and where.
 type Options struct {
 	Nodes   int      // 1 to attach.MaxNodes
-	Sockets []string // of the daemons of this machine, one a host
+	Sockets []string // of the daemons of this machine, one for each host
 	Hosts   []string // instead of Sockets: hosts to reach by ssh, or as Reach says
-	// Reach is the words of a command that reaches a host instead of ssh, such as kubectl exec -i
-	// {} --, with {} for the host's name, which otherwise comes last; the agent's command follows.
+	// Reach holds the words of a command that reaches a host instead of ssh, such as kubectl exec
+	// -i {} --. The word {} stands for the host's name; without it the name comes last. The agent's
+	// command follows.
 	Reach []string
-	// Socket is the socket of the daemon on each of Hosts; "" is its default.
+	// Socket is the daemon's socket on each of Hosts; "": the default socket.
 	Socket string
 	GID    uint16 // 0: any that is free
 	Cards  Cards  // of the processes
-	// TellCards has Stderr say which cards AutoCards has chosen, and why. Without, it says so only
-	// where a host has direct ports, or was to have some, and the processes have none.
+	// TellCards has Stderr say which cards AutoCards chose, and why. Without it Stderr says so only
+	// if the processes have no direct ports although a host has some, or was configured for them.
 	TellCards bool
-	// User is the user that root runs the program as; nil: the user of this process. Round trips of
-	// such programs are shorter if this process has no terminal (OnTerminal): each agent then needs
-	// no session of its own.
+	// User is the user that root runs the program as; nil: the user of this process. Such programs
+	// have shorter round trips if this process has no terminal (OnTerminal), because each agent
+	// then needs no session of its own.
 	User    *User
 	Profile string // that the cards must have; "": any
 	Label   bool   // print nodes' numbers before their lines
 	Program string // a path, or a name to be found in PATH; "funet" is this command itself
 	Args    []string
-	// Env are variables, as NAME=VALUE, that the processes have besides those that User changes
-	// (environment.go) or this process has.
+	// Env holds variables of the processes as NAME=VALUE. They come on top of this process's
+	// variables, or of those composed for User (environment.go).
 	Env []string
-	// Restarts is how often a node that has failed is started again, on the same host; 0: never,
-	// its failure ends the job. Its processes find in FUNET_LIFE which life of the node they are.
-	// Standard input goes to node 0's first. A node whose host is lost is not started again. Not
-	// with Once.
+	// Restarts bounds the restarts of a node that fails, on the same host; 0: its failure ends the
+	// job. A process finds the number of its life in FUNET_LIFE. Standard input goes to node 0's
+	// first process. A node whose host is lost is not started again. Once allows no restarts.
 	Restarts int
-	// Once starts the program once, on this machine, as the starter of the nodes (mpirun, srun), or
-	// is all of them: with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN alone.
+	// Once starts the program once, on this machine, with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN
+	// alone. The program either starts the nodes itself (mpirun, srun) or is all of them.
 	Once bool
 
 	Stdin          io.Reader // for node 0; nil: nothing
 	Stdout, Stderr io.Writer
-	// Signals are sent to the processes as they come, but for a second SIGINT, which kills.
+	// Signals are passed on to the processes. A second SIGINT kills them instead.
 	Signals <-chan os.Signal
-	// Suspend stops this process after a SIGTSTP that has gone to the processes, and returns when
-	// it is continued; nil: it goes on. The processes go on with a SIGCONT.
+	// Suspend is called after a SIGTSTP went to the processes. It stops this process and returns
+	// when it is continued; nil: this process goes on. The processes then continue with a SIGCONT.
 	Suspend func()
-	Grace   time.Duration // between a signal that is to end them and SIGKILL; 0: DefaultGrace
-	// HostTimeout is how long one of Hosts may be silent before it is given up, with the job:
+	Grace   time.Duration // between a signal that ends the job and SIGKILL; 0: DefaultGrace
+	// HostTimeout is the silence after which one of Hosts is given up, and the job with it. It is
 	// ShortestHostTimeout or longer, or 0 for ever.
 	HostTimeout time.Duration
 
@@ -69,14 +69,14 @@ type Options struct {
 	handed *handing     // with User: the program
 }
 
-// DefaultGrace is how long processes have to end after a signal that is to end them.
+// DefaultGrace is the time that processes have to end after a signal that ends the job.
 const DefaultGrace = 5 * time.Second
 
-// Run runs the job and returns the exit code: 0, or that of the first node that failed, which
-// Stderr says in one line. A job that is interrupted before any node has failed ends with 128 and
-// the signal's number, however its processes end then. With an error no process was started, or
-// none is left. The end of the context ends a job only before its processes are started. Errors:
-// ErrHosts, ErrNoDaemon, ErrProgram, ErrUser, those of package attach.
+// Run runs the job and returns the exit code: 0, or that of the first node that failed. Stderr
+// reports that failure in one line. A job that is interrupted before any node has failed returns
+// 128 plus the signal's number, however its processes end then. With an error no process was
+// started, or none is left. The end of the context ends a job only before its processes are
+// started. Errors: ErrHosts, ErrNoDaemon, ErrProgram, ErrUser, those of package attach.
 func Run(ctx context.Context, o Options) (code int, err error) {
 	var mu sync.Mutex
 	said := map[string]bool{} // of several hosts on this machine each has the same to say
@@ -159,8 +159,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	return code, j.unwritten()
 }
 
-// reach returns the hosts; also, with an error, those that were reached. There are no more of
-// them than nodes.
+// reach returns the hosts, at most one for each node. With an error it returns those reached so
+// far.
 func (o *Options) reach() (hosts []host, err error) {
 	for _, name := range o.Hosts[:min(len(o.Hosts), o.Nodes)] {
 		h, err := newRemote(name, o)
@@ -185,7 +185,7 @@ func (o *Options) reach() (hosts []host, err error) {
 	return hosts, nil
 }
 
-// here is the socket of this machine's daemon, for a program that is started once.
+// here returns the socket of this machine's daemon, for a program that is started once.
 func (o *Options) here() string {
 	if len(o.Sockets) > 0 {
 		return o.Sockets[0]
@@ -198,10 +198,10 @@ type running struct {
 	o     *Options
 	hosts []host
 	ends  chan end // has room for all
-	// broken passes on the first error of writing what the nodes print, failure is it.
+	// broken passes on the first error of writing the nodes' output. failure holds that error.
 	broken  chan error
 	failure error
-	// of holds what all nodes have in common, and stdout and stderr where they print to.
+	// of holds what all nodes have in common. stdout and stderr are the streams they print to.
 	of             node
 	stdout, stderr *output
 	alive          int // processes, and starts under way
@@ -209,10 +209,11 @@ type running struct {
 	lost           map[host]bool
 	lives          lives
 	absence        absence
-	jobHosts       []host // that made the group
+	jobHosts       []host // hosts that made the group
 	ended          bool   // by a signal from outside
-	ending         bool   // by whatever: no node is started again
-	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
+	ending         bool   // for any reason: no node is started again
+	// interrupts counts SIGINT. over fires when the remaining processes are killed; nil: not yet
+	// set.
 	interrupts int
 	over       <-chan time.Time
 }
@@ -230,7 +231,7 @@ func newRunning(o *Options, hosts []host) *running {
 	return j
 }
 
-// start starts all processes. On failure none is left when the hosts are closed.
+// start starts all processes. After a failure, closing the hosts leaves no process.
 func (j *running) start(of node) error {
 	j.of = of
 	processes := j.o.Nodes
@@ -264,8 +265,8 @@ func (j *running) startNode(i, life int) error {
 // on returns the host of a node.
 func (j *running) on(node int) host { return j.hosts[node%len(j.hosts)] }
 
-// wait passes signals on until all processes have ended and none is to be started again, and
-// returns the exit code.
+// wait passes signals on until all processes have ended and no node waits for a restart. It returns
+// the exit code.
 func (j *running) wait() int {
 	defer j.lives.stop()
 	for j.alive > 0 || !j.ending && j.lives.pausing > 0 {
@@ -308,9 +309,9 @@ func (j *running) wait() int {
 	return j.code
 }
 
-// lose says which host was lost, once. That is why other nodes fail, also those that noticed first,
-// and so it gives the exit code, unless the job is being ended from outside or because nobody takes
-// its output.
+// lose reports a lost host, once. Other nodes fail because of it, even those that noticed first, so
+// the loss gives the exit code. It does not if the job was ended by a signal from outside, or
+// because its output is not read.
 func (j *running) lose(e end) {
 	h := j.on(e.node)
 	if j.lost[h] {
@@ -326,8 +327,8 @@ func (j *running) lose(e end) {
 	j.end(syscall.SIGTERM)
 }
 
-// unwritten says why what the nodes print could not be written, if so. Their own ends then say
-// nothing: they only notice that nobody reads it any more.
+// unwritten returns the error of writing the nodes' output, or nil. With such an error the nodes'
+// own ends tell nothing: they notice only that their output is not read any more.
 func (j *running) unwritten() error {
 	select {
 	case j.failure = <-j.broken:
@@ -339,7 +340,7 @@ func (j *running) unwritten() error {
 	return fmt.Errorf("writing what the nodes print: %w", j.failure)
 }
 
-// others says what happens to those that are left.
+// others returns a remark about the remaining nodes, which are ended, or "".
 func (j *running) others() string {
 	left := j.alive
 	if !j.ending {
@@ -351,7 +352,7 @@ func (j *running) others() string {
 	return fmt.Sprintf("; ending the other %d", left)
 }
 
-// say writes a line of the launcher's own.
+// say prints a line of the launcher.
 func (j *running) say(format string, args ...any) {
 	fmt.Fprintf(j.o.Stderr, "funet: "+format+"\n", args...)
 }

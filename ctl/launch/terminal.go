@@ -1,7 +1,7 @@
 package launch
 
-// This file finds out whether this process has a controlling terminal: its children then have it
-// too.
+// This file finds out whether this process has a controlling terminal. Its children inherit that
+// terminal.
 
 import (
 	"fmt"

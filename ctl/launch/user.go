@@ -1,6 +1,6 @@
 package launch
 
-// This file is the user that a program runs as, where root starts it.
+// This file looks up the user that a program runs as when root starts it.
 
 import (
 	"errors"
@@ -10,20 +10,20 @@ import (
 	"strconv"
 )
 
-// ErrUser: there is no such user, or the caller may not become it.
+// ErrUser reports that there is no such user, or that the caller may not become it.
 var ErrUser = errors.New("cannot run as that user")
 
 // User is the user that processes run as.
 type User struct {
-	Name   string // or the number, for one that the machine does not know
+	Name   string // or the number, for a user that the machine does not know
 	uid    int
 	gid    int
 	groups []uint32
 	home   string
 }
 
-// LookupUser finds a user by name or number. One with a number that the machine does not know has
-// the group of the same number and no other. Errors: ErrUser.
+// LookupUser finds a user by name or number. A user with a number that the machine does not know
+// has the group of the same number and no other. Errors: ErrUser.
 func LookupUser(name string) (*User, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -55,7 +55,7 @@ func LookupUser(name string) (*User, error) {
 	return r, nil
 }
 
-// Ordinary is the user whom root runs a program as unless told otherwise: the user who called
+// Ordinary returns the user that root runs a program as unless told otherwise: the user who called
 // sudo(8), or nobody.
 func Ordinary() (*User, error) {
 	if id := os.Getenv("SUDO_UID"); id != "" && id != "0" {

@@ -1,7 +1,7 @@
 package launch
 
-// This file is the language between the launcher and its agent on another host, over the
-// standard input and output of ssh: one JSON document a line, in both directions.
+// This file defines the messages between the launcher and its agent on another host. They travel
+// over the standard input and output of ssh, one JSON document a line in both directions.
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// raw is text whose bytes need not be UTF-8, such as a file's name. JSON strings must be (RFC 8259,
-// section 8.1), so it crosses in base64.
+// raw is text whose bytes need not be UTF-8, such as a file's name. JSON strings must be UTF-8 (RFC
+// 8259, section 8.1), so raw text is sent in base64.
 type raw string
 
 // MarshalJSON encodes the bytes.
@@ -41,8 +41,8 @@ func texts[To, From ~string](list []From) []To {
 	return to
 }
 
-// order is a request of the launcher: one of its fields. Info, Job, Find, Start and Absent are each
-// answered by one answer, in their order.
+// order is a request of the launcher. It has one of its fields. Info, Job, Find, Start and Absent
+// each get one answer, in their order.
 type order struct {
 	// Mark comes first: a random text after which the agent's words begin (beginning.go).
 	Mark   string          `json:"mark,omitempty"`
@@ -54,8 +54,8 @@ type order struct {
 	Start  *startOrder     `json:"start,omitempty"`
 	Input  *inputOrder     `json:"input,omitempty"`
 	Signal *syscall.Signal `json:"signal,omitempty"`
-	// Alive is no order but a sign of life: the launcher is dead when none comes for this number of
-	// milliseconds.
+	// Alive is a sign of life, not an order: the launcher counts as dead when none comes for this
+	// number of milliseconds.
 	Alive int64 `json:"alive_ms,omitempty"`
 }
 
@@ -82,14 +82,14 @@ type startOrder struct {
 	Program raw    `json:"program"`
 	Args    []raw  `json:"args"`
 	Env     []raw  `json:"env,omitempty"`
-	Input   bool   `json:"input"` // of the launcher comes here
+	Input   bool   `json:"input"` // the launcher's standard input comes here
 	Once    bool   `json:"once,omitempty"`
-	// Life and Restarts are those of node.
+	// Life and Restarts have the meaning that they have in node.
 	Life     int `json:"life,omitempty"`
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// inputOrder is standard input of the one node that has it, at most inputPiece bytes.
+// inputOrder is a piece of standard input for the one node that gets it, at most inputPiece bytes.
 type inputOrder struct {
 	Data []byte `json:"data,omitempty"`
 	End  bool   `json:"end,omitempty"`
@@ -98,12 +98,12 @@ type inputOrder struct {
 const (
 	// inputPiece and outputPiece are the most bytes in one line.
 	inputPiece, outputPiece = 32 << 10, 32 << 10
-	// longestOrder is the longest line: a job order with a card for every node that there
-	// can be, at six characters each, and something to spare.
+	// longestOrder is the longest line: a job order with a card for each of the most nodes that
+	// there can be, at six characters each, and something to spare.
 	longestOrder = 8*attach.MaxNodes + 1<<20
 )
 
-// word is a message of the agent: one of its fields.
+// word is a message of the agent. It has one of its fields.
 type word struct {
 	Answer *answer     `json:"answer,omitempty"`
 	Output *outputWord `json:"output,omitempty"`
@@ -113,12 +113,12 @@ type word struct {
 	Bye    bool        `json:"bye,omitempty"` // the last word: everything here has ended
 }
 
-// answer is how an order ended.
+// answer is the outcome of an order.
 type answer struct {
 	Error  raw           `json:"error,omitempty"`  // one line
 	Notes  []raw         `json:"notes,omitempty"`  // for the user of funet, a line each
 	Status attach.Status `json:"status,omitempty"` // of a daemon's refusal
-	Cause  string        `json:"cause,omitempty"`  // which of causes it is, otherwise
+	Cause  string        `json:"cause,omitempty"`  // key of causes, for other errors
 	Info   *attach.Info  `json:"info,omitempty"`
 	GID    uint16        `json:"gid,omitempty"`
 	// Absent and Attached answer the order Absent.
@@ -137,10 +137,10 @@ type endedWord struct {
 	status
 }
 
-// causes are the errors that callers decide on, by what they are called between the two.
+// causes maps names in messages to the errors that callers decide on.
 var causes = map[string]error{"daemon": ErrNoDaemon, "program": ErrProgram, "files": unix.EMFILE}
 
-// refusal makes the answer for an error; nil is an order that was carried out.
+// refusal makes the answer for an error. A nil error means that the order was carried out.
 func refusal(err error) answer {
 	if err == nil {
 		return answer{}
@@ -158,7 +158,7 @@ func refusal(err error) answer {
 	return a
 }
 
-// distant is an error of another host, which was an error there already.
+// distant is an error that another host reported.
 type distant struct {
 	text  string
 	cause error
@@ -167,7 +167,7 @@ type distant struct {
 func (d *distant) Error() string { return d.text }
 func (d *distant) Unwrap() error { return d.cause }
 
-// err is the error again.
+// err returns the error that the answer carries.
 func (a *answer) err() error {
 	switch {
 	case a.Error == "":
@@ -202,8 +202,8 @@ func linesOf(from io.Reader) *bufio.Scanner {
 	return lines
 }
 
-// hear reads lines as values of a type until the end of the stream or of the function's
-// patience. The end of the stream is no error.
+// hear reads lines as values of type T and passes them to each. It ends with the stream, which is
+// no error, or with the first error of each.
 func hear[T any](lines *bufio.Scanner, each func(*T) error) error {
 	for lines.Scan() {
 		var v T

@@ -1,6 +1,6 @@
 package live
 
-// This file is the lines that people read: sums, interfaces, and tables.
+// This file makes the lines of text: sums, interfaces, and tables.
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// head is the lines above the tables: the card's sums, and an interface a line.
+// head returns the lines above the tables: the card's sums, and a line for each interface.
 func (r *Report) head() []string {
 	s := &r.Sums
 	lines := []string{
@@ -53,7 +53,7 @@ func trains(packets float64) string {
 	return fmt.Sprintf("%.1f packets a frame", packets)
 }
 
-// rejected is the reason for which most is rejected now, and the sums.
+// rejected returns the sums of rejections, and the most frequent reason now.
 func (r *Report) rejected() string {
 	var here, there, most float64
 	why := ""
@@ -83,7 +83,7 @@ func (r *Report) memory() string {
 	return clean(r.Memory) + ", not all locked"
 }
 
-// table is the lines of a table.
+// table returns the lines of a table.
 func (r *Report) table(t Table, o Order, name func(uint32) string) []string {
 	cs := columns[t]
 	mark := func(i int) string {
@@ -109,7 +109,7 @@ func (r *Report) table(t Table, o Order, name func(uint32) string) []string {
 	return lines
 }
 
-// WriteTable writes all rows, for a reader without a screen.
+// WriteTable writes all rows of all tables, for a reader without a screen.
 func (r *Report) WriteTable(w io.Writer, name func(uint32) string) error {
 	if r.Error != "" {
 		_, err := fmt.Fprintln(w, clean(r.Error))
@@ -128,8 +128,8 @@ func (r *Report) WriteTable(w io.Writer, name func(uint32) string) error {
 
 // view is the content of the screen.
 type view struct {
-	report *Report // nil: there is none yet
-	notice string  // what is wrong; "": nothing
+	report *Report // nil: none has come yet
+	notice string  // a fault; "": none
 	table  Table
 	order  [Tables]Order
 	from   int // first row of the table
@@ -138,10 +138,10 @@ type view struct {
 
 const keys = "j jobs  c contexts  p peers  x rejections  <> column  r reverse  q quit"
 
-// wrapped is the most lines of a notice.
+// wrapped bounds the lines of a notice.
 const wrapped = 3
 
-// wrap breaks a text between words into lines; the last has the rest.
+// wrap breaks a text between words into lines. The last line has the whole rest.
 func wrap(text string, wide int) (lines []string) {
 	words := strings.Fields(text)
 	for len(words) > 0 {
@@ -157,8 +157,8 @@ func wrap(text string, wide int) (lines []string) {
 	return lines
 }
 
-// lines are at most high, each at most wide characters. title is the number of the line with the
-// titles, or -1.
+// lines returns at most high lines, each at most wide characters. title is the number of the line
+// with the titles, or -1.
 func (v *view) lines(wide, high int) (lines []string, title int) {
 	title = -1
 	notice := v.notice

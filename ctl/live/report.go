@@ -1,6 +1,6 @@
 package live
 
-// This file is samples and the rates between two of them.
+// This file has samples, and the rates between two of them.
 
 import (
 	"context"
@@ -16,10 +16,10 @@ type Sample struct {
 	Traffic daemon.Traffic
 }
 
-// Source asks a daemon.
+// Source asks a daemon for a sample.
 type Source func(context.Context) (*Sample, error)
 
-// Report counts what happened between two samples: the JSON document of `funet top --json`.
+// Report holds the rates between two samples. It is the JSON document of `funet top --json`.
 type Report struct {
 	Time     time.Time `json:"time"`
 	Interval float64   `json:"interval_seconds"`
@@ -27,10 +27,9 @@ type Report struct {
 	Card     uint16    `json:"card"`
 	Profile  string    `json:"profile"`
 	Polling  string    `json:"polling"`
-	// Restarted: the card is another than at the sample before, and nothing is known of its rates
-	// yet.
+	// Restarted says that the card is not the one of the sample before, so no rates are known yet.
 	Restarted bool `json:"restarted"`
-	// Error says why the daemon did not answer; then the rest is empty.
+	// Error says why the daemon did not answer. Then all fields but Time are empty.
 	Error       string              `json:"error,omitempty"`
 	Sums        Sums                `json:"sums"`
 	Rejections  []Rejection         `json:"rejections"`
@@ -43,13 +42,13 @@ type Report struct {
 	Locked      bool                `json:"memory_locked"`
 	Jobs        []Job               `json:"jobs"`
 	Contexts    []Context           `json:"contexts"`
-	// Direct is what direct ports do; nil: no job has some.
+	// Direct holds the rates of direct ports; nil: no job has any.
 	Direct *Direct `json:"direct,omitempty"`
-	// jobs, contexts and peers for which the daemon's answer had no room
+	// LeftOut counts jobs, contexts and peers for which the daemon's answer had no room.
 	LeftOut int `json:"left_out"`
 }
 
-// Direct is what the direct ports of all users do, which the card does not see.
+// Direct holds the rates of the direct ports of all users, which the card does not see.
 type Direct struct {
 	Ports    int     `json:"ports"`
 	Sent     float64 `json:"frames_sent_per_second"` // to other hosts
@@ -59,9 +58,9 @@ type Direct struct {
 	Refused  float64 `json:"frames_refused_per_second"` // by the interfaces' programs
 }
 
-// Sums are the card's: of all users together.
+// Sums are the card's rates, of all users together.
 type Sums struct {
-	// packets; a block of a transfer is one
+	// Messages are packets; a block of a transfer counts as one.
 	MessagesSent     float64 `json:"messages_sent_per_second"`
 	MessagesReceived float64 `json:"messages_received_per_second"`
 	BytesSent        float64 `json:"frame_bytes_sent_per_second"`
@@ -69,14 +68,14 @@ type Sums struct {
 	FramesSent       float64 `json:"frames_sent_per_second"`
 	FramesReceived   float64 `json:"frames_received_per_second"`
 	Acknowledgments  float64 `json:"acknowledgment_frames_sent_per_second"`
-	PacketsPerFrame  float64 `json:"packets_per_frame"` // with packets; 0: there was none
+	PacketsPerFrame  float64 `json:"packets_per_frame"` // frames with packets; 0: none
 	Retransmitted    float64 `json:"frames_retransmitted_per_second"`
 	Timeouts         float64 `json:"retransmission_timeouts_per_second"`
 	Returned         float64 `json:"packets_returned_per_second"`
 	PeersLost        float64 `json:"peers_lost_per_second"`
 }
 
-// Rejection is a reason for which packets are rejected.
+// Rejection holds the rates of one reason for rejecting packets.
 type Rejection struct {
 	Reason  string  `json:"reason"`
 	ByCard  float64 `json:"by_card_per_second"`
@@ -97,19 +96,19 @@ type Rates struct {
 	Refused          float64 `json:"packets_refused_per_second"`
 }
 
-// Job is a job.
+// Job is a job with its rates.
 type Job struct {
 	daemon.JobStatus
 	Rates
 }
 
-// Context is a context.
+// Context is a context with its rates.
 type Context struct {
 	daemon.ContextStatus
 	Rates
 }
 
-// Between makes a report of two samples.
+// Between makes a report from two samples.
 func Between(a, b *Sample) *Report {
 	s, t := &b.Status, &b.Traffic
 	r := &Report{Time: t.Time, Interval: t.Time.Sub(a.Traffic.Time).Seconds(), Host: s.Host, Card: s.Card,
@@ -176,7 +175,7 @@ func arrivals(links []daemon.LinkStatus) (n daemon.DirectArrivals) {
 }
 
 // addContexts adds the jobs and contexts. One that is younger than the first sample, or was left
-// out of it, has moved nothing yet.
+// out of it, counts as idle so far.
 func (r *Report) addContexts(a, b *Sample, rates func(before, after *engine.Traffic) Rates) {
 	type who struct {
 		context   uint32

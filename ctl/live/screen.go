@@ -1,8 +1,8 @@
 package live
 
-// This file is the terminal: keys, its size, and a look at the daemon each interval. The screen is
-// a state machine (bubbletea's Model). It asks in the background, so that a slow daemon holds up no
-// key.
+// This file runs the terminal: keys, its size, and a request to the daemon each interval. The
+// screen is a state machine (bubbletea's Model). It asks in the background, so that a slow daemon
+// delays no key.
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type screen struct {
 	wide, high int
 }
 
-// answered is an answer of the daemon, and again the time to ask anew.
+// answered is an answer of the daemon, and again says that it is time for the next request.
 type (
 	answered struct {
 		sample *Sample
@@ -34,9 +34,9 @@ type (
 	again struct{}
 )
 
-// Run shows what the source says on the terminal that is standard input and output, each interval,
-// until the context ends, or the person presses q or Ctrl-C, which is no error. The terminal is as
-// it was afterwards. name returns a user's name for people. first has been asked for already.
+// Run shows the source's reports on the terminal that is standard input and output, each interval.
+// It ends without an error when the context ends or the user presses q or Ctrl-C, and restores the
+// terminal. name returns a user's name. first is a sample taken before.
 func Run(ctx context.Context, ask Source, first *Sample, every time.Duration, name func(uint32) string) error {
 	s := &screen{ctx: ctx, ask: ask, every: every, last: first, wide: 80, high: 24}
 	s.view.name = name
@@ -55,7 +55,7 @@ func Run(ctx context.Context, ask Source, first *Sample, every time.Duration, na
 	return nil
 }
 
-// Init asks when an interval has passed since the first answer.
+// Init starts the wait of an interval before the next request.
 func (s *screen) Init() tea.Cmd { return s.later() }
 
 func (s *screen) later() tea.Cmd {
@@ -67,7 +67,7 @@ func (s *screen) look() tea.Msg {
 	return answered{sample, err}
 }
 
-// Update takes an answer, a key or a size.
+// Update handles an answer, a key or a new size.
 func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case again:
@@ -83,7 +83,7 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// take takes an answer.
+// take shows an answer.
 func (s *screen) take(m answered) {
 	if m.err != nil {
 		s.view.notice = strings.ReplaceAll(m.err.Error(), "\n", "; ") + "; asking again"
@@ -94,7 +94,7 @@ func (s *screen) take(m answered) {
 	s.last = m.sample
 }
 
-// press does what a key is for.
+// press carries out a key's command.
 func (s *screen) press(key string) tea.Cmd {
 	v := &s.view
 	o := &v.order[v.table]
@@ -129,10 +129,10 @@ func (s *screen) press(key string) tea.Cmd {
 	return nil
 }
 
-// SGR sequences: the titles stand out (ECMA-48, 8.3.117).
+// SGR sequences (ECMA-48, 8.3.117) that make the titles stand out.
 const inverse, plain = "\x1b[7m", "\x1b[m"
 
-// View shows the lines, on the terminal's other screen.
+// View returns the lines, for the terminal's alternate screen.
 func (s *screen) View() tea.View {
 	lines, title := s.view.lines(s.wide, s.high)
 	if title >= 0 {

@@ -1,6 +1,6 @@
 package live
 
-// This file is the tables: their names, columns and rows, and their order.
+// This file has the tables: their names, columns, rows and order.
 
 import (
 	"cmp"
@@ -21,24 +21,24 @@ const (
 	Contexts
 	Peers
 	Rejections
-	Tables // how many there are
+	Tables // number of tables
 )
 
-// Name is the name of a table. Its first letter is the table's key, except for Rejections.
+// Name returns the name of a table. Its first letter is the table's key, except for Rejections.
 func (t Table) Name() string { return [Tables]string{"jobs", "contexts", "peers", "rejections"}[t] }
 
-// Order says how a table is sorted: by which column, and whether the other way round.
+// Order says by which column a table is sorted, and whether in reverse.
 type Order struct {
 	Column  int
 	Reverse bool
 }
 
-// cell is a value with the text of it.
+// cell is a value and its text.
 type cell struct {
 	text string
-	rank float64 // numbers: the largest first
+	rank float64 // numbers: largest first
 	word bool    // sorted by text
-	low  bool    // the smallest first
+	low  bool    // smallest first
 }
 
 func number(v float64) cell { return cell{text: Short(v), rank: v} }
@@ -48,7 +48,7 @@ func index[N uint16 | uint32](v N) cell {
 func word(s string) cell   { return cell{text: clean(s), word: true} }
 func length(ns int64) cell { return cell{text: Time(ns), rank: float64(ns)} }
 
-// columns are the titles of a table, with the width of each; one that is negative begins at the
+// column is the title and width of a table's column. With a negative width the text is aligned
 // left.
 type column struct {
 	title string
@@ -64,12 +64,12 @@ var columns = [Tables][]column{
 	Rejections: {{"reason", -42}, {"here/s", 7}, {"by peers/s", 10}, {"here", 7}, {"by peers", 8}},
 }
 
-// Usual is the order of a table while no order has been chosen: the busiest, or the slowest, first.
+// Usual is the order of a table until another is chosen: the busiest, or the slowest, first.
 func (t Table) Usual() Order {
 	return Order{Column: [Tables]int{Jobs: 4, Contexts: 5, Peers: 1, Rejections: 2}[t]}
 }
 
-// rows are the table's, in an order.
+// rows returns the table's rows in an order.
 func (r *Report) rows(t Table, o Order, name func(uint32) string) [][]cell {
 	var all [][]cell
 	switch t {
@@ -119,7 +119,7 @@ func (r *Report) rows(t Table, o Order, name func(uint32) string) [][]cell {
 	return all
 }
 
-// line puts cells into columns.
+// line aligns the text of cells in columns.
 func line(cs []column, text func(int) string) string {
 	var b strings.Builder
 	for i, c := range cs {
@@ -176,7 +176,7 @@ func Time(ns int64) string {
 	return d.String()
 }
 
-// clean leaves out what a terminal would obey.
+// clean leaves out characters that are not printable, which a terminal might obey.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

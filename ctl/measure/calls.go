@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// warmLong is how many long messages are sent before those that are measured.
+// warmLong is the number of long messages sent before the measured ones.
 const warmLong = 16
 
 func calls() *cobra.Command {

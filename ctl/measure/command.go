@@ -1,7 +1,7 @@
 package measure
 
-// This file is `funet bench`: what its measurements have in common, and the command that
-// their child processes run.
+// This file is `funet bench`: the common parts of its measurements, and the command that their
+// child processes run.
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func Command() *cobra.Command {
 	return c
 }
 
-// RoleCommand is the hidden command that program.RoleArgs start.
+// RoleCommand is the hidden command that program.RoleArgs names.
 func RoleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    program.RoleArgs[0] + " ROLE CONFIG",
@@ -38,14 +38,14 @@ func RoleCommand() *cobra.Command {
 	}
 }
 
-// flags are those of all measurements.
+// flags are the common flags of all measurements.
 type flags struct {
 	program.Flags
-	numbers []limited // flags that check looks at
+	numbers []limited // flags that check verifies
 }
 
-// command makes c the command of a measurement, which is begun when the flags are good, and whose
-// report is printed.
+// command makes c the command of a measurement. It checks the flags, then measures and prints the
+// report.
 func (f *flags) command(c *cobra.Command, measure func(context.Context) (output.Report, error)) *cobra.Command {
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -61,7 +61,7 @@ func (f *flags) command(c *cobra.Command, measure func(context.Context) (output.
 	return c
 }
 
-// onLab is command of a measurement that needs one lab, which is made for it.
+// onLab is like command, for a measurement on one lab. It makes and closes that lab.
 func (f *flags) onLab(c *cobra.Command, measure func(context.Context, *lab.Lab) (output.Report, error)) *cobra.Command {
 	return f.command(c, func(ctx context.Context) (output.Report, error) {
 		l, err := measuredLab(ctx, &f.Flags)
@@ -73,21 +73,21 @@ func (f *flags) onLab(c *cobra.Command, measure func(context.Context, *lab.Lab) 
 	})
 }
 
-// limited is a flag with the limits of a number of the comparison.
+// limited is a flag for a number with limits of a comparison.
 type limited struct {
 	name  string
 	value *int
 	bench.Limits
 }
 
-// number adds such a flag.
+// number adds a flag with limits.
 func (f *flags) number(c *cobra.Command, to *int, name string, l bench.Limits, usage string) {
 	c.Flags().IntVar(to, name, l.Usual, usage)
 	f.numbers = append(f.numbers, limited{"--" + name, to, l})
 }
 
-// register adds the flags; rounds is where the measurement keeps theirs. A measurement takes a lab
-// of least to most hosts; usual is the default.
+// register adds the common flags. rounds is where the measurement keeps its number of rounds. A
+// measurement takes a lab of least to most hosts; usual is the default.
 func (f *flags) register(c *cobra.Command, rounds *int, least, most, usual int) {
 	f.Node, f.MTU, f.CPU, f.Slots, f.Wait = -1, lab.DefaultMTU, -1, program.DefaultSlots, program.DefaultWait
 	hosts := fmt.Sprint(most)
@@ -102,8 +102,8 @@ func (f *flags) register(c *cobra.Command, rounds *int, least, most, usual int) 
 	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
 }
 
-// check refuses flags out of range before a lab is made. The package bench takes 0 for
-// the default, a person does not mean it.
+// check refuses flags out of range before a lab is made. Package bench takes 0 for the default, but
+// a user who gives 0 does not mean the default.
 func (f *flags) check() error {
 	for _, n := range f.numbers {
 		if err := program.InRange(n.name, *n.value, n.Least, n.Most); err != nil {
@@ -113,8 +113,7 @@ func (f *flags) check() error {
 	return f.Flags.Check()
 }
 
-// measuredLab makes the lab that the flags ask for and finds its XDP mode. The
-// caller closes it.
+// measuredLab makes the lab that the flags ask for and finds its XDP mode. The caller closes it.
 func measuredLab(ctx context.Context, f *program.Flags) (*lab.Lab, error) {
 	l, err := lab.Up(f.LabOptions())
 	if err != nil {

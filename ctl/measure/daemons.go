@@ -1,6 +1,6 @@
 package measure
 
-// This file is FUNet through daemons, as `funet bench peers` measures it beside embedded cards.
+// This file measures FUNet through daemons, which `funet bench peers` compares with embedded cards.
 
 import (
 	"cmp"
@@ -25,8 +25,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// throughDaemons measures a ping-pong of two processes through the daemons of two hosts; all
-// four share the processors.
+// throughDaemons measures a ping-pong of two processes through the daemons of two hosts. All four
+// share the processors.
 func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo}
 	o := launch.Options{Nodes: 2, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
@@ -34,8 +34,8 @@ func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []st
 }
 
 // directly measures a ping-pong of two processes of an ordinary user with direct ports, on two
-// hosts, or on one through shared memory. Where others want the processors the two sleep in turn,
-// and some frames wake them by the links.
+// hosts, or on one through shared memory. If other processes want the processors, the two sleep in
+// turn, and some frames travel by the links to wake them.
 func directly(ctx context.Context, f *program.Flags, l *lab.Lab, hosts int, args []string) (bench.Sample, error) {
 	r, err := program.RunDirect[program.PingPongResult](ctx, f, l, 2, hosts, "pingpong", args)
 	if err != nil {
@@ -69,15 +69,15 @@ func onDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o la
 	return r, nil
 }
 
-// sampleOf is the sample of a ping-pong.
+// sampleOf converts the result of a ping-pong to a sample.
 func sampleOf(r program.PingPongResult, err error) (bench.Sample, error) {
 	return bench.Sample{P50: r.P50, P99: r.P99}, err
 }
 
-// selfName is the process of twoContexts.
+// selfName is the name of the command that twoContexts runs.
 const selfName = "bench-self"
 
-// SelfCommand is that process, a hidden command.
+// SelfCommand is the hidden command that twoContexts runs as its process.
 func SelfCommand() *cobra.Command {
 	var exchanges int
 	c := &cobra.Command{

@@ -70,7 +70,7 @@ installs them.`,
 	return c
 }
 
-// pingPong runs the program between embedded cards.
+// pingPong measures the ping-pong program between embedded cards.
 func pingPong(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
 	r, err := program.RunNodes[program.PingPongResult](ctx, f, l, "pingpong", args)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// ratsBytes is how many bytes short messages have: as many as a request of four words.
+// ratsBytes is the length of a short message in bytes: that of a request of four words.
 const ratsBytes = 16
 
 func keyed() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// warmConnections are opened before those that are counted.
+// warmConnections is the number of connections opened before the counted ones.
 const warmConnections = 50
 
 func sockets() *cobra.Command {

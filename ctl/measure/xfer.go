@@ -68,11 +68,11 @@ lacks its figures.`,
 	return c
 }
 
-// tried is about how many bytes a transfer moves that tries a way.
+// tried is the approximate number of bytes in a transfer that tries a way.
 const tried = 128 << 20
 
-// fastest makes the lab on which a transfer is fastest, tried three times in each way, and
-// sets the flags so that nodes use it. The caller closes it.
+// fastest makes the lab on which a transfer is fastest, and sets the flags so that nodes use it. It
+// tries each way three times. The caller closes the lab.
 func fastest(ctx context.Context, f *program.Flags,
 	transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
 	longest := f.MTU + arctic.EthernetSize

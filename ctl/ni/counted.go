@@ -1,10 +1,10 @@
 package ni
 
 // This file sends the multicasts of multicast.go, and writes to each member, between machines of
-// the profile in virtual time. It counts what the engine's cards put on their links, and how long
-// it takes until the last member has the data. A machine is a member or the sender. The count is of
-// packets. Frames without packets, by which cards acknowledge each other's frames, are counted by
-// themselves and take no time; the testbed had none of them.
+// the profile in virtual time. It counts the packets that the engine's cards put on their links. It
+// measures the time until the last member has the data. A machine is a member or the sender. Cards
+// acknowledge each other's frames by frames without packets. These are counted separately and take
+// no time; the testbed had none of them.
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// counted is what the cards have sent for one multicast, and for a write to each member, and what
-// both took. The packets of writes are of those that the member's card answers with what was there
-// before; the time is that of writes that nobody answers, which is what the thesis has times for.
+// counted has the traffic and the times of one multicast and of a write to each member. Packets are
+// counted for writes that the member's card answers with the previous value. Times are those of
+// writes that return no value, for which the thesis has times.
 type counted struct {
 	ChainPackets          int   `json:"chain_packets"`
 	WritesPackets         int   `json:"writes_packets"`
@@ -42,23 +42,23 @@ type group struct {
 	ns      int64 // until the last member has the data
 }
 
-// errUnequal: members lack what was sent to them.
+// errUnequal reports members that lack the sent data.
 var errUnequal = errors.New("members have not what was sent to them")
 
 const (
-	// theChain and theKey are the same at all members, and a write goes to the begin of the window.
+	// theChain and theKey are the same at all members. A write goes to the beginning of the window.
 	theChain = 1
 	theKey   = 1 << 16
-	// patience is longer than a send takes with all that it leaves behind, in ns: acknowledgments
-	// wait for packets to ride on.
+	// patience is longer than a send and its aftermath take, in ns. Acknowledgments wait for
+	// packets to ride on.
 	patience = int64(1e6)
 )
 
-// sends puts what sends the data to all members into the send queue, and returns how many
-// completions there will be. The data is also at the begin of the sender's segment.
+// sends puts the request that sends the data to all members into the send queue, and returns the
+// number of completions to expect. The data is also at the beginning of the sender's segment.
 type sends func(i *funi.Interface, members int, data []byte) (completions int)
 
-// alongChain sends one copy along the chain, in which each member is behind the one before.
+// alongChain sends one copy along the chain of members.
 func alongChain(i *funi.Interface, members int, data []byte) int {
 	i.Reserve(funi.Request).SetMulticast(1, &funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true,
 		Key: theKey, Data: data})
@@ -66,14 +66,14 @@ func alongChain(i *funi.Interface, members int, data []byte) int {
 	return 1
 }
 
-// toEach writes to each member, which answers with what was there before.
+// toEach writes to each member, which answers with the previous value.
 func toEach(i *funi.Interface, members int, data []byte) int {
 	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteSwap,
 		Element: arctic.Uint64, Key: theKey,
 		Bytes: len(data), Operands: data, Fetch: true}})
 }
 
-// fromMemory writes to each member what is in memory.
+// fromMemory writes to each member from the sender's memory.
 func fromMemory(i *funi.Interface, members int, data []byte) int {
 	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut,
 		Key: theKey, Ack: true}, Source: memoryBase, Length: len(data)})
@@ -87,7 +87,7 @@ func each(i *funi.Interface, members int, o *funi.Operation) int {
 	return members
 }
 
-// count counts for that many members.
+// count measures the traffic to that many members.
 func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 	var of [3]group
 	for i, all := range []sends{alongChain, toEach, fromMemory} {
@@ -102,8 +102,8 @@ func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 		WritesNS: of[2].ns}, nil
 }
 
-// send sends twice to that many members, and counts the second, when the cards know each other and
-// have the entries of the windows' tables.
+// send sends twice to that many members, and counts the second time. By then the cards know each
+// other and have the entries of the windows' tables.
 func send(p *hwprofiles.Profile, members int, all sends) (g group, err error) {
 	counts, left := false, members+1
 	memory := make([][]byte, members+1)
@@ -168,7 +168,7 @@ func send(p *hwprofiles.Profile, members int, all sends) (g group, err error) {
 	return g, err
 }
 
-// joins makes a process the member of its node's number.
+// joins makes a process the member with its node's number.
 func joins(p *sim.Process, node, members uint16, memory []byte) error {
 	e, err := rma.New(p.Interface(), rand.NewChaCha8([32]byte{byte(node)}), func() error { p.Sleep(1); return nil })
 	if err != nil {

@@ -1,6 +1,6 @@
 package ni
 
-// This file is a remote write on the testbed, out of its parts.
+// This file computes a remote write on the testbed from its parts.
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// ErrParts: the profile has not the parts of a write.
+// ErrParts reports a profile without the parts of a write.
 var ErrParts = errors.New("the profile has not the bus and the link of the Tokyo network interface; use tokyo or tokyo-text")
 
 const (
-	// doublet is how many bytes the transceiver sends in a clock, and codeBits how many bits those
-	// are on the fibre (8B10B, section 4.2).
+	// doublet is the number of bytes that the transceiver sends in a clock, and codeBits the number
+	// of their bits on the fibre (8B10B, section 4.2).
 	doublet  = 2
 	codeBits = 20
 	word     = 4
@@ -23,17 +23,17 @@ const (
 // model is the machine. Times are in nanoseconds.
 type model struct {
 	p *hwprofiles.Profile
-	// start is a transaction of one word, and next each further one.
+	// start is the time of a transaction of one word, and next that of each further word.
 	start, next float64
 	burst       int // words of the longest transaction
 	clock       float64
-	// of the link: from the first doublet's way into the encoder to its way out of the decoder
+	// of the link: from the first doublet's entry into the encoder to its exit from the decoder
 	latency float64
 	perByte float64 // of the link
-	decodes bool    // the latency has the decoder's
+	decodes bool    // the latency includes the decoder's
 }
 
-// newModel returns ErrParts for a profile that is another machine's.
+// newModel returns ErrParts for a profile of another machine.
 func newModel(p *hwprofiles.Profile) (*model, error) {
 	m := &model{p: p}
 	if p.Bus.Clock == 0 || p.Network.Clock == 0 || len(p.Bus.Bursts) == 0 {
@@ -70,10 +70,11 @@ func newModel(p *hwprofiles.Profile) (*model, error) {
 
 func share(v hwprofiles.Share) float64 { return float64(v) / float64(hwprofiles.One) }
 
-// access is the time of a transaction of the given bytes, at most the longest.
+// access returns the time of a transaction of the given bytes, at most the longest transaction.
 func (m *model) access(bytes int) float64 { return m.start + m.next*float64((bytes+word-1)/word-1) }
 
-// bus is the time of the given bytes over one of the buses, in transactions one after the other.
+// bus returns the time of the given bytes over one of the buses, in transactions one after the
+// other.
 func (m *model) bus(bytes int) (t float64) {
 	for most := m.burst * word; bytes > 0; bytes -= most {
 		t += m.access(min(bytes, most))
@@ -83,13 +84,13 @@ func (m *model) bus(bytes int) (t float64) {
 
 func (m *model) serialise(bytes int) float64 { return m.perByte * float64(bytes) }
 
-// stored is a write that goes on to the next part when all of it is there.
+// stored returns the time of a write that each part stores whole before it passes it on.
 func (m *model) stored(bytes int) float64 {
 	return m.bus(bytes) + m.latency + m.serialise(bytes) + m.bus(bytes)
 }
 
-// cutThrough is a write whose bursts follow each other through the parts: the first through all,
-// and each other behind it by what the slowest part takes.
+// cutThrough returns the time of a write whose bursts follow each other through the parts. The
+// first burst passes all parts, and each further one adds the time of the slowest part.
 func (m *model) cutThrough(bytes int) float64 {
 	first := min(bytes, m.burst*word)
 	t := m.stored(first)

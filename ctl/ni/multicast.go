@@ -1,25 +1,27 @@
 package ni
 
-// This file has the packets and times of a chained multicast (sections 2.2.1 and 3.3.1.3): the
-// sender's interface sends one to the first member, each member's sends it on to the next, and the
-// last answers the sender. Without it the sender writes to each member, and each answers.
+// This file has the packets and times of a chained multicast (sections 2.2.1 and 3.3.1.3). The
+// sender's interface sends a packet to the first member, each member's interface sends it on to the
+// next, and the last answers the sender. Without the chain the sender writes to each member, and
+// each answers.
 
-// multicast is what a multicast to that many members takes.
+// multicast is the cost of a multicast to that many members.
 type multicast struct {
 	Members int `json:"members"`
-	// Packets are those on all links, and Copies those of data on the sender's.
+	// ChainPackets counts the packets on all links, and ChainCopies those of data on the sender's
+	// link.
 	ChainPackets  int `json:"chain_packets"`
 	WritesPackets int `json:"writes_packets"`
 	ChainCopies   int `json:"chain_sender_copies"`
 	WritesCopies  int `json:"writes_sender_copies"`
-	// Times until the last member has 32 bytes: members one after the other, and writes whose way
-	// over the sender's bus is the slowest part.
+	// ChainNS is the time until the last member has 32 bytes, over the members one after the other.
+	// WritesNS is that of writes to each member, at the rate of the slowest part, the sender's bus.
 	ChainNS  float64 `json:"chain_ns"`
 	WritesNS float64 `json:"writes_ns"`
 	// StoredNS is ChainNS of interfaces that store the message before they forward it (2.2.1), as
 	// the engine's do.
 	StoredNS float64 `json:"chain_stored_ns"`
-	// Counted is what the engine's cards send for the same, and what that takes (counted.go).
+	// Counted has the packets and the times of the engine's cards for the same (counted.go).
 	Counted counted `json:"counted"`
 }
 

@@ -1,6 +1,6 @@
 package ni
 
-// This file is `funet sim ni`: each term and total beside what the thesis printed.
+// This file is `funet sim ni`: it compares each term and total with the thesis's.
 
 import (
 	"fmt"
@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// writeBytes is what the write of section 4.3 moves: a burst.
+	// writeBytes is the length of the write of section 4.3: a burst.
 	writeBytes = 32
-	// accessClocks is what section 4.1.2 gives a transaction on the bus besides its words, where it
-	// says how much the bus can carry.
+	// accessClocks is the number of clocks of a bus transaction besides its words, by section
+	// 4.1.2, which computes the capacity of the bus.
 	accessClocks = 4
-	// mostMembers is how many members there are besides the sender where the machines are at one
-	// crossbar (sim.NewPacedCluster).
+	// mostMembers is the most members, besides the sender, of machines at one crossbar
+	// (sim.NewPacedCluster).
 	mostMembers = 7
 )
 
@@ -31,10 +31,10 @@ type cell struct {
 	Case    string   `json:"case"`
 	Unit    string   `json:"unit"`
 	Section string   `json:"section"`
-	Printed *float64 `json:"printed"` // nil: the thesis does not say
+	Printed *float64 `json:"printed"` // nil: the thesis does not print it
 	Model   float64  `json:"model"`
 	Diff    *float64 `json:"diff_percent"`
-	Slip    string   `json:"slip"` // what is wrong with what was printed
+	Slip    string   `json:"slip"` // the mistake in the printed figure
 	How     string   `json:"how,omitempty"`
 }
 
@@ -42,7 +42,7 @@ type cell struct {
 type report struct {
 	Profile   string      `json:"profile"`
 	Cells     []cell      `json:"cells"`
-	Worst     float64     `json:"worst_percent"` // of the cells that have no slip
+	Worst     float64     `json:"worst_percent"` // of the cells without a slip
 	Measured  []measured  `json:"measured"`
 	Multicast []multicast `json:"multicast"`
 	explain   bool

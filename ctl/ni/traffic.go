@@ -1,12 +1,12 @@
 package ni
 
-// This file is the same operations as traffic: two machines of the profile in virtual time, whose
-// cards' engines carry them out (package sim). No time of the model goes in; they have the profile
-// alone in common.
+// This file measures the same operations as traffic. Two machines of the profile carry them out in
+// virtual time, by their cards' engines (package sim). No time of the model is an input; the model
+// and the machines have only the profile in common.
 //
 // A write begins when its request is in the send queue, and ends when its last byte is in the other
 // node's memory. A read or an addition ends when its completion is in the ring. The thesis counts
-// no processor (4.3), so none has a price here; each program looks every nanosecond.
+// no processor time (4.3), so processors cost nothing here; each program looks every nanosecond.
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// measured is an operation, as the model has it and as the engine's traffic takes.
+// measured is an operation, with its time in the model and in the engine's traffic.
 type measured struct {
 	Case     string  `json:"case"`
 	Bytes    int     `json:"bytes"`
@@ -34,15 +34,15 @@ const (
 	memoryBase   = 0x10000
 	memoryBytes  = 16384
 	entryPage    = 4096
-	windowKey    = 0x746f_6b79_6f00_0001 // of key slot 1, and the warm-up's window has that of 0
+	windowKey    = 0x746f_6b79_6f00_0001 // of key slot 1; the warm-up's window has that of 0
 	warmUpKey    = 0x746f_6b79_6f00_0000
 	mostTraffic  = time.Second // of virtual time
 )
 
-// errTraffic: an operation was refused, which none is on a machine that keeps the profile.
+// errTraffic reports a refused operation. A machine that keeps the profile refuses none.
 var errTraffic = errors.New("an operation between two machines of the profile failed")
 
-// trial is what is measured, in this order: each miss is the first packet for its page.
+// trial is one measurement. Trials run in order, and each miss is the first packet for its page.
 type trial struct {
 	name    string
 	op      arctic.Operation
@@ -52,7 +52,7 @@ type trial struct {
 	modelNS func(*model, int) float64
 }
 
-// trials are the operations of section 3.3.1 whose parts section 4.3 has times for.
+// trials returns the operations of section 3.3.1 for whose parts section 4.3 has times.
 func trials() []trial {
 	write := func(m *model, bytes int) float64 { return m.stored(bytes) }
 	// The request has no data; the reply is a write back (3.3.1.2).
@@ -71,7 +71,7 @@ func trials() []trial {
 	}
 }
 
-// measure measures all of them.
+// measure measures all trials.
 func (m *model) measure() ([]measured, error) {
 	var out []measured
 	memory := [2][]byte{}
@@ -155,8 +155,8 @@ func (m *model) measure() ([]measured, error) {
 	return out, nil
 }
 
-// operate sends an operation to node 1 and waits until it is complete. It looks in between, if
-// anybody wants.
+// operate sends an operation to node 1 and waits until it is complete. It calls look meanwhile,
+// unless look is nil.
 func operate(p *sim.Process, o *funi.Operation, look func()) error {
 	s := p.Interface().Reserve(funi.Request)
 	s.SetOperation(1, o)
@@ -179,8 +179,8 @@ func operate(p *sim.Process, o *funi.Operation, look func()) error {
 	}
 }
 
-// fetch is what an entry of the window table takes that the interface does not have: a DMA access
-// of its words (3.3, 4.3).
+// fetch returns the time of an entry of the window table that the interface does not have: a DMA
+// access of the entry's words (3.3, 4.3).
 func (m *model) fetch() float64 {
 	if m.p.Card.WindowEntriesCached == 0 {
 		return 0

@@ -1,7 +1,7 @@
 package output
 
-// This file is files that a command writes: tried before the work whose results they get, and there
-// whole or not at all.
+// This file has the files that a command writes. They are opened before the work, so that it is not
+// done in vain. They are written as a whole or not at all.
 
 import (
 	"bufio"
@@ -14,19 +14,19 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Files are the files of a command. Each is written beside its place and moved there by commit, so
-// that a full disk or Ctrl-C leaves what was there before. A place that is no ordinary file, such
-// as /dev/stdout or a pipe, is written to as it is.
+// Files are the files of a command. Each is written under another name in its folder, and moved to
+// its place by Commit. So a full disk or Ctrl-C leaves the earlier file as it was. A place that is
+// no ordinary file, such as /dev/stdout or a pipe, is written to directly.
 type Files struct{ files []*file }
 
 type file struct {
 	name    string
 	buffer  *bufio.Writer
-	pending *renameio.PendingFile // nil: direct has it
+	pending *renameio.PendingFile // nil: direct is used
 	direct  *os.File
 }
 
-// Create opens a file for what comes later, or says why it cannot be written.
+// Create opens a file for later results, or returns why it cannot be written.
 func (o *Files) Create(name string) (io.Writer, error) {
 	f := &file{name: name}
 	place, err := filepath.EvalSymlinks(name) // what a link names is replaced, not the link
@@ -55,8 +55,8 @@ func (o *Files) Create(name string) (io.Writer, error) {
 	return f.buffer, nil
 }
 
-// Commit writes out what is buffered and puts the files in their places. Of one that could not be
-// written whole, and of those after it, nothing is left.
+// Commit writes out buffered data and puts the files in their places. If a file cannot be written
+// whole, it and those after it are not put in place.
 func (o *Files) Commit() error {
 	for len(o.files) > 0 {
 		f := o.files[0]
@@ -75,8 +75,7 @@ func (o *Files) Commit() error {
 	return nil
 }
 
-// Discard gives up the files that Commit has not put in their places. Whoever calls Create defers
-// it.
+// Discard gives up the files that Commit has not put in their places. A caller of Create defers it.
 func (o *Files) Discard() {
 	for _, f := range o.files {
 		if f.pending != nil {

@@ -1,7 +1,7 @@
 package output
 
-// This file is the count behind a progress, in memory that two processes can share: so a program on
-// a host of a lab counts without a system call, and the command that made the lab tells.
+// This file is the count behind a progress, in memory that two processes can share. So a program on
+// a host of a lab counts without a system call, and the command that made the lab reports it.
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gauge counts how much is done of a whole. A nil one counts nothing. Its functions may be called
+// Gauge counts the finished part of a whole. A nil Gauge counts nothing. Its methods may be called
 // from any goroutine.
 type Gauge struct{ done, total atomic.Int64 }
 
-// gaugeSize is that of a gauge in memory.
+// gaugeSize is the size of a gauge in memory.
 const gaugeSize = int(unsafe.Sizeof(Gauge{}))
 
 func newGauge(total int64) *Gauge {
@@ -25,7 +25,7 @@ func newGauge(total int64) *Gauge {
 	return g
 }
 
-// Set says how much is done, of how much.
+// Set sets the finished part and the whole.
 func (g *Gauge) Set(done, total int64) {
 	if g != nil {
 		g.done.Store(done)
@@ -33,7 +33,8 @@ func (g *Gauge) Set(done, total int64) {
 	}
 }
 
-// NewGauge makes a gauge in a file without a name, for a process that gets it and calls OpenGauge.
+// NewGauge makes a gauge in a file without a name. A process that inherits the file calls
+// OpenGauge.
 func NewGauge() (*Gauge, *os.File, error) {
 	fd, err := unix.MemfdCreate("progress", unix.MFD_CLOEXEC)
 	if err != nil {

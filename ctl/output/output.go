@@ -1,6 +1,6 @@
 package output
 
-// This file prints: tables, JSON, progress, errors.
+// This file prints tables, JSON documents and errors.
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func JSON(v any) error {
 	return e.Encode(v)
 }
 
-// Report is the result of a command, with a form for programs (JSON) and one for people.
+// Report is the result of a command, in a form for programs (JSON) and one for people.
 type Report interface{ WriteTable(io.Writer) error }
 
 // Show prints a report to stdout, for programs or for people.
@@ -38,15 +38,15 @@ func Show(asJSON bool, r Report) error {
 }
 
 const (
-	// Width is how wide lines of tables are where they can be, in characters.
+	// Width is the width of tables and folded text in characters, where it can be kept.
 	Width = 80
-	// gap is how far columns are apart, and leastLast how wide a last column is at least that is
+	// gap is the space between columns. leastLast is the least width of a last column that is
 	// folded.
 	gap, leastLast = 3, 24
 )
 
-// Table writes rows of cells, aligned. Cells of the last column go on below where a line would be
-// longer than Width.
+// Table writes rows of cells, aligned. Where a line would be wider than Width, the last column's
+// cell is folded onto further lines.
 func Table(w io.Writer, rows ...[]string) error {
 	columns := 0
 	for _, r := range rows {
@@ -73,8 +73,8 @@ func Table(w io.Writer, rows ...[]string) error {
 	return t.Flush()
 }
 
-// Fold breaks a text between words into lines of at most wide characters, one at least. What stands
-// in back quotes, to be copied, stays in one piece.
+// Fold breaks a text between words into lines of at most wide characters. It returns at least one
+// line. Text in back quotes, which is meant to be copied, stays in one piece.
 func Fold(text string, wide int) (lines []string) {
 	var words []string
 	open := false
@@ -99,7 +99,7 @@ func Fold(text string, wide int) (lines []string) {
 	return lines
 }
 
-// Count says how many of something there are, in words: "1 node", "2 nodes".
+// Count returns a number with a noun: "1 node", "2 nodes".
 func Count[N int | int64 | int32](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -116,7 +116,7 @@ func UserName(uid uint32) string {
 	return number
 }
 
-// Terminal reports whether the file is one.
+// Terminal reports whether the file is a terminal.
 func Terminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil

@@ -1,8 +1,8 @@
 package output
 
-// This file is progress: how much is done of something that takes longer than two seconds, and how
-// long the rest will take. On a terminal a line of standard error says so, anew each half second,
-// and is wiped at the end; elsewhere a line is written now and then.
+// This file reports the progress of work that takes longer than two seconds: how much is done, and
+// how long the rest will take. On a terminal this is one line of standard error, rewritten each
+// half second and erased at the end. Elsewhere a line is written now and then.
 
 import (
 	"fmt"
@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// quiet is how long something goes on before anything is said of it.
+	// quiet is the time before the first report.
 	quiet = 2 * time.Second
-	// refresh is the time between two looks on a terminal, and lines that between two lines
-	// elsewhere.
+	// refresh is the interval between reports on a terminal, lines the interval elsewhere.
 	refresh = 500 * time.Millisecond
 	lines   = 10 * time.Second
 )
 
-// Progress is something that goes on. A nil one says nothing. Its functions may be called from any
-// goroutine.
+// Progress reports the progress of some work. A nil Progress reports nothing. Its methods may be
+// called from any goroutine.
 type Progress struct {
 	what  string
 	to    io.Writer
-	live  bool // a line that changes, of a terminal
+	live  bool // one line of a terminal, rewritten in place
 	gauge *Gauge
 	begin time.Time
 
@@ -38,19 +37,19 @@ type Progress struct {
 	once  sync.Once
 }
 
-// Begin says on standard error how something goes on, until End. Total is how much there is to be
-// done, in any unit; 0: nobody knows, and only the time is told.
+// Begin reports progress on standard error, until End. Total is the amount of work, in any unit;
+// with 0, for unknown, only the time is reported.
 func Begin(what string, total int64) *Progress {
 	return Watch(os.Stderr, what, newGauge(total))
 }
 
-// BeginOn is Begin on another writer. If that is a terminal, one line is rewritten in place. Nil:
-// nothing is written.
+// BeginOn is Begin on another writer. On a terminal one line is rewritten in place. With a nil
+// writer nothing is written.
 func BeginOn(w io.Writer, what string, total int64) *Progress {
 	return Watch(w, what, newGauge(total))
 }
 
-// Watch is BeginOn for what is counted by a gauge, perhaps by another process.
+// Watch is BeginOn for work that a gauge counts, perhaps in another process.
 func Watch(w io.Writer, what string, g *Gauge) *Progress {
 	if w == nil {
 		return nil
@@ -66,14 +65,14 @@ func Watch(w io.Writer, what string, g *Gauge) *Progress {
 	return p
 }
 
-// Add counts what has been done.
+// Add adds n to the finished work.
 func (p *Progress) Add(n int64) {
 	if p != nil {
 		p.gauge.done.Add(n)
 	}
 }
 
-// Line writes a line of what has been found, if people wait for it at a terminal longer than for
+// Line writes a line about an interim result, on a terminal and if the work has taken longer than
 // two seconds.
 func (p *Progress) Line(text string) {
 	if p == nil || !p.live || time.Since(p.begin) < quiet {
@@ -85,7 +84,7 @@ func (p *Progress) Line(text string) {
 	fmt.Fprintln(p.to, text)
 }
 
-// End says no more. It may be called again.
+// End stops the reports. It may be called again.
 func (p *Progress) End() {
 	if p == nil {
 		return
@@ -124,7 +123,7 @@ func (p *Progress) run(every time.Duration) {
 	}
 }
 
-// wipe removes the line from the terminal.
+// wipe erases the line on the terminal.
 func (p *Progress) wipe() {
 	if p.shown {
 		fmt.Fprint(p.to, "\r\x1b[K")
@@ -132,7 +131,7 @@ func (p *Progress) wipe() {
 	}
 }
 
-// sentence says how much is done after a time, and when all of it will be if it goes on like that.
+// sentence returns the report after a time: the finished part, and the time left at the same speed.
 func sentence(what string, g *Gauge, since time.Duration) string {
 	done, total := g.done.Load(), g.total.Load()
 	seconds := since.Round(time.Second)

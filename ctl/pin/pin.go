@@ -1,5 +1,5 @@
-// Package pin keeps threads on a processor (sched_setaffinity(2)), and says which processors that
-// can be asked of.
+// Package pin binds threads to a processor (sched_setaffinity(2)), and checks which processors can
+// be used.
 //
 // Nothing here keeps state; every function may be called from any goroutine.
 package pin
@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread keeps the calling thread on the processor with a number, counted from 0. The caller's
-// goroutine stays on its thread only if it has called runtime.LockOSThread. Errors are those of the
-// kernel, EINVAL where there is no such processor or this process may not use it.
+// Thread binds the calling thread to a processor, counted from 0. The caller's goroutine stays on
+// its thread only if it has called runtime.LockOSThread. Errors are those of the kernel: EINVAL if
+// there is no such processor or this process may not use it.
 func Thread(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
@@ -26,8 +26,8 @@ func Thread(cpu int) error {
 	return nil
 }
 
-// Process keeps all threads of this process on a processor, and those that they start later. Errors
-// are those of Thread.
+// Process binds all threads of this process, and those that they start later, to a processor.
+// Errors are those of Thread.
 func Process(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
@@ -53,8 +53,8 @@ func Process(cpu int) error {
 	return nil
 }
 
-// Check says whether Thread would work: it pins a thread, and leaves it as it was. The error tells
-// how to find the processors that there are.
+// Check returns the error that Thread would return. It binds a thread, and restores it. The error
+// says how to find the processors of the machine.
 func Check(cpu int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,6 +1,7 @@
 package ports
 
-// This file is what funid does when its helper has ended, and another has its place (takeover.go).
+// This file is funid's part of a take-over: its helper has ended, and another replaces it
+// (takeover.go).
 
 import (
 	"context"
@@ -11,7 +12,7 @@ import (
 	"github.com/funet/funet/bpf"
 )
 
-// note notes what the helper has after an answer.
+// note records what the helper has after an answer.
 func (c *Client) note(r *request, a *answer) {
 	switch r.Op {
 	case opMake:
@@ -27,8 +28,8 @@ func (c *Client) note(r *request, a *answer) {
 	}
 }
 
-// again waits for a helper in the place of the one that has ended, and reports whether it is there.
-// Where it has waited in vain before, it does not wait. The caller holds mu.
+// again waits for a helper that replaces the one that has ended, and reports whether there is one.
+// If an earlier wait was in vain it tries only once. The caller holds mu.
 func (c *Client) again() bool {
 	if c.returns == nil || c.lineage == 0 || c.returns.ctx.Err() != nil {
 		return false
@@ -58,8 +59,9 @@ func (c *Client) again() bool {
 	}
 }
 
-// meet connects to the next helper, which has the ports of the one before, and has it forget those
-// that funid does not know: the one before has ended before it could answer.
+// meet connects to the next helper, which has the ports of the previous one. It has that helper
+// forget ports and jobs that funid does not know: the previous helper has ended before it could
+// answer.
 func (c *Client) meet(ctx context.Context) error {
 	conn, err := c.returns.dial(ctx)
 	if err != nil {
@@ -83,7 +85,7 @@ func (c *Client) meet(ctx context.Context) error {
 	return nil
 }
 
-// agree finds out what the helper has.
+// agree compares the jobs and ports of the next helper with those that funid knows.
 func (c *Client) agree() error {
 	jobs, ports, of, err := listed(c.once)
 	if err != nil {
@@ -110,8 +112,8 @@ func (c *Client) agree() error {
 	return nil
 }
 
-// has is what the helper has of funid, as far as it has answered. What it has beyond that funid
-// will not ask for.
+// has is what the helper has of funid's, according to its answers. Funid will not ask for anything
+// else.
 type has struct {
 	ports map[uint32]bool
 	jobs  map[bpf.Job]bool

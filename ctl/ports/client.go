@@ -1,7 +1,7 @@
 package ports
 
-// This file is funid's side of its helper. One that ends and comes back with its ports
-// (takeover.go) funid hardly notices: the request under way is made again to the next (again).
+// This file is funid's side of its helper. Funid hardly notices a helper that ends and comes back
+// with its ports (takeover.go): it sends the request under way again, to the next helper (again).
 
 import (
 	"context"
@@ -20,43 +20,45 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// ErrHelper: the helper has ended, or does not answer.
+// ErrHelper reports that the helper has ended, or does not answer.
 var ErrHelper = errors.New("the process that makes ports does not answer; restart funid")
 
-// ErrLost: the helper has come back without its ports, which go on until their processes end.
+// ErrLost reports that the helper has come back without its ports, which go on until their
+// processes end.
 var ErrLost = errors.New("the process that makes ports has lost them; restart funid, which ends the direct jobs")
 
-// ErrVersion: the helper is of another release, with which this one cannot go on.
+// ErrVersion reports that the helper is of another release, with which this one cannot go on.
 var ErrVersion = errors.New("the process that makes ports is of another release; end it, which ends the direct jobs: systemctl restart funid-ports, or kill it")
 
 // answerWithin bounds how long a request may take.
 const answerWithin = 10 * time.Second
 
 const (
-	// backWithin is how long a request waits for a helper that has ended.
+	// backWithin is how long a request waits for the next helper when its helper has ended.
 	backWithin = 10 * time.Second
-	// mostTrials is how many helpers are asked for the same, each in the place of one that has
-	// ended: perhaps of that request.
+	// mostTrials is how many helpers in succession get the same request: it may be the request
+	// itself that ends them.
 	mostTrials = 5
-	// lookForHelper is the time between two trials to reach it.
+	// lookForHelper is the time between two attempts to reach the next helper.
 	lookForHelper = 20 * time.Millisecond
 )
 
-// Client is a helper's other end. Any goroutine may call its methods; requests are carried out one
-// after the other. After ErrHelper all calls return it, unless the helper may come back (Return).
+// Client is funid's end of the connection to a helper. Any goroutine may call its methods; requests
+// are carried out one after the other. After ErrHelper all calls return it, unless the helper may
+// come back (Return).
 type Client struct {
 	mu      sync.Mutex
 	conn    atomic.Pointer[net.UnixConn]
 	buffer  []byte
 	broken  error
-	waited  bool   // in vain, for a helper in the place of one that has ended
-	spoken  int    // the version in common, which Held finds out
-	lineage uint64 // of the helper's ports; 0: they end with it
+	waited  bool   // an earlier wait for the next helper was in vain
+	spoken  int    // the common version, which Held finds
+	lineage uint64 // of the helper's ports; 0: they cannot be taken over
 	returns *returns
 	has     has
 }
 
-// returns is how to reach a helper that has ended and comes back.
+// returns says how to reach the next helper when the present one has ended.
 type returns struct {
 	dial func(ctx context.Context) (*net.UnixConn, error)
 	tell func(what string)
@@ -64,7 +66,7 @@ type returns struct {
 	end  context.CancelFunc
 }
 
-// NewClient takes a connection to a helper, which becomes its.
+// NewClient makes a client of a connection to a helper, and owns the connection.
 func NewClient(conn *net.UnixConn) *Client {
 	c := &Client{buffer: make([]byte, attach.MaxMessage), spoken: Version,
 		has: has{map[uint32]bool{}, map[bpf.Job]bool{}}}
@@ -72,17 +74,18 @@ func NewClient(conn *net.UnixConn) *Client {
 	return c
 }
 
-// Return says how to reach a helper that has ended and comes back with the ports that it had, as a
-// service does. Requests wait for it then. tell hears when it has ended, and when it is back. Call
-// it before other goroutines have the Client. Nobody waits after the end of ctx.
+// Return says how to reach the next helper, for a helper that ends and comes back with its ports,
+// as a service does. From then on requests wait for it. tell is called when the helper has ended,
+// and when it is back. Call Return before other goroutines have the Client. No request waits after
+// the end of ctx.
 func (c *Client) Return(ctx context.Context, dial func(ctx context.Context) (*net.UnixConn, error),
 	tell func(what string)) {
 	ctx, end := context.WithCancel(ctx)
 	c.returns = &returns{dial, tell, ctx, end}
 }
 
-// Attach is xdp.Attach for NIC programs of direct ports: the helper keeps the link, so that frames
-// go on to ports when funid has ended, and the next funid's program takes the place of this one.
+// Attach is xdp.Attach for NIC programs of direct ports. The helper keeps the link. So frames still
+// reach ports when funid has ended, and the next funid's program replaces this one.
 func (c *Client) Attach(program *ebpf.Program, ifindex int, mode xdp.AttachMode) (*xdp.Attachment, error) {
 	_, got, err := c.ask(&request{Op: opKept, Index: ifindex}, 1)
 	if err == nil {
@@ -106,8 +109,8 @@ func (c *Client) Attach(program *ebpf.Program, ifindex int, mode xdp.AttachMode)
 	return a, nil
 }
 
-// Quit ends the helper, unless processes have ports that the next funid takes over, and the
-// connection. With the helper the NIC programs are gone that it keeps.
+// Quit ends the connection, and asks the helper to end. The helper goes on if processes have ports,
+// which the next funid takes over. When it ends, the NIC programs that it keeps are gone.
 func (c *Client) Quit() error {
 	if r := c.returns; r != nil {
 		r.end()
@@ -119,7 +122,7 @@ func (c *Client) Quit() error {
 	return errors.Join(err, c.Close())
 }
 
-// Close ends the connection; the helper keeps what there is. It ends the call that is under way in
+// Close ends the connection; the helper keeps what it has. It also ends a call that is under way in
 // another goroutine.
 func (c *Client) Close() error {
 	if r := c.returns; r != nil {
@@ -128,7 +131,8 @@ func (c *Client) Close() error {
 	return c.conn.Load().Close()
 }
 
-// ask has a request carried out, and returns the answer with its descriptors.
+// ask sends a request, again if the helper is replaced, and returns the answer with its
+// descriptors.
 func (c *Client) ask(r *request, descriptors int, out ...int) (a answer, got []int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +146,7 @@ func (c *Client) ask(r *request, descriptors int, out ...int) (a answer, got []i
 	return a, got, err
 }
 
-// once asks the helper of the connection.
+// once sends a request on the present connection.
 func (c *Client) once(r *request, descriptors int, out ...int) (a answer, got []int, err error) {
 	if c.broken != nil {
 		return a, nil, c.broken
@@ -168,7 +172,7 @@ func (c *Client) once(r *request, descriptors int, out ...int) (a answer, got []
 	return a, got, nil
 }
 
-// Switch returns the maps for the NIC program, which are the caller's. Errors: ErrVersion.
+// Switch returns the maps for the NIC program, which the caller owns. Errors: ErrVersion.
 func (c *Client) Switch() (*bpf.Shared, error) {
 	if c.version() < mapsSince {
 		return nil, fmt.Errorf("taking over the maps of the switch: %w", ErrVersion)
@@ -180,9 +184,9 @@ func (c *Client) Switch() (*bpf.Shared, error) {
 	return bpf.OpenShared([bpf.SharedMaps]int(got))
 }
 
-// StartCapture has the switch show all direct frames, at most snap bytes of each, until StopCapture
-// or the end of the connection; an earlier capture ends. ok is false where the helper is of the
-// release before, which has no captures.
+// StartCapture has the switch show all direct frames, at most snap bytes of each. The capture lasts
+// until StopCapture or the end of the connection, and ends an earlier one. ok is false if the
+// helper is of the previous release, which has no captures.
 func (c *Client) StartCapture(snap int) (_ *bpf.Capture, ok bool, err error) {
 	if c.version() < captureSince {
 		return nil, false, nil
@@ -198,27 +202,27 @@ func (c *Client) StartCapture(snap int) (_ *bpf.Capture, ok bool, err error) {
 	return capture, true, nil
 }
 
-// StopCapture ends the capture, whose reader its owner closes.
+// StopCapture ends the capture. The owner of its reader closes that.
 func (c *Client) StopCapture() error {
 	_, _, err := c.ask(&request{Op: opCapture}, 0)
 	return err
 }
 
-// AddJob makes room for a job of so many nodes. spent, here and below, is processor time of the
-// helper.
+// AddJob makes room for a job of the given number of nodes. spent, here and below, is processor
+// time of the helper.
 func (c *Client) AddJob(j bpf.Job, nodes int) (spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opAddJob, Job: j, Nodes: nodes}, 0)
 	return time.Duration(a.SpentNs), err
 }
 
-// RemoveJob takes it out. Its ports must be ended, too.
+// RemoveJob removes a job. Its ports must be ended, too.
 func (c *Client) RemoveJob(j bpf.Job) (spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opRemoveJob, Job: j}, 0)
 	return time.Duration(a.SpentNs), err
 }
 
-// Place says where the nodes of a job are: node i at places[at[i]], or nowhere with -1. Those that
-// have a port here stay where they are.
+// Place says where the nodes of a job are: node i is at places[at[i]], or nowhere if at[i] is -1.
+// Nodes with a port here stay where they are.
 func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) (spent time.Duration, err error) {
 	for first := 0; first < len(at); first += placesAtOnce {
 		some := at[first:min(first+placesAtOnce, len(at))]
@@ -251,7 +255,7 @@ func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) (spent time.Dura
 // Made is a port that was made.
 type Made struct {
 	ID    uint32
-	FD    int           // the socket, which is the caller's
+	FD    int           // the socket, which the caller owns
 	Spent time.Duration // processor time of the helper
 }
 
@@ -294,13 +298,13 @@ func (c *Client) Held() (jobs []Job, ports []Held, err error) {
 	return jobs, ports, nil
 }
 
-// lineage is whose ports a helper has, and how it speaks.
+// lineage identifies the succession of helpers that a helper's ports belong to, and its version.
 type lineage struct {
 	version int
 	number  uint64
 }
 
-// listed asks for all jobs and ports that a helper has.
+// listed asks a helper for all its jobs and ports.
 func listed(ask func(r *request, descriptors int, out ...int) (answer, []int, error)) (jobs []Job, ports []Held,
 	l lineage, err error) {
 	for more := true; more; {
@@ -318,15 +322,15 @@ func listed(ask func(r *request, descriptors int, out ...int) (answer, []int, er
 	return jobs, ports, l, nil
 }
 
-// version returns it.
+// version returns the version in common with the helper.
 func (c *Client) version() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.spoken
 }
 
-// Totals returns what all ports have in common; ok is false where the helper is of the release
-// before, which does not say.
+// Totals returns the totals of all ports; ok is false if the helper is of the previous release,
+// which does not report them.
 func (c *Client) Totals() (t Totals, ok bool, err error) {
 	if c.version() < totalsSince {
 		return t, false, nil
@@ -343,20 +347,20 @@ func (c *Client) Totals() (t Totals, ok bool, err error) {
 	return t, true, nil
 }
 
-// Alive reports whether somebody has the socket of a port.
+// Alive reports whether a process has the socket of a port.
 func (c *Client) Alive(id uint32) (bool, error) {
 	a, _, err := c.ask(&request{Op: opAlive, ID: id}, 0)
 	return !a.Gone, err
 }
 
-// Gone reports whether nobody has the socket of a port any more that has ended; then it must not be
-// asked again. spent is processor time of the helper.
+// Gone reports whether no process has the socket of an ended port any more. If so, it must not be
+// asked about that port again. spent is processor time of the helper.
 func (c *Client) Gone(id uint32) (gone bool, spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opGone, ID: id}, 0)
 	return a.Gone, time.Duration(a.SpentNs), err
 }
 
-// Counters returns what became of the frames of a port.
+// Counters returns the counters of a port's frames.
 func (c *Client) Counters(id uint32) (bpf.PortCounters, error) {
 	a, _, err := c.ask(&request{Op: opCounters, ID: id}, 0)
 	return a.Counters, err

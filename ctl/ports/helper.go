@@ -1,7 +1,7 @@
 package ports
 
-// This file is the helper: it serves one funid after the other, and keeps ports and jobs in
-// between, so that processes go on.
+// This file is the helper. It serves one funid after the other. In between it keeps ports and jobs,
+// so that processes go on.
 
 import (
 	"cmp"
@@ -21,27 +21,27 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// lookEvery is how often a helper looks whether ports are gone that no funid asks for.
+// lookEvery is how often a helper checks whether ended ports are gone that no funid asks about.
 const lookEvery = time.Second
 
-// Helper is the ports of a host with what they are kept by. One goroutine at a time calls its
-// methods, on a thread in the network namespace of the NICs.
+// Helper holds the ports of a host and the resources that keep them. One goroutine at a time calls
+// its methods, on a thread in the network namespace of the NICs.
 type Helper struct {
 	host   *Host
 	conn   *net.UnixConn
 	jobs   map[bpf.Job]keptJob
 	ports  map[uint32]*kept
-	ended  map[uint32]*kept // and may not be gone
+	ended  map[uint32]*kept // they have ended, and a process may have their sockets
 	lastID uint32
-	lost   []*kept // those that have ended and that a funid before this one had
+	lost   []*kept // ended ports of an earlier funid
 	shared map[Pair]*shared
 	links  map[int]int      // of NIC programs: descriptors by interface
 	counts bpf.PortCounters // of ports that have ended
 	quit   bool
-	tell   func(error) // what nobody waits for
+	tell   func(error) // takes errors that no request returns
 }
 
-// kept is a port with what is kept of it.
+// kept is a port with the helper's record of it.
 type kept struct {
 	*Port
 	id     uint32
@@ -50,8 +50,8 @@ type kept struct {
 	ticket Ticket
 }
 
-// NewHelper makes a helper, which tells errors that are nobody's. The host becomes its, with what a
-// helper before has left there.
+// NewHelper makes a helper. tell takes errors that no request returns. The helper owns the host,
+// and takes over what the previous helper has left there.
 func NewHelper(h *Host, tell func(error)) *Helper {
 	s := &Helper{host: h, tell: tell, jobs: map[bpf.Job]keptJob{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{},
 		shared: map[Pair]*shared{}, links: map[int]int{}}
@@ -61,8 +61,7 @@ func NewHelper(h *Host, tell func(error)) *Helper {
 	return s
 }
 
-// Refuse answers a funid's first request: the helper that it has reached cannot make ports, and
-// why.
+// Refuse answers a funid's first request: this helper cannot make ports, for the given reason.
 func Refuse(conn *net.UnixConn, why error) error {
 	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
 		return err
@@ -118,7 +117,7 @@ func (s *Helper) Serve(conn *net.UnixConn) error {
 	return err
 }
 
-// bury looks at the ports that nobody asks for.
+// bury deletes old spare pairs, and ended ports that no funid asks about, if they are gone.
 func (s *Helper) bury() {
 	s.host.endSpares(spareFor)
 	s.lost = slices.DeleteFunc(s.lost, func(p *kept) bool {
@@ -130,8 +129,8 @@ func (s *Helper) bury() {
 	})
 }
 
-// gone reports whether nobody has a port's socket any more that has ended, and then gives its
-// memory back.
+// gone reports whether no process has the socket of an ended port any more. If so it gives the
+// port's memory back.
 func (s *Helper) gone(p *kept) (bool, error) {
 	gone, err := s.host.Gone(p.Port)
 	if gone {
@@ -141,7 +140,7 @@ func (s *Helper) gone(p *kept) (bool, error) {
 	return gone, err
 }
 
-// Idle reports whether no process has a port, while no funid is there.
+// Idle reports whether no process has a port. Call it while there is no funid.
 func (s *Helper) Idle() bool {
 	s.bury()
 	for _, p := range s.ports {
@@ -156,7 +155,7 @@ func (s *Helper) Idle() bool {
 	return len(s.lost) == 0
 }
 
-// Close ends all ports, whoever has them.
+// Close ends all ports, even those that processes use.
 func (s *Helper) Close() error {
 	var errs []error
 	s.releaseAll()
@@ -176,7 +175,7 @@ func (s *Helper) Close() error {
 	return errors.Join(append(errs, s.host.Close())...)
 }
 
-// carryOut carries out a request and answers it. The error is of the connection.
+// carryOut carries out a request and answers it. It returns only errors of the connection.
 func (s *Helper) carryOut(r *request, got []int) error {
 	defer attach.CloseDescriptors(got)
 	begin, a := s.spent(), answer{}
@@ -267,7 +266,7 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	return err
 }
 
-// addJob adds a job that is kept.
+// addJob adds a job, and has it kept.
 func (s *Helper) addJob(j bpf.Job, nodes int) error {
 	if err := s.host.sw.AddJob(j, nodes); err != nil {
 		return err
@@ -280,8 +279,8 @@ func (s *Helper) addJob(j bpf.Job, nodes int) error {
 	return nil
 }
 
-// endedPort finds a port that has ended and may not be gone, which somebody asks for from now on;
-// nil: there is none.
+// endedPort finds an ended port that may not be gone. From now on funid asks about it, and bury
+// does not. nil: there is no such port.
 func (s *Helper) endedPort(id uint32) *kept {
 	if i := slices.IndexFunc(s.lost, func(p *kept) bool { return p.id == id }); i >= 0 {
 		s.ended[id] = s.lost[i]
@@ -318,10 +317,11 @@ func (s *Helper) release(at int) {
 	}
 }
 
-// spent is the processor time of requests so far: of this thread, and of that within the namespace.
+// spent returns the processor time of all requests so far: of this thread, and of the thread in the
+// namespace.
 func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spent }
 
-// aboutPort carries out a request about a port that there is.
+// aboutPort carries out a request about an existing port.
 func (s *Helper) aboutPort(r *request, a *answer) {
 	p, err := s.ports[r.ID], error(nil)
 	switch {
@@ -351,13 +351,13 @@ func (s *Helper) aboutPort(r *request, a *answer) {
 	a.fail(err)
 }
 
-// count has the ledger know what ports have sent that have ended.
+// count writes the counters of ended ports to the ledger.
 func (s *Helper) count() error {
 	s.host.head.Frames = s.counts
 	return s.host.ledger.put(0, &s.host.head)
 }
 
-// totals adds up what all ports have.
+// totals adds up the counters of all ports.
 func (s *Helper) totals() (*Totals, error) {
 	t := &Totals{Ports: len(s.ports), Kept: len(s.ended) + len(s.lost), Frames: s.counts}
 	for _, p := range s.ports {
@@ -370,7 +370,7 @@ func (s *Helper) totals() (*Totals, error) {
 	return t, nil
 }
 
-// held lists what there is, from a place on.
+// held lists jobs and ports, beginning at the given place in the list.
 func (s *Helper) held(from int, a *answer) {
 	var ports []Held
 	with := s.sharers()
@@ -391,7 +391,7 @@ func (s *Helper) held(from int, a *answer) {
 	a.More = till < max(len(jobs), len(ports))
 }
 
-// make makes a port, and says where it is.
+// make makes a port, and tells the switch where its node is.
 func (s *Helper) make(r *request, got []int) (_ *kept, err error) {
 	if len(got) != 1 {
 		return nil, errors.New("no memory came with the request")
@@ -427,17 +427,17 @@ func (s *Helper) make(r *request, got []int) (_ *kept, err error) {
 	return k, nil
 }
 
-// unmake ends a port whose socket nobody has had.
+// unmake ends a port whose socket was never handed out.
 func (s *Helper) unmake(p *Port) error {
 	err := s.host.End(p)
 	s.host.remove(p)
 	return err
 }
 
-// ethernet is the bytes of an Ethernet header, which an MTU does not count.
+// ethernet is the length of an Ethernet header in bytes, which an MTU does not count.
 const ethernet = 14
 
-// place says where nodes are, but for those that have a port here.
+// place tells the switch where nodes are, except nodes with a port here.
 func (s *Helper) place(r *request) error {
 	here := map[uint16]bool{}
 	for _, p := range s.ports {

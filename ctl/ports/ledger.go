@@ -1,8 +1,8 @@
 package ports
 
-// This file is the ledger: a file of fixed records, in memory, in which a helper writes what the
-// next one has to know beside the descriptors (store.go). A record is written before its descriptor
-// is kept, and holds nothing once that is given back. Nobody but helpers of this unit has the file.
+// This file is the ledger: a file of fixed records, in memory. In it a helper writes what the next
+// one has to know beside the descriptors (store.go). A record is written before its descriptor is
+// kept, and is void once that descriptor is given back. Only helpers of this unit have the file.
 
 import (
 	"crypto/rand"
@@ -17,7 +17,7 @@ import (
 	"github.com/funet/funet/bpf"
 )
 
-// Where the records are: the head, jobs, ports.
+// The layout of the file: the head, then jobs, then ports.
 const (
 	headRoom  = 256
 	jobRoom   = 32
@@ -46,10 +46,10 @@ type portRecord struct {
 	Ticket                   Ticket
 }
 
-// ledger is the file. A nil ledger forgets everything.
+// ledger is the file. A nil ledger stores nothing.
 type ledger struct{ file *os.File }
 
-// newLedger makes one of a new lineage.
+// newLedger makes a ledger with a new lineage.
 func newLedger() (*ledger, error) {
 	fd, err := unix.MemfdCreate("ledger", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -1,37 +1,37 @@
 // Package ports makes direct ports: a card of its own for a process without privileges.
 //
-// A port is a veth pair. Its inner end lies in a network namespace that no process but the helper
-// is in, and a process has the AF_XDP socket that is bound to it. Its outer end lies beside the
-// NIC. The guard there (package bpf) lets pass only what that process may send.
+// A port is a veth pair. Its inner end lies in a network namespace that only the helper is in; a
+// process has the AF_XDP socket that is bound to it. Its outer end lies beside the NIC. The guard
+// there (package bpf) lets only those frames pass that the process may send.
 //
-// The journey of a request: a process asks funid for its node's port; funid makes memory for it,
-// which counts as the user's, and asks its helper (client.go, helper.go; wire.go is what they say).
-// The helper makes the pair, registers the memory with a socket, binds that to the inner end and
-// attaches programs to both ends (Host.Make). Memory and socket go to the process, which opens its
-// port (package afxdp). AddJob and Place tell the switch where the nodes of a job are.
+// The journey of a request: a process asks funid for its node's port. Funid makes memory for it,
+// which counts as the user's, and asks its helper (client.go, helper.go; wire.go has the messages).
+// The helper makes the pair, registers the memory with a socket, binds the socket to the inner end
+// and attaches programs to both ends (Host.Make). Memory and socket go to the process, which opens
+// its port (package afxdp). AddJob and Place tell the switch where the nodes of a job are.
 //
 // Rules:
-//   - Ports are given where they have carried frames (Client.Prove, prove.go).
-//   - Helper and funid may be of two releases that follow each other (wire.go).
+//   - Ports are used only where test ports have carried frames (Client.Prove, prove.go).
+//   - Helper and funid may be of two successive releases (wire.go).
 //   - The helper is a process of its own, which keeps the capabilities that funid drops. Only funid
-//     asks it, and has checked what processes ask for. It outlives funid: the next one finds jobs
-//     and ports there (Client.Held).
+//     sends it requests, and has checked what processes ask for. The helper outlives funid: the
+//     next funid finds jobs and ports there (Client.Held).
 //   - All ports of a host have their programs in one mode. In native mode the guard is a tc
-//     program, in generic mode, on a NIC that is a veth, an XDP program (package bpf, Ports).
+//     program. In generic mode, on a NIC that is a veth, it is an XDP program (package bpf, Ports).
 //   - A Host's methods are called one at a time, by threads in the network namespace of the NICs:
-//     the kernel looks a link for the switch up in that of the caller (dev_map_update_elem,
+//     the kernel looks a link for the switch up in the caller's namespace (dev_map_update_elem,
 //     kernel/bpf/devmap.c).
 //   - End takes the node out of the switch first, then the port: an index that is used again is
 //     another port's.
 //   - Memory that the processes of two ports share (share.go) is erased as soon as one of the two
 //     ends, whichever funid is there then.
-//   - What a helper needs beside the kernel's links, guards and sockets is at its service manager,
-//     too (store.go, ledger.go), and the next helper takes it over (takeover.go) while frames go
-//     on. Where there is no service manager ports go on without their helper, and nobody can manage
-//     them any more.
-//   - What a process keeps counts for it: a port that has ended is gone when nobody holds its
-//     socket any more (Gone). Then its pair waits for the account's next port for a while
-//     (spare.go), or goes, on a goroutine of its own, which the kernel keeps for some 20 ms.
+//   - The kernel keeps links, guards and sockets. Everything else that a helper needs is also at
+//     its service manager (store.go, ledger.go). The next helper takes it over (takeover.go) while
+//     frames go on. Without a service manager ports go on without their helper, but cannot be
+//     managed any more.
+//   - What a process keeps counts for it: a port that has ended is gone only when no process holds
+//     its socket any more (Gone). Then its pair waits for the account's next port for a while
+//     (spare.go), or a goroutine of its own deletes it, since that takes the kernel some 20 ms.
 package ports
 
 import (
@@ -47,42 +47,42 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// ErrFull: all ports are in use.
+// ErrFull reports that all ports are in use.
 var ErrFull = errors.New("all ports of the host are in use")
 
-// MaxMTU is the greatest MTU of a port's links, in bytes: a page has to hold the frame, with room
-// before and behind it, where a veth has a native program (veth_xdp_set, drivers/net/veth.c).
+// MaxMTU is the largest MTU of a port's links, in bytes. Where a veth has a native program, a page
+// has to hold the frame with room before and behind it (veth_xdp_set, drivers/net/veth.c).
 const MaxMTU = 3498
 
-// Host is the ports of a host.
+// Host manages the ports of a host.
 type Host struct {
 	sw     *bpf.Switch
 	inner  *space          // of the inner ends
-	probe  *xdp.UMEM       // of sockets that find out whether others are there
+	probe  *xdp.UMEM       // of sockets that test whether other sockets are bound
 	handle *netlink.Handle // of the NIC's network namespace
 	free   []uint32        // places among the links of the switch
 	made   uint64          // pairs, for their names
 	graves chan grave
 	buried chan uint32    // places that are free again
-	dying  int            // pairs that are in one of the two
-	ports  int            // those whose links are there, in
-	mode   xdp.AttachMode // this one
+	dying  int            // pairs in graves or buried
+	ports  int            // ports whose links exist, in
+	mode   xdp.AttachMode // this mode
 	spares []spare        // pairs of ports that are gone, oldest first
 	store  *Store
 	ledger *ledger
 	head   head
-	left   *legacy // of a helper before; nil: there was none
+	left   *legacy // of the previous helper; nil: there was none
 }
 
-// grave is a pair that is to go, and its place.
+// grave is a pair to be deleted, and its place.
 type grave struct {
 	outer int
 	link  uint32
 }
 
-// New prepares a host for so many ports, with those that are in the store, which becomes its. The
-// calling thread is in the network namespace of the NICs. Errors: ErrStore, after which the store
-// is empty and New may be called again, and those of the kernel.
+// New prepares a host for the given number of ports. It takes over the store, and the ports in it.
+// The calling thread is in the network namespace of the NICs. Errors: ErrStore, after which the
+// store is empty and New may be called again, and those of the kernel.
 func New(most int, store *Store) (_ *Host, err error) {
 	h := &Host{graves: make(chan grave, most), buried: make(chan uint32, most), store: store}
 	defer func() {
@@ -119,7 +119,7 @@ func New(most int, store *Store) (_ *Host, err error) {
 	return h, nil
 }
 
-// begin makes what a host needs, and has the service manager keep it.
+// begin makes the maps and the namespace of a host, and has the service manager keep them.
 func (h *Host) begin(most int) (err error) {
 	if h.sw, err = bpf.LoadSwitch(most); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (h *Host) bury(handle *netlink.Handle) {
 	}
 }
 
-// Switch is the host's, for the NIC program (bpf.Load.Switch), jobs and places.
+// Switch returns the host's switch, for the NIC program (bpf.Load.Switch), jobs and places.
 func (h *Host) Switch() *bpf.Switch { return h.sw }
 
 // Port is a port that was made.
@@ -171,19 +171,19 @@ type Port struct {
 	Link   uint32 // place among the links of the switch
 	of     bpf.Port
 	mode   xdp.AttachMode
-	mtu    int    // of its links; 0: a helper before has made them
+	mtu    int    // of its links; 0: the previous helper made them
 	number uint64 // in the names of its ends
 }
 
-// inner is the name of the inner end.
+// inner returns the name of the inner end.
 func (p *Port) inner() string { return fmt.Sprintf(innerName, p.number) }
 
-// outerName and innerName are of the ends of a pair.
+// outerName and innerName are the names of the ends of a pair.
 const outerName, innerName = "fup%x", "fui%x"
 
 // Make makes a port for a node of a job, on memory that is divided as the geometry says. Its links
-// have the given MTU, and its programs run in the given mode, native or generic. The mode is that
-// of the ports that exist, or the ports would not reach each other. The job exists already
+// have the given MTU, and its programs run in the given mode, native or generic. The mode has to be
+// that of the existing ports, or the ports would not reach each other. The job must exist
 // (bpf.Switch.AddJob). Errors: ErrFull, and those of the kernel.
 func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode xdp.AttachMode) (_ *Port, err error) {
 	doing := fmt.Sprintf("making a port for node %d of group %d", of.Node, of.Job.GID)
@@ -219,7 +219,7 @@ func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode
 	}
 }
 
-// open makes a port of a pair, perhaps one that was a port's before.
+// open makes a port of a pair; again says that the pair has been a port's before.
 func (h *Host) open(p *Port, memory *os.File, g port.Geometry, again bool) error {
 	if err := h.inner.do(func() error { return p.open(h.inner.handle, memory, g) }); err != nil {
 		return err
@@ -256,8 +256,8 @@ func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	return p, nil
 }
 
-// place takes a place among the links. If none is free it deletes the spare pairs, and waits until
-// a pair that is being deleted is gone.
+// place takes a place among the links. If no place is free it deletes the spare pairs, and waits
+// until the deletion of a pair is complete.
 func (h *Host) place() (link uint32, ok bool) {
 	for more := true; more; {
 		select {
@@ -320,8 +320,8 @@ func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) (e
 	return nil
 }
 
-// guard attaches the guard to the outer end, perhaps in the place of one: at clsact (tc-bpf(8)), or
-// in generic mode as its XDP program. Both live as long as the link.
+// guard attaches the guard to the outer end: at clsact (tc-bpf(8)), or in generic mode as its XDP
+// program. With instead it replaces the guard that is there. Both live as long as the link.
 func (h *Host) guard(outer netlink.Link, mode xdp.AttachMode, instead bool) (err error) {
 	index := outer.Attrs().Index
 	if mode == xdp.AttachGeneric {
@@ -345,7 +345,7 @@ func (h *Host) guard(outer netlink.Link, mode xdp.AttachMode, instead bool) (err
 	return nil
 }
 
-// close gives back what the port has beside its links.
+// close closes the port's resources other than its links.
 func (p *Port) close() error {
 	if p.FD < 0 {
 		return nil
@@ -353,8 +353,8 @@ func (p *Port) close() error {
 	return p.letGo()
 }
 
-// End ends a port: its node is nowhere, and nothing passes. Its process may keep the socket, until
-// Gone. A job that has ended before took its places along.
+// End ends a port: its node has no place any more, and no frame passes. Its process may keep the
+// socket, until Gone. If the job has ended before, the node's place is gone already.
 func (h *Host) End(p *Port) error {
 	var err error
 	if h.sw.HasJob(p.of.Job) {
@@ -366,8 +366,9 @@ func (h *Host) End(p *Port) error {
 	return nil
 }
 
-// Gone reports whether nobody has the socket of a port any more that has ended, and then has its
-// links deleted; it must not be asked again.
+// Gone reports whether no process has the socket of an ended port any more. If so it keeps the
+// port's pair for another port, or has it deleted (keepPair); it must not be asked about that port
+// again.
 func (h *Host) Gone(p *Port) (bool, error) {
 	alive, err := h.alive(p)
 	if alive {
@@ -381,7 +382,7 @@ func (h *Host) Gone(p *Port) (bool, error) {
 	return true, err
 }
 
-// alive reports whether somebody has a port's socket.
+// alive reports whether a process has a port's socket.
 func (h *Host) alive(p *Port) (taken bool, err error) {
 	err = h.inner.do(func() (err error) {
 		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.inner(), UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1,
@@ -391,7 +392,7 @@ func (h *Host) alive(p *Port) (taken bool, err error) {
 	return taken, err
 }
 
-// letGo closes the port's own descriptor of the socket, when its process has one.
+// letGo closes the port's own descriptor of the socket, once its process has one.
 func (p *Port) letGo() error {
 	fd := p.FD
 	p.FD = -1
@@ -405,8 +406,8 @@ func (h *Host) remove(p *Port) {
 	h.graves <- grave{int(p.Outer), p.Link}
 }
 
-// Close gives everything back but the ports: whoever made them ends them before. It waits until
-// their links are gone.
+// Close gives everything back except the ports, which the caller ends first. It waits until their
+// links are gone.
 func (h *Host) Close() error {
 	h.endSpares(0)
 	close(h.graves)

@@ -1,9 +1,9 @@
 package ports
 
-// This file proves that this host can have direct ports: two ports of a job of funid's own send
+// This file proves that this host can have direct ports. Two ports of a job of funid's own send
 // each other frames through the guard, and the NIC program hands one of them a frame of another
-// host. That links, sockets and programs could be made proves nothing: a kernel may take each of
-// them and lose the frames between.
+// host. Making links, sockets and programs would prove nothing: a kernel may accept each of them
+// and still lose the frames between them.
 
 import (
 	"bytes"
@@ -25,10 +25,9 @@ import (
 )
 
 const (
-	// proveWithin is how long a frame may take.
+	// proveWithin is how long a frame may take to arrive.
 	proveWithin = 10 * time.Second
-	// sendAgain is the time after which one that has not come is sent again, and the context is
-	// looked at.
+	// sendAgain is how often a missing frame is sent again, and the context checked.
 	sendAgain = 100 * time.Millisecond
 	// lookForEnd is the time between two looks whether a test port is gone.
 	lookForEnd = 5 * time.Millisecond
@@ -42,17 +41,18 @@ const (
 	testNodes
 )
 
-// farAddress is the host of farNode: an address that is locally administered, of no host.
+// farAddress is the address of farNode's host: locally administered, and not that of any host.
 var farAddress = [6]byte{0x02, 'f', 'u', 'n', 'e', 't'}
 
-// Proof is what was proven.
+// Proof is the result of Prove.
 type Proof struct {
 	Longest int // bytes of the longest frame
-	// the NIC program handed a frame to a port; else the kernel cannot be asked to (bpf.ErrLive)
+	// NIC says that the NIC program handed a frame to a port. It is false if the kernel offers no
+	// way to test that (bpf.ErrLive), or in generic mode.
 	NIC bool
 }
 
-// String says it in words.
+// String describes the proof in words.
 func (p Proof) String() string {
 	s := fmt.Sprintf("two test ports exchanged frames of %d and %d bytes", bpf.FrameMin, p.Longest)
 	if p.NIC {
@@ -67,9 +67,10 @@ type trial struct {
 	port *afxdp.Port
 }
 
-// Prove proves that ports on links of an MTU carry frames, also from an interface. The calling
-// thread may load programs, and is in the network namespace of the NICs. When it returns there may
-// be ports of another mode. ErrFull: processes have all ports, or some of another mode.
+// Prove proves that ports on links of an MTU carry frames and, in native mode, that the NIC program
+// hands them frames. The calling thread may load programs, and is in the network namespace of the
+// NICs. After Prove ports may be made in another mode. ErrFull reports that processes have all
+// ports, or some of another mode.
 func (c *Client) Prove(ctx context.Context, ifindex, mtu int, mode xdp.AttachMode) (p Proof, err error) {
 	defer func() {
 		if err != nil {
@@ -117,7 +118,7 @@ func (c *Client) Prove(ctx context.Context, ifindex, mtu int, mode xdp.AttachMod
 	return p, err
 }
 
-// proveNIC has a NIC program that is not attached take frames for a port.
+// proveNIC has a NIC program that is not attached hand test frames to a port.
 func (c *Client) proveNIC(ctx context.Context, of bpf.Job, to *trial, ifindex, mtu int) (_ bool, err error) {
 	shared, err := c.Switch()
 	if err != nil {
@@ -176,7 +177,8 @@ func openTrial(fd int, memory *os.File, g port.Geometry, mtu int) (*afxdp.Port, 
 	return afxdp.OpenDirect(afxdp.Direct{FD: fd, Memory: memory, Geometry: g, MTU: mtu})
 }
 
-// endTrial ends it, and waits until it is gone: the kernel takes a socket apart later.
+// endTrial ends a trial, and waits until its port is gone: the kernel takes a socket apart with a
+// delay.
 func (c *Client) endTrial(t trial) error {
 	err := t.port.Close()
 	_, ended := c.End(t.id)
@@ -191,7 +193,7 @@ func (c *Client) endTrial(t trial) error {
 	return nil // the helper looks at it again
 }
 
-// testFrame composes a frame of a node for another, of size bytes, with something in it.
+// testFrame composes a frame of size bytes from one node to another, with random contents.
 func testFrame(of bpf.Job, from, to, size int) []byte {
 	b := make([]byte, size)
 	_, _ = rand.Read(b[min(size, arctic.HeaderSize):]) // it never fails
@@ -213,7 +215,7 @@ func (t *trial) send(frame []byte) error {
 	return t.port.Err()
 }
 
-// cross has a frame sent until it has come. A nil from is the NIC program.
+// cross sends a frame until it has arrived. A nil from stands for the NIC program.
 func (c *Client) cross(ctx context.Context, frame []byte, from, to *trial, send func([]byte) error) error {
 	want, changed := frame[arctic.EthernetSize:], 0
 	for until := time.Now().Add(proveWithin); ; {
@@ -250,11 +252,11 @@ func (c *Client) cross(ctx context.Context, frame []byte, from, to *trial, send 
 	return fmt.Errorf("%s within %v, and %d others: %w", lost, proveWithin, changed, ErrProof)
 }
 
-// ErrProof: frames do not get through ports of this host.
+// ErrProof reports that frames do not get through ports of this host.
 var ErrProof = errors.New("this kernel does not carry frames between ports")
 
-// received takes what has come, and reports whether the frame with these bytes behind its addresses
-// was there, and how many others.
+// received reads the frames that have come. It reports whether one of them has these bytes behind
+// its addresses, and the number of others.
 func (t *trial) received(want []byte) (came bool, others int) {
 	var frames [8][]byte
 	for {

@@ -1,7 +1,7 @@
 package ports
 
-// This file keeps memory that the processes of two ports share (package port/shared): so that it
-// can be erased when one of them ends, whichever funid is there then.
+// This file keeps memory that the processes of two ports share (package port/shared). So the memory
+// can be erased when one of the ports ends, whichever funid is there then.
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ type Pair [2]uint32
 // PairOf returns the pair of two ports.
 func PairOf(a, b uint32) Pair { return Pair{min(a, b), max(a, b)} }
 
-// Has is 1 for the IDs of a pair, and 0 for others.
+// Has returns 1 for the two IDs of a pair, and 0 for others.
 func (p Pair) Has(id uint32) int {
 	if p[0] == id || p[1] == id {
 		return 1
@@ -27,20 +27,20 @@ func (p Pair) Has(id uint32) int {
 	return 0
 }
 
-// shared is memory of a pair.
+// shared is the memory of a pair.
 type shared struct {
 	memory *os.File
 	bytes  int64
 }
 
-// Share has the helper keep the memory of a descriptor until one of the ports ends, which erases
-// it. spent is processor time of the helper.
+// Share has the helper keep the memory of a descriptor. When one of the ports ends the helper
+// erases it. spent is processor time of the helper.
 func (c *Client) Share(p Pair, memory int, bytes int64) (spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opShare, ID: p[0], With: p[1], Bytes: bytes}, 0, memory)
 	return time.Duration(a.SpentNs), err
 }
 
-// Shared returns a descriptor of the memory of a pair, which is the caller's.
+// Shared returns a descriptor of the memory of a pair. The caller owns it.
 func (c *Client) Shared(p Pair) (int, error) {
 	_, got, err := c.ask(&request{Op: opShared, ID: p[0], With: p[1]}, 1)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Client) Shared(p Pair) (int, error) {
 	return got[0], nil
 }
 
-// share keeps memory.
+// share keeps the memory of a pair.
 func (s *Helper) share(r *request, got []int) error {
 	pair := PairOf(r.ID, r.With)
 	switch {
@@ -74,19 +74,19 @@ func (s *Helper) share(r *request, got []int) error {
 	return err
 }
 
-// name is its name in the store.
+// name returns the memory's name in the store.
 func (m *shared) name(p Pair) string {
 	return name("pair", uint64(p[0]), uint64(p[1]), uint64(m.bytes))
 }
 
-// sameFile reports whether a descriptor is of a file.
+// sameFile reports whether a descriptor refers to a file.
 func sameFile(file *os.File, fd int) bool {
 	var a, b unix.Stat_t
 	err := withFD(file, func(own int) error { return errors.Join(unix.Fstat(own, &a), unix.Fstat(fd, &b)) })
 	return err == nil && a.Dev == b.Dev && a.Ino == b.Ino
 }
 
-// sharers lists for each port those that it shares memory with.
+// sharers lists, for each port, the ports that it shares memory with.
 func (s *Helper) sharers() map[uint32][]uint32 {
 	with := map[uint32][]uint32{}
 	for p := range s.shared {
@@ -95,7 +95,7 @@ func (s *Helper) sharers() map[uint32][]uint32 {
 	return with
 }
 
-// endShared erases what a port shares with others.
+// endShared erases all memory that a port shares with others.
 func (s *Helper) endShared(id uint32) error {
 	var errs []error
 	for p, m := range s.shared {
@@ -108,9 +108,9 @@ func (s *Helper) endShared(id uint32) error {
 	return errors.Join(errs...)
 }
 
-// erase takes the pages of memory away, which a process may keep otherwise without that anybody
-// counts them, and closes it. The file is immutable (package daemon, memory.go). Who still maps it
-// finds zeros there.
+// erase removes the pages of memory, and closes it. Otherwise a process could keep the pages
+// uncounted. The file is immutable (package daemon, memory.go). A process that still maps it reads
+// zeros.
 func erase(memory *os.File, bytes int64) error {
 	raw, err := memory.SyscallConn()
 	if err != nil {

@@ -1,7 +1,8 @@
 package ports
 
-// This file is the network namespace of the inner ends: a thread stays there, because to enter it
-// again takes CAP_SYS_ADMIN, and because a descriptor of it would let its holder in.
+// This file is the network namespace of the inner ends. A thread stays in it, because entering it
+// again would take CAP_SYS_ADMIN. The helper hands out no descriptor of it, since that would let
+// its holder in.
 
 import (
 	"errors"
@@ -19,11 +20,11 @@ type space struct {
 	file   *os.File
 	handle *netlink.Handle
 	work   chan func()
-	spent  time.Duration // processor time of the thread for what it was asked to do
+	spent  time.Duration // processor time of the thread for its work
 }
 
-// newSpace makes a namespace that nobody else is in, or enters that of a helper before, whose file
-// becomes its.
+// newSpace makes a new namespace, or enters that of a previous helper. It then owns the file
+// before.
 func newSpace(before *os.File) (*space, error) {
 	s, made := &space{file: before, work: make(chan func())}, make(chan error)
 	go func() {
@@ -69,7 +70,7 @@ func (s *space) prepare() (err error) {
 	return err
 }
 
-// fd is the namespace's descriptor.
+// fd returns the namespace's descriptor.
 func (s *space) fd() int { return int(s.file.Fd()) }
 
 // do runs f in the namespace.

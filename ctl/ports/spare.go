@@ -1,9 +1,10 @@
 package ports
 
-// This file keeps pairs whose ports are gone for the next port of the same account: making and
-// deleting one costs the kernel some ten times what a port costs, and much of that is no account's.
-// A spare pair has its programs, but its guard knows of no port, so nothing passes. An account has
-// few, for a short time. Those of no account (prove.go) and of a helper before are deleted.
+// This file keeps pairs whose ports are gone, for the next port of the same account. Making and
+// deleting a pair costs the kernel some ten times as much as a port, and much of that cannot be
+// charged to an account. A spare pair has its programs, but its guard knows of no port, so no frame
+// passes. An account can have few spare pairs, for a short time. Pairs without an account
+// (prove.go), and those of a previous helper, are deleted.
 
 import (
 	"slices"
@@ -19,7 +20,7 @@ const (
 	spareFor = 10 * time.Second
 )
 
-// spare is a pair that waits for a port.
+// spare is a pair that can be used for another port.
 type spare struct {
 	*Port
 	since time.Time
@@ -41,8 +42,8 @@ func (h *Host) keepPair(p *Port) {
 	h.spares = append(h.spares, spare{p, time.Now()})
 }
 
-// usePair finds a pair for a port, the one that was kept first, whose socket the kernel has let go
-// of most likely; nil: there is none.
+// usePair finds a pair for a port; nil: there is none. It takes the oldest, whose socket the kernel
+// has most likely let go of.
 func (h *Host) usePair(account uint32, mtu int, mode xdp.AttachMode) *Port {
 	for i, s := range h.spares {
 		if s.of.Account == account && s.mtu == mtu && s.mode == mode {
@@ -54,7 +55,7 @@ func (h *Host) usePair(account uint32, mtu int, mode xdp.AttachMode) *Port {
 	return nil
 }
 
-// endSpares has pairs deleted that have waited for so long.
+// endSpares has pairs deleted that have waited for the given time.
 func (h *Host) endSpares(long time.Duration) {
 	for len(h.spares) > 0 && time.Since(h.spares[0].since) >= long {
 		h.ports++ // remove counts it off again

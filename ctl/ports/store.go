@@ -1,10 +1,11 @@
 package ports
 
-// This file is what outlives a helper: descriptors that its service manager keeps, and hands to the
-// next helper of the unit (sd_pid_notify_with_fds(3), FDSTORE=1; sd_listen_fds_with_names(3)). So
-// the helper can be restarted, upgraded or killed while jobs of direct ports go on: links, guards
-// and sockets do not need it, maps and memory are here. Any user may read the names, so they say
-// nothing but which is which; the rest is in the ledger.
+// This file is the store: descriptors that outlive a helper. Its service manager keeps them, and
+// hands them to the next helper of the unit (sd_pid_notify_with_fds(3), FDSTORE=1;
+// sd_listen_fds_with_names(3)). So the helper can be restarted, upgraded or killed while jobs of
+// direct ports go on: links, guards and sockets do not need it, and maps and memory are in the
+// store. Any user may read the names of descriptors. So they only tell the descriptors apart;
+// everything else is in the ledger.
 //
 //	funet1.ledger           what the helper knows of ports and jobs (ledger.go)
 //	funet1.space            the namespace of the inner ends
@@ -14,8 +15,8 @@ package ports
 //	funet1.pair.ID.ID.BYTES memory that two ports share
 //	funet1.nic.INDEX        link of the NIC program of an interface
 //
-// Numbers are hexadecimal. A release whose descriptors mean something else calls them funet2; what
-// a helper does not know it gives back.
+// Numbers are hexadecimal. A release whose descriptors mean something else calls them funet2. A
+// helper gives back descriptors that it does not know.
 
 import (
 	"errors"
@@ -38,13 +39,13 @@ const (
 
 // Store keeps descriptors at the service manager. A nil Store keeps nothing.
 type Store struct {
-	fd   int                 // a socket that is connected to it
-	held map[string]*os.File // what a helper before has kept, until somebody takes it
-	came []string            // names of all that it has kept
+	fd   int                 // a socket connected to it
+	held map[string]*os.File // descriptors of the previous helper, until they are taken
+	came []string            // names of all its descriptors
 }
 
-// OpenStore opens the store of the unit that this process is the service of, with what is in it;
-// nil: it is of none.
+// OpenStore opens the store of the service unit that this process runs in, with its contents; nil:
+// the process runs in no such unit.
 func OpenStore() (*Store, error) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -74,7 +75,7 @@ func OpenStore() (*Store, error) {
 	return s, nil
 }
 
-// name makes a name of a kind and values.
+// name composes a name from a kind and values.
 func name(kind string, values ...uint64) string {
 	b := append([]byte(layout), kind...)
 	for _, v := range values {
@@ -83,7 +84,7 @@ func name(kind string, values ...uint64) string {
 	return string(b)
 }
 
-// values reads the values of a name of a kind; ok is false for another one, and where it has
+// values reads the values in a name of a kind. ok is false if the name is of another kind, or has
 // another number of values.
 func values(of, kind string, values ...*uint64) (ok bool) {
 	parts := strings.Split(of, ".")
@@ -99,7 +100,7 @@ func values(of, kind string, values ...*uint64) (ok bool) {
 	return true
 }
 
-// keep keeps a descriptor, of which the caller has its own.
+// keep has the service manager keep a descriptor. The caller still owns its own.
 func (s *Store) keep(name string, fd int) error {
 	if s == nil {
 		return nil
@@ -110,8 +111,8 @@ func (s *Store) keep(name string, fd int) error {
 	return nil
 }
 
-// drop has the service manager give a descriptor back. It has none of the name, or ends: nobody
-// needs to know.
+// drop has the service manager give a descriptor back. It ignores errors: the name may be unknown,
+// or the service manager may be ending.
 func (s *Store) drop(name string) {
 	if s != nil {
 		_ = s.say("FDSTOREREMOVE=1\nFDNAME=" + name)
@@ -130,8 +131,8 @@ func (s *Store) say(text string, descriptors ...int) error {
 	}
 }
 
-// take returns what a helper before has kept under a name, which is the caller's; nil: nothing. It
-// is kept on.
+// take returns the previous helper's descriptor of a name, as a file that the caller owns; nil:
+// there is none. The service manager keeps it on.
 func (s *Store) take(name string) *os.File {
 	if s == nil {
 		return nil
@@ -141,10 +142,10 @@ func (s *Store) take(name string) *os.File {
 	return f
 }
 
-// has reports whether something is there.
+// has reports whether descriptors of a previous helper are still there.
 func (s *Store) has() bool { return s != nil && len(s.held) > 0 }
 
-// names lists what is still there, in order.
+// names lists the descriptors that are still there, in order.
 func (s *Store) names() (all []string) {
 	if s == nil {
 		return nil
@@ -156,7 +157,7 @@ func (s *Store) names() (all []string) {
 	return all
 }
 
-// discard gives back all that a helper before has kept.
+// discard gives back all descriptors of the previous helper.
 func (s *Store) discard() {
 	for _, name := range s.names() {
 		s.take(name).Close()
@@ -166,7 +167,7 @@ func (s *Store) discard() {
 	}
 }
 
-// close ends the connection; what is kept is kept.
+// close ends the connection; the service manager keeps the descriptors.
 func (s *Store) close() error {
 	if s == nil {
 		return nil
@@ -174,7 +175,7 @@ func (s *Store) close() error {
 	return unix.Close(s.fd)
 }
 
-// descriptor takes a file's descriptor out of it, which is closed.
+// descriptor duplicates a file's descriptor, and closes the file.
 func descriptor(f *os.File) (fd int, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -1,9 +1,9 @@
 package ports
 
-// This file is how a helper takes over what the one before had, which has ended: what the service
-// manager has kept (store.go), and what the kernel has. The one before may have ended in the middle
-// of anything. What is in one of the two places only was about to come or to go, and goes: nobody
-// has had an answer that it is there.
+// This file is how a helper takes over from the previous one, which has ended. It takes the
+// descriptors that the service manager has kept (store.go), and what the kernel has. The previous
+// helper may have ended in the middle of anything. So something may be in only one of the two
+// places. It was about to come or to go, and is removed: no answer has ever said that it is there.
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// ErrStore: what the helper before had cannot be taken over.
+// ErrStore reports that the previous helper's descriptors cannot be taken over.
 var ErrStore = errors.New("what the process before had that made ports is of no use, and the jobs of direct ports have to begin anew")
 
-// legacy is what a helper before has left to the next.
+// legacy is what the previous helper has left to the next.
 type legacy struct {
 	jobs  map[bpf.Job]keptJob
-	ports []*kept // by what they have in the ledger
+	ports []*kept // according to the ledger
 	links map[int]int
 	pairs map[Pair]*shared
 }
@@ -30,8 +30,8 @@ type legacy struct {
 // keptJob is a job with its place in the ledger.
 type keptJob struct{ nodes, at int }
 
-// takeOver makes the host what it was. A ledger, namespace or map that is missing, or cannot be
-// used, is an error.
+// takeOver restores the host from the store. A ledger, namespace or map that is missing, or cannot
+// be used, is an error.
 func (h *Host) takeOver(most int) (err error) {
 	file, inner := h.store.take(name("ledger")), h.store.take(name("space"))
 	if file == nil || inner == nil {
@@ -77,7 +77,7 @@ func (h *Host) takeOver(most int) (err error) {
 	return h.inner.do(h.sweep)
 }
 
-// inherit takes what is kept under a name.
+// inherit takes the descriptor that is kept under a name.
 func (h *Host) inherit(n string, most int, places map[bpf.Job]int) (err error) {
 	var at, low, high, bytes uint64
 	switch {
@@ -114,8 +114,8 @@ func (h *Host) inherit(n string, most int, places map[bpf.Job]int) (err error) {
 	return nil
 }
 
-// sweep takes links away that no port has, and notes which places among them are free. It runs in
-// the namespace of the inner ends.
+// sweep deletes links that belong to no port, and records the free places of links. It runs in the
+// namespace of the inner ends.
 func (h *Host) sweep() error {
 	links, err := h.inner.handle.LinkList()
 	for errors.Is(err, netlink.ErrDumpInterrupted) { // one of them has just changed: once more
@@ -146,7 +146,8 @@ func (h *Host) sweep() error {
 	return nil
 }
 
-// takeOver makes the helper what it was. Ports have the guard of this program from now on.
+// takeOver restores the helper from what its host has taken over. From now on ports have this
+// program's guard.
 func (s *Helper) takeOver() error {
 	left := s.host.left
 	if left == nil {
@@ -181,7 +182,7 @@ func (s *Helper) takeOver() error {
 	return errors.Join(errs...)
 }
 
-// keepPort has the service manager keep a port's memory, and the ledger the rest.
+// keepPort writes a port's record to the ledger, and has the service manager keep its memory.
 func (s *Helper) keepPort(p *kept) error {
 	h := s.host
 	if h.store == nil {
@@ -196,7 +197,7 @@ func (s *Helper) keepPort(p *kept) error {
 	return withFD(p.memory, func(fd int) error { return h.store.keep(name("port", uint64(p.Link)), fd) })
 }
 
-// keepJob does so with a job's places, at a free place of the ledger.
+// keepJob does so for a job's places, at a free place of the ledger.
 func (s *Helper) keepJob(j bpf.Job, nodes int) (keptJob, error) {
 	h, used := s.host, map[int]bool{}
 	for _, k := range s.jobs {

@@ -1,11 +1,13 @@
 package ports
 
-// This file is what funid and its helper say to each other: a request in JSON and its answer, one
-// packet each, with descriptors beside them (SCM_RIGHTS, unix(7)). A funid of another release may
-// find a helper that outlived the one before. Fields that one does not know it leaves out. Each
-// speaks Version and the one before: the first request says the version of funid, the answer the
-// lower one of the two, and both keep to that (version_test.go). A request that is new in a version
-// says so below; funid does without it where the helper has the one before.
+// This file is the protocol between funid and its helper. A request and its answer are JSON, one
+// packet each, with descriptors beside them (SCM_RIGHTS, unix(7)).
+//
+// A new release of funid may find a helper of the previous release, which has outlived its funid.
+// So each side ignores fields that it does not know, and speaks Version and the one before. The
+// first request states the version of funid, and the answer the lower one of the two; both keep to
+// that (version_test.go). Requests that are new in a version are marked below. Funid does without
+// them if the helper has the previous version.
 
 import (
 	"bytes"
@@ -20,7 +22,7 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// The requests.
+// The requests, with their fields and what the answer has.
 const (
 	opSwitch    = "switch"     // Version; the maps for the NIC program: bpf.SharedMaps descriptors
 	opAddJob    = "add_job"    // Job, Nodes
@@ -30,20 +32,20 @@ const (
 	// Job, Node, Account, Geometry, MTU, Generic, Ticket, with the memory; the answer has the
 	// socket and ID
 	opMake     = "make"
-	opEnd      = "end"      // ID; Forget: nobody will ask whether it is gone
+	opEnd      = "end"      // ID; Forget: funid will not ask whether it is gone
 	opGone     = "gone"     // ID, of a port that has ended; the answer says whether it is
 	opCounters = "counters" // ID
-	// From, Version; the answer has the Version and the Lineage, and the jobs and ports that are
-	// there from that place on, as many as fit
+	// From, Version; the answer has the Version and the Lineage, and jobs and ports, beginning at
+	// place From of the list, as many as fit
 	opHeld = "held"
-	// Index, with the link of the NIC program there, which goes on when funid has ended
+	// Index, with the link of the NIC program there, which stays when funid has ended
 	opKeep    = "keep"
 	opKept    = "kept"    // Index; the answer has that link
 	opRelease = "release" // Index: the link is not kept any more
 	opQuit    = "quit"    // the helper lets go of all links and ends, if there is no port
-	opAlive   = "alive"   // ID; the answer says Gone where nobody has its socket
+	opAlive   = "alive"   // ID; the answer says Gone if no process has its socket
 	opTotals  = "totals"  // from version 2 on: the answer has the Totals
-	// ID and With, with Bytes of memory that their processes share until one of the two ends
+	// ID and With, with Bytes of memory that their processes share until one of the ports ends
 	opShare  = "share"
 	opShared = "shared" // ID and With; the answer has that memory
 	// from version 2 on: Snap; the answer has bpf.CaptureMaps descriptors. 0: the capture ends, as
@@ -51,11 +53,11 @@ const (
 	opCapture = "capture"
 )
 
-// placesAtOnce is how many nodes a request of opPlace has at the most: it fits a packet.
+// placesAtOnce is the largest number of nodes in a request of opPlace: it fits a packet.
 const placesAtOnce = 4096
 
-// Version is of what they say, and leastVersion the one before, which both speak as well. A request
-// without a version is of version 1.
+// Version is the version of the protocol, and leastVersion the one before, which both sides speak
+// as well. A request without a version is of version 1.
 const (
 	Version      = 2
 	leastVersion = Version - 1
@@ -65,14 +67,14 @@ const (
 	captureSince = 2
 )
 
-// common is the version that one of a version has in common with this program; one that is older
-// hears the least, and refuses.
+// common returns the version that this program has in common with a peer of version theirs. An
+// older peer is told leastVersion, and refuses.
 func common(theirs int) int { return min(max(theirs, leastVersion), Version) }
 
-// heldAtOnce is how many jobs and ports an answer has at the most: it fits a packet.
+// heldAtOnce is the largest number of jobs and ports in an answer: it fits a packet.
 const heldAtOnce = 64
 
-// Ticket is what a process shows that has a port, to the funid after the one that gave it.
+// Ticket is what a process with a port shows to the next funid.
 type Ticket [16]byte
 
 // Job is a job that the switch has.
@@ -81,34 +83,34 @@ type Job struct {
 	Nodes int     `json:"nodes"`
 }
 
-// Held is a port that a helper has for the funid that is next.
+// Held is a port that a helper holds for the next funid.
 type Held struct {
 	ID     uint32   `json:"id"`
 	Of     bpf.Port `json:"of"`
 	Ticket Ticket   `json:"ticket"`
 	Bytes  int64    `json:"bytes"` // of its memory
-	// Shared are the IDs of the ports that it shares memory with.
+	// Shared has the IDs of the ports that it shares memory with.
 	Shared []uint32 `json:"shared,omitempty"`
 }
 
-// Totals is what all ports of a host have in common.
+// Totals is the totals of all ports of a host.
 type Totals struct {
 	Ports int `json:"ports"`
-	// those that have ended, and whose socket a process still has
+	// Kept counts ports that have ended, and whose socket a process still has.
 	Kept   int              `json:"kept"`
-	Frames bpf.PortCounters `json:"frames"` // of all ports, those that have ended as well
-	// processor time of the helper for the answer, which is the longer the more ports there are
+	Frames bpf.PortCounters `json:"frames"` // of all ports, ended ones included
+	// Spent is processor time of the helper for the answer, which grows with the number of ports.
 	Spent time.Duration `json:"-"`
 }
 
-// place is a bpf.Place, and in version 1 how frames go there without a tag or datagrams, instead of
-// bpf.Way.
+// place is a bpf.Place. In version 1 it has MAC and Own instead of bpf.Way: the addresses of frames
+// there, which have neither a tag nor datagrams.
 type place struct {
 	bpf.Place
 	MAC, Own *[6]byte `json:",omitempty"`
 }
 
-// in makes it that of a version: false if that has no such place.
+// in converts the place to a version. It returns false if that version has no such place.
 func (p *place) in(version int) bool {
 	if version >= waysSince {
 		return true
@@ -121,11 +123,11 @@ func (p *place) in(version int) bool {
 	return true
 }
 
-// to and own are the addresses of a way's Ethernet header.
+// to and own return the addresses in a way's Ethernet header.
 func (p *place) to() *[6]byte  { return (*[6]byte)(append(p.Head, make([]byte, 6)...)[:6]) }
 func (p *place) own() *[6]byte { return (*[6]byte)(append(p.Head, make([]byte, 12)...)[6:12]) }
 
-// read is the place in whatever version it came.
+// read returns the place, converted from the version in which it came.
 func (p *place) read() *bpf.Place {
 	if p.MAC != nil && p.Own != nil {
 		p.Way = bpf.EthernetWay(*p.MAC, *p.Own, 0)
@@ -165,12 +167,13 @@ type answer struct {
 	Ports    []Held           `json:"ports,omitempty"`
 	More     bool             `json:"more,omitempty"`
 	Version  int              `json:"version,omitempty"`
-	Lineage  uint64           `json:"lineage,omitempty"` // 0: what the helper has ends with it
-	Totals   *Totals          `json:"totals,omitempty"`
-	SpentNs  int64            `json:"spent_ns"` // processor time of the request
+	// Lineage is that of the helper's ports; 0: no other helper can take them over.
+	Lineage uint64  `json:"lineage,omitempty"`
+	Totals  *Totals `json:"totals,omitempty"`
+	SpentNs int64   `json:"spent_ns"` // processor time of the request
 }
 
-// fail notes why a request was not carried out.
+// fail records why a request was not carried out.
 func (a *answer) fail(err error) {
 	if err != nil {
 		a.Error, a.Full = err.Error(), errors.Is(err, ErrFull)
@@ -186,7 +189,7 @@ type refusal struct {
 func (r *refusal) Error() string        { return r.text }
 func (r *refusal) Is(target error) bool { return r.full && target == ErrFull }
 
-// err returns the error of an answer.
+// err returns the error in an answer, if any.
 func (a *answer) err() error {
 	if a.Error == "" {
 		return nil
@@ -203,7 +206,8 @@ func send(c *net.UnixConn, v any, descriptors ...int) error {
 	return attach.Send(c, text, descriptors...)
 }
 
-// receive takes the next one, with at most so many descriptors, which are the caller's.
+// receive reads the next message, with at most the given number of descriptors. The caller owns
+// these.
 func receive(c *net.UnixConn, buffer []byte, v any, descriptors int) ([]int, error) {
 	text, got, err := attach.Receive(c, buffer, descriptors)
 	if err != nil {

@@ -1,6 +1,6 @@
 package program
 
-// This file is the one policy of loops that accept connections.
+// This file has the one policy of all loops that accept connections.
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstPause to longestPause is how long accepting rests after a failure that passes: twice as long
-// after each in a row.
+// firstPause and longestPause bound the rest after a passing failure of accept. Each failure in a
+// row doubles the rest.
 const firstPause, longestPause = 5 * time.Millisecond, time.Second
 
-// passing are the failures after which a listener can accept again: no descriptor or memory at
+// passing lists the failures after which a listener can accept again: no descriptor or memory at
 // present, or a client that went away.
 var passing = []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.ECONNABORTED, unix.EINTR, unix.EAGAIN}
 
-// accept returns the listener's next connection. While the process or the system has no descriptor
-// or memory for one, it says so once, through tell, and tries again; connections wait in the
-// listener's backlog meanwhile. Other errors are the listener's, or the context's cause.
+// accept returns the listener's next connection. While the process or the system lacks descriptors
+// or memory for one, it says so once, through tell, and tries again. Meanwhile connections wait in
+// the listener's backlog. It returns other errors of the listener, or the context's cause.
 func accept(ctx context.Context, l net.Listener, tell func(line string)) (net.Conn, error) {
 	for pause, told := firstPause, false; ; pause = min(2*pause, longestPause) {
 		c, err := l.Accept()
@@ -44,7 +44,7 @@ func accept(ctx context.Context, l net.Listener, tell func(line string)) (net.Co
 	}
 }
 
-// passes reports whether accepting may succeed after an error.
+// passes reports whether accept may succeed after this error.
 func passes(err error) bool {
 	for _, p := range passing {
 		if errors.Is(err, p) {

@@ -1,7 +1,7 @@
 package program
 
-// This file is one node of a group on the card of a daemon, and what a program can say
-// of its card wherever that is.
+// This file opens one node of a group on the card of a daemon. It also describes a node's card,
+// whether that is the daemon's or its own.
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// attached reports whether the card is to be a daemon's: where it was asked for, or where
-// the environment has one and no flag says otherwise.
+// attached reports whether the node uses a daemon's card: because --card asks for it, or because
+// the environment names a daemon and no flag says otherwise.
 func (f *Flags) attached() bool {
 	switch f.card {
 	case "daemon":
@@ -47,8 +47,8 @@ func (f *Flags) checkAttached() error {
 	return nil
 }
 
-// modelled reports whether the profile is one that no daemon's card can have
-// (daemon.Config.Profile). Of one that is not here the daemon says so.
+// modelled reports whether no daemon's card can have the profile (daemon.Config.Profile). It
+// returns false for a profile that is not found here, which the daemon then refuses.
 func (f *Flags) modelled() bool {
 	if f.profile == "" {
 		return false
@@ -61,7 +61,7 @@ func (f *Flags) modelled() bool {
 	return ok || err != nil
 }
 
-// describeAttached says which place on the card of a daemon the flags describe.
+// describeAttached sets the options for the place on a daemon's card that the flags describe.
 func (n *Node) describeAttached(f *Flags, o *funet.Options) error {
 	cfg, err := attach.Environment()
 	if err != nil {
@@ -120,7 +120,7 @@ func (n *Node) placeOf(c funet.Carrier, node int, f *Flags) Place {
 	return p
 }
 
-// sharedOf says what went through shared memory; nil: nothing was to.
+// sharedOf returns the traffic through shared memory; nil: the card has none.
 func sharedOf(k *card.Card) *Shared {
 	c, with := k.Shared()
 	if c == (shared.Counters{}) {
@@ -129,8 +129,8 @@ func sharedOf(k *card.Card) *Shared {
 	return &Shared{with, c}
 }
 
-// frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the
-// daemon knows.
+// frameSize returns the longest frame that all interfaces of the node can send, in bytes. It
+// returns 0 with a daemon's card, because only the daemon knows.
 func (n *Node) frameSize() int {
 	if n.Own == nil {
 		return 0
@@ -142,7 +142,8 @@ func (n *Node) frameSize() int {
 	return size
 }
 
-// counters are those of the card; nil with a daemon's, which counts for all of its processes.
+// counters returns the card's counters; nil with a daemon's card, which counts for all its
+// processes.
 func (n *Node) counters() *engine.Counters {
 	if n.Own == nil {
 		return nil
@@ -152,7 +153,7 @@ func (n *Node) counters() *engine.Counters {
 	return &c
 }
 
-// same joins different strings, and is the string when all are the same.
+// same returns the one string if all are the same, and else joins them.
 func same(s []string) string {
 	for _, x := range s {
 		if x != s[0] {

@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// runColumns is one node.
+// runColumns runs the program by columns on one node.
 func (o MatMulOptions) runColumns(n *Node) (*MatMulResult, error) {
 	m, err := apps.MatMulColumns(n.Endpoint, n.Segment, n.Now,
 		apps.ColumnsOptions{N: o.Size, R: o.Size, M: o.Size, Extensions: !o.Plain, Seed: o.Seed,
@@ -35,7 +35,7 @@ func (o MatMulOptions) runColumns(n *Node) (*MatMulResult, error) {
 	return r, err
 }
 
-// virtualSpeedUp is the same product on the same machines in virtual time.
+// virtualSpeedUp returns the speed-up of the same product on the same machines in virtual time.
 func virtualSpeedUp(n *Node, p *hwprofiles.Profile, o MatMulOptions) (float64, error) {
 	y, err := figure.SpeedUp(n.ctx, p, n.Endpoint.Nodes(), o.Size, !o.Plain)
 	if err != nil {

@@ -1,7 +1,7 @@
 package program
 
-// This file is running a program on daemons of a lab that are started for it: on their cards, or on
-// direct ports of theirs.
+// This file runs a program on daemons of a lab that are started for it: on their cards, or on their
+// direct ports.
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"github.com/funet/funet/ctl/launch"
 )
 
-// OnDaemons runs a job on daemons started for it, and returns what each node printed, or with
-// o.Once what the program did.
+// OnDaemons runs a job on daemons started for it. It returns the output of each node, or with
+// o.Once the output of the one program.
 func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (printed []string, err error) {
 	if err := l.StartDaemons(d); err != nil {
 		return nil, errors.Join(err, l.StopDaemons())
@@ -56,13 +56,13 @@ func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Op
 	return printed, nil
 }
 
-// DirectPorts is the configuration of daemons on a lab that give direct ports.
+// DirectPorts returns the configuration of daemons on a lab that give direct ports.
 func (f *Flags) DirectPorts() lab.DaemonOptions {
 	return lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, More: "carriage: direct\n"}
 }
 
-// RunDirect is RunNodes on direct ports: as many of an ordinary user's processes as there are
-// nodes, on the first hosts.
+// RunDirect is RunNodes on direct ports. It runs nodes processes of an ordinary user, on the first
+// hosts of the lab.
 func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts int, program string,
 	args []string) ([]R, error) {
 	user, err := launch.Ordinary()

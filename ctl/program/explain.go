@@ -1,6 +1,6 @@
 package program
 
-// This file says more about the errors of a program: what is known of the interface, and of the
+// This file adds likely causes to the errors of a program: the state of the interface, and of the
 // node that is silent.
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// explain adds the state of a port to an error of a program, because a peer that
-// seems silent may be an interface that went down.
+// explain adds the state of a port to a program's error, because a peer that seems silent may be an
+// interface that went down.
 func (n *Node) explain(err error) error {
 	if err == nil {
 		return nil
@@ -46,7 +46,8 @@ func (n *Node) explain(err error) error {
 	return err
 }
 
-// silence adds to the error that a node is silent what the doctor finds wrong on the way there.
+// silence adds, to the error that a node is silent, the faults that the doctor finds on the way
+// there.
 func (n *Node) silence(err error, node uint16) error {
 	var wrong []doctor.Finding
 	if !n.udp { // what is known of the way of datagrams the card has said
@@ -61,11 +62,11 @@ func (n *Node) silence(err error, node uint16) error {
 	return err
 }
 
-// statusPatience is how long the daemon may take to say what it knows of other cards.
+// statusPatience bounds the wait for the daemon's status of other cards.
 const statusPatience = 10 * time.Second
 
-// silentCards adds to the error that a node is silent what the daemon's hellos have found out about
-// other cards.
+// silentCards adds, to the error that a node is silent, the state of other cards as the daemon's
+// hellos found it.
 func (n *Node) silentCards(err error) error {
 	var r daemon.Status
 	if attach.Call(context.Background(), n.socket, attach.KindStatus, statusPatience, nil, &r) != nil {

@@ -1,7 +1,7 @@
 package program
 
-// This file is the flags of all programs: they say which card a node has, or which lab is made for
-// the occasion.
+// This file has the flags of all programs. They say which card a node has, or which lab is made for
+// the run.
 
 import (
 	"cmp"
@@ -25,38 +25,38 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Defaults of flags.
+// Defaults of flags, and the profile of a host without limits.
 const (
 	DefaultSlots = card.DefaultSlots
 	DefaultWait  = 30 * time.Second
-	// NativeProfile is the host as it is.
+	// NativeProfile is the profile that leaves the host as fast as it is.
 	NativeProfile = "native"
 )
 
-// Flags are common to all programs that run on a group. A command that does not
-// register them fills in Node, MTU, CPU, Slots, Wait and what else it needs.
+// Flags are common to all programs that run on a group. A command that does not register them must
+// set Node, MTU, CPU, Slots, Wait and the other fields that it needs.
 type Flags struct {
-	Lab      int // hosts of a lab made for the occasion; 0: none
+	Lab      int // number of hosts of a lab made for this run; 0: no lab
 	topology string
 	ipv6     bool
 	MTU      int  // of the lab's links, in bytes
 	Steer    bool // on a lab, each host's frames are received on its own processor
 	queues   int
 	Apart    bool // on a lab of more hosts than processors, host 0 has one to itself
-	Alone    bool // node 0 makes do without the other nodes
+	Alone    bool // node 0 runs without the other nodes
 
-	card   string // "daemon", "embedded", "direct" or "auto", which "" is too
+	card   string // "daemon", "embedded", "direct" or "auto"; "" means auto
 	socket string
 	ifaces []string
-	Node   int // of a real host; -1: not said
+	Node   int // of a real host; -1: not given
 	peers  string
-	Encap  string // "": what the peers file says
+	Encap  string // "": as the peers file says
 	gid    int
 
 	Mode       string // of the XDP program, see ParseAttach
 	Bind       string // of the AF_XDP sockets, see ParseBind
 	CPU        int    // to pin the polling thread to; -1: see Register
-	cpus       []int  // the same by node, for a job whose nodes have the same flags
+	cpus       []int  // CPU of each node, for a job whose nodes have the same flags
 	Slots      int    // of each queue, a power of two from 2 to 65536
 	hugePages  bool
 	Jumbo      bool // frames as long as the MTU allows
@@ -64,18 +64,18 @@ type Flags struct {
 	rxRing     int
 	fillFrames int
 	queue      int
-	// provoke gives the nodes of a lab rings that run full or empty.
+	// provoke makes the rings of a lab's nodes so small that they run full or empty.
 	provoke bool
 	Wait    time.Duration // for the other nodes to start
 	JSON    bool          // print one JSON document
-	// key is a file; with readable it authenticates only.
+	// key is the name of a file. With readable the key only authenticates frames.
 	key      string
 	readable bool
-	// told is the gauge of progress that the command that made the lab has: 0 none, or a
-	// descriptor. counted is that gauge for the node that gets it.
+	// told is the descriptor of the progress gauge of the command that made the lab, or 0. counted
+	// is the file of that gauge, for the node that gets it.
 	told    int
 	counted *os.File
-	// given tells which flags are on the command line; nil: none is told.
+	// given reports whether a flag is on the command line; nil: that is unknown.
 	given func(flag string) bool
 	// profile is the argument of --profile; machine is the profile that it names.
 	profile string
@@ -130,8 +130,8 @@ func (f *Flags) Register(c *cobra.Command) {
 	_ = cmp.Or(p.MarkHidden("gauge"), p.MarkHidden("cpus")) // they fail where there is no such flag
 }
 
-// Check refuses flags that contradict each other, with an error of one line that names the flag and
-// says what it takes. It loads the profile, and opens nothing else.
+// Check refuses flags that contradict each other. The error, in one line, names the flag and says
+// what it takes. Check loads the profile, and opens nothing else.
 func (f *Flags) Check() error {
 	if f.card != "" && f.card != "auto" && f.card != "daemon" && f.card != "embedded" && f.card != cardDirect {
 		return fmt.Errorf("--card %s: use daemon, embedded, direct or auto", f.card)
@@ -198,21 +198,20 @@ func (f *Flags) RegisterCard(c *cobra.Command) {
 		"embedded: the processes are root's and have cards of their own; direct: they are an ordinary user's and have direct ports")
 }
 
-// LongestDirect is the greatest MTU of a lab's link for direct ports, in bytes.
+// LongestDirect is the greatest MTU of a lab's links for direct ports, in bytes.
 const LongestDirect = ports.MaxMTU
 
 // OnPorts reports whether the processes are to have direct ports.
 func (f *Flags) OnPorts() bool { return f.card == cardDirect }
 
-// OnOwnCards returns the flags for processes of root's with cards of their own, whatever --card
-// says.
+// OnOwnCards returns the flags for processes of root with cards of their own, whatever --card says.
 func (f *Flags) OnOwnCards() *Flags {
 	own := *f
 	own.card = "embedded"
 	return &own
 }
 
-// checkDirect refuses what direct ports cannot have.
+// checkDirect refuses flags that direct ports do not support.
 func (f *Flags) checkDirect() error {
 	switch {
 	case f.Lab == 0:
@@ -226,8 +225,8 @@ func (f *Flags) checkDirect() error {
 	return nil
 }
 
-// checkNumbers refuses numbers that no node can have, wherever its card is. A zero that was given
-// is not taken for a flag that was left out.
+// checkNumbers refuses numbers that no node can have, wherever its card is. It distinguishes a zero
+// that was given from a flag that was left out.
 func (f *Flags) checkNumbers() error {
 	zero := func(flag string, v int) bool { return v == 0 && f.given != nil && f.given(flag) }
 	switch {
@@ -261,8 +260,8 @@ func (f *Flags) chosenQueue() *int {
 	return &f.queue
 }
 
-// checkLab refuses a lab that FUNet could not run on, before it is made, and flags of a lab
-// without --lab.
+// checkLab refuses a lab that FUNet could not run on, before it is made. It also refuses flags of a
+// lab without --lab.
 func (f *Flags) checkLab() error {
 	if f.Lab != 0 {
 		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.MaxHosts),
@@ -277,7 +276,7 @@ func (f *Flags) checkLab() error {
 	return nil
 }
 
-// known says whether there is an encapsulation of the name.
+// known reports whether there is an encapsulation of this name.
 func known(encap string) bool {
 	_, err := cluster.ParseEncap(encap)
 	return err == nil
@@ -298,7 +297,7 @@ func (f *Flags) encapsulated(file *cluster.File) (*cluster.File, error) {
 	return file, nil
 }
 
-// InRange refuses a flag's number that is not from low to high.
+// InRange refuses a flag's number that is not between low and high, both included.
 func InRange(flag string, v, low, high int) error {
 	switch {
 	case v >= low && v <= high:

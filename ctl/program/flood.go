@@ -91,7 +91,7 @@ cards have to reject packets. Every message is accounted for at both priorities.
 	return c
 }
 
-// floodLab runs all nodes and adds up what they found.
+// floodLab runs all nodes and adds up their counts.
 func (f *Flags) floodLab(c *cobra.Command, o floodOptions) error {
 	if f.rxRing == 0 && f.fillFrames == 0 {
 		f.provoke = true
@@ -125,7 +125,7 @@ func (f *Flags) floodLab(c *cobra.Command, o floodOptions) error {
 	return errors.Join(nodes[0].writeHost(os.Stdout), err)
 }
 
-// run is one node.
+// run runs flood on one node.
 func (o floodOptions) run(n *Node) (*floodNode, error) {
 	pause := func(ns int64) {
 		select {
@@ -172,7 +172,7 @@ func (n *floodNode) row() []string {
 		n.Modes()}
 }
 
-// verdict is an error when a message was lost, damaged or delivered twice.
+// verdict returns an error if a message was lost, damaged or delivered twice.
 func (n *floodNode) verdict() error {
 	if n.Lost+n.Duplicated+n.Damaged != 0 {
 		return fmt.Errorf("node %d: %d messages lost, %d twice, %d damaged", n.Node, n.Lost, n.Duplicated, n.Damaged)

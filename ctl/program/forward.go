@@ -1,7 +1,7 @@
 package program
 
-// This file is `funet forward`: connections of TCP become connections of FUNet, and the other way,
-// for programs without source.
+// This file is `funet forward`: it turns connections of TCP into connections of FUNet, and the
+// reverse, for programs without source.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/socket"
 )
 
-// rule is one argument: who connects to from is connected to to.
+// rule is one argument: connections to from are forwarded to to.
 type rule struct{ from, to end }
 
 // end is an address with its network, OverTCP or OverFunet.
@@ -104,13 +104,13 @@ what funet: listens on; a TCP address that others reach lets them in.`,
 	return c
 }
 
-// networks are how to listen and dial on each.
+// networks has the functions that listen and dial on each network.
 type networks struct {
 	listen map[string]func(address string) (net.Listener, error)
 	dial   map[string]func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// forwardAll listens by all rules until the context ends, which is no error.
+// forwardAll listens by all rules until the context ends, which is not an error.
 func forwardAll(ctx context.Context, rules []rule, n networks) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -160,10 +160,10 @@ func forwardAll(ctx context.Context, rules []rule, n networks) error {
 	return nil
 }
 
-// forwardDial is how long a dial may take.
+// forwardDial bounds a dial.
 const forwardDial = 30 * time.Second
 
-// forwardOne connects a connection to another, both ways, and ends when both ways have ended.
+// forwardOne joins a connection to a new one, in both directions, and returns when both have ended.
 func forwardOne(ctx context.Context, from net.Conn, dial func(context.Context) (net.Conn, error)) error {
 	defer from.Close()
 	limited, end := context.WithTimeout(ctx, forwardDial)

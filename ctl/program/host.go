@@ -10,15 +10,15 @@ import (
 	"github.com/funet/funet/uspace/card"
 )
 
-// A host keeps a profile if no more charges in a hundred are late, and the model stands
-// still for no more of the time, in per cent.
+// A host keeps a profile if at most mostLate per cent of charges are late, and the model stands
+// still for at most mostStill per cent of the time.
 const (
 	mostLate  = 1.0
 	mostStill = 1.0
 )
 
-// host is how well hosts kept the times of a profile. Lateness is by how much the program
-// went on later than the model has it.
+// host says how well hosts kept the times of a profile. Lateness is the delay of the program behind
+// the model's time.
 type host struct {
 	Kept    bool    `json:"kept"`
 	Charges int64   `json:"charges"`
@@ -27,11 +27,11 @@ type host struct {
 	Limit   float64 `json:"late_limit_us"`
 	P99     float64 `json:"lateness_p99_us"`
 	Largest float64 `json:"lateness_max_us"`
-	// Still is how long the model stood still because the host was too far behind.
+	// Still is the time that the model stood still because the host was too far behind.
 	Still        float64 `json:"model_stood_still_us"`
 	StillPercent float64 `json:"model_stood_still_percent"`
 	Time         float64 `json:"model_time_us"`
-	// Wire is the time of a frame from host to host, and Excess the part of it that the model's own
+	// Wire is the time of a frame from host to host. Excess is the part of it that the model's own
 	// latency cannot hide.
 	Wire   float64 `json:"wire_one_way_us"`
 	Excess float64 `json:"wire_excess_us"`
@@ -53,15 +53,15 @@ func (n *Node) host() *host {
 	return h
 }
 
-// judge says whether the times were kept.
+// judge decides whether the times were kept.
 func (h *host) judge() {
 	h.Percent = 100 * float64(h.Late) / float64(max(h.Charges, 1))
 	h.StillPercent = 100 * h.Still / max(h.Time, 1)
 	h.Kept = h.Percent <= mostLate && h.StillPercent <= mostStill
 }
 
-// add adds another host: both must have kept the times. Of what cannot be added it has the
-// worse.
+// add adds another host. The times are kept only if both hosts kept them. Of figures that cannot be
+// added, the worse one stays.
 func (h *host) add(o *host) {
 	if h == nil || o == nil {
 		return
@@ -74,7 +74,7 @@ func (h *host) add(o *host) {
 	h.Kept = h.Kept && both
 }
 
-// writeHost says for people which hardware was modelled and whether the hosts could.
+// writeHost prints the modelled hardware, and whether the hosts kept its times.
 func (p Place) writeHost(w io.Writer) error {
 	h := p.Host
 	if h == nil {

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// idleBytes go each way on each connection before it is idle: as many as its ring has at first,
-	// so that all of that was touched.
+	// idleBytes go each way on each connection before it is idle. A connection's ring has this size
+	// at first, so all of it was touched.
 	idleBytes = 16 << 10
-	// idleMemory is the memory of the process for rings.
+	// idleMemory is the process's memory for rings.
 	idleMemory = 256 << 20
-	// idleWarm and idleTime are how long connections are idle before processor time is counted, and
-	// while it is.
+	// Connections are idle for idleWarm before processor time is counted, and for idleTime while it
+	// is.
 	idleWarm = time.Second
 	idleTime = 3 * time.Second
 )
@@ -124,7 +124,7 @@ func (o SocketOptions) acceptIdle(ctx context.Context, s *socket.Stack) (conns [
 	return conns, nil
 }
 
-// echo writes bytes and reads as many, and answer does the opposite.
+// echo writes bytes and reads the same number back. answer does the opposite.
 func echo(c net.Conn, b []byte) error {
 	_, err := c.Write(b)
 	if err == nil {
@@ -141,7 +141,7 @@ func answer(c net.Conn, b []byte) error {
 	return err
 }
 
-// resident is how many bytes of memory the process has, with those it shares (proc_pid_statm(5)),
+// resident returns the process's memory in bytes, shared memory included (proc_pid_statm(5)),
 // without garbage.
 func resident() (int, error) {
 	runtime.GC()
@@ -161,7 +161,7 @@ func resident() (int, error) {
 	return pages * os.Getpagesize(), nil
 }
 
-// processorTime is what the process has used of its processors.
+// processorTime returns the processor time that the process has used.
 func processorTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

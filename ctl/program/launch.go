@@ -1,7 +1,7 @@
 package program
 
-// This file is running a program on a lab: one process a node, each in its own
-// namespace, all ended when one fails.
+// This file runs a program on a lab: one process for each node, in the host's namespace. All are
+// ended when one fails.
 
 import (
 	"bytes"
@@ -32,11 +32,11 @@ func (f *Flags) LabOptions() lab.Options {
 		Queues: f.queues}
 }
 
-// RoleArgs start the hidden command of this binary that plays one end of a measurement
-// (measure.RoleCommand).
+// RoleArgs are the arguments of the hidden command of this binary that plays one end of a
+// measurement (measure.RoleCommand).
 var RoleArgs = []string{"bench-role"}
 
-// MeasureMode replaces --xdp auto by the mode that is faster on the lab.
+// MeasureMode replaces --xdp auto by the faster mode on the lab.
 func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
 	// which frames that measure do not cross
 	if f.Mode != "auto" || l.Options().Topology == lab.Router {
@@ -53,8 +53,8 @@ func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// onLab runs `funet program args` as every node of a lab of its own and returns
-// what the nodes printed.
+// onLab runs `funet program args` as every node of a lab made for this run. It returns the decoded
+// output of the nodes.
 func onLab[R any](ctx context.Context, f *Flags, program string, args []string) (_ []R, err error) {
 	g, counted, err := output.NewGauge()
 	if err != nil {
@@ -75,9 +75,9 @@ func onLab[R any](ctx context.Context, f *Flags, program string, args []string) 
 	return RunNodes[R](ctx, f, l, program, args)
 }
 
-// RunNodes runs the program on all hosts of the lab, or with f.alone on host 0, and decodes the
-// JSON document of each node. With --card direct they are processes of an ordinary user on direct
-// ports.
+// RunNodes runs the program on all hosts of the lab, or with f.Alone on host 0, and decodes the
+// JSON document of each node. With --card direct the processes are an ordinary user's and use
+// direct ports.
 func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
 	if f.card == cardDirect {
 		return RunDirect[R](ctx, f, l, len(l.Hosts()), len(l.Hosts()), program, args)
@@ -145,14 +145,15 @@ func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, 
 	return results, nil
 }
 
-// provokingSize is less than the frames that a full packet cache makes (engine.Native:
+// provokingSize is less than the number of frames that a full packet cache makes (engine.Native:
 // 1024 lines, some 45 packets a frame of 1500 bytes).
 const provokingSize = 8
 
-// provokingSlots is less than the packets of a full packet cache.
+// provokingSlots is less than the number of packets of a full packet cache.
 const provokingSlots = 256
 
-// processor returns the processor of the node on a host, counted from 0; -1: it is not pinned.
+// processor returns the processor, counted from 0, of the node on a host; -1: the node is not
+// pinned.
 func (f *Flags) processor(host, hosts int) int {
 	switch n := runtime.NumCPU(); {
 	case f.CPU < 0 && (hosts <= n || f.Alone):
@@ -221,7 +222,7 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 	return cmd, nil
 }
 
-// peersFile returns a peers file that has no name, so that nothing is left behind.
+// peersFile returns a peers file without a name, so that no file is left behind.
 func peersFile(c *cluster.File) (*os.File, error) {
 	b, err := c.Marshal()
 	if err != nil {
@@ -242,7 +243,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// Complaint is the last line that a failed node wrote, or how it ended.
+// Complaint returns the last line that a failed node wrote, or how the node ended.
 func Complaint(stderr string, err error) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if last := lines[len(lines)-1]; last != "" {

@@ -20,17 +20,17 @@ type MatMulResult struct {
 	Seconds  float64 `json:"seconds"`
 	MFLOPS   float64 `json:"mflop_per_s"`
 	Error    float64 `json:"worst_relative_error"`
-	Kernel   string  `json:"kernel"` // what the node computes with
-	// Columns is the program as the thesis measured it; nil: it is not that.
+	Kernel   string  `json:"kernel"` // the node's computing kernel
+	// Columns is the result of the thesis's program by columns; nil: another program ran.
 	Columns *columnsResult `json:"columns,omitempty"`
 	Place
 }
 
-// columnsResult holds what the program by columns has besides.
+// columnsResult holds the additional figures of the program by columns.
 type columnsResult struct {
 	Extensions bool `json:"extensions"`
-	// SpeedUp is by how much it was faster than one processor at its peak (thesis 6.2.2), and
-	// Virtual the same in virtual time; 0: no machine is modelled.
+	// SpeedUp is the speed-up over one processor at its peak (thesis 6.2.2). Virtual is the same in
+	// virtual time; 0: no machine is modelled.
 	SpeedUp float64 `json:"speed_up_to_peak"`
 	Virtual float64 `json:"virtual_speed_up_to_peak"`
 }
@@ -94,7 +94,7 @@ processor at its peak, beside the same in virtual time.`,
 	return c
 }
 
-// run is one node.
+// run runs matmul on one node.
 func (o MatMulOptions) run(n *Node) (*MatMulResult, error) {
 	if o.Columns || o.Plain || n.Own != nil && n.Own.CPU() != nil {
 		return o.runColumns(n)

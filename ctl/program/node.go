@@ -1,6 +1,6 @@
 package program
 
-// This file is one node of a group: the card with its endpoint.
+// This file opens one node of a group: its card and endpoint.
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// linger is how long a node that is done waits for its last packets to arrive.
+// linger bounds the wait of a finished node for the arrival of its last packets.
 const linger = 2 * time.Second
 
 // Node is an open endpoint of a job, for a program of active messages.
@@ -34,22 +34,23 @@ type Node struct {
 	funet.Carrier
 	Endpoint *am.Endpoint
 	place    *funet.Endpoint
-	ctx      context.Context // of the command; the endpoint is bound to it
-	// Own is the card if it is in this process, with is the daemon's if it is not.
+	ctx      context.Context // of the command; when it ends, the endpoint's waits end
+	// Own is the card if it is in this process. with describes the daemon's card if it is not.
 	Own     *card.Card
 	with    *attach.Info
 	socket  string              // the daemon's
 	Profile *hwprofiles.Profile // of the own card
-	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
+	// leads returns the interface that leads to a node, with an own card. peers is the card's peers
+	// file.
 	leads func(node uint16) string
 	peers string
 	udp   bool // its frames travel in datagrams
-	// Progress is told how far the program has come.
+	// Progress is called with the program's progress.
 	Progress apps.Progress
 }
 
-// runOn opens the endpoint that the flags describe and runs a program of words on it. The error of
-// the program is explained.
+// runOn opens the endpoint that the flags describe, and runs on it a program that sends words. It
+// adds likely causes to the program's error (explain).
 func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
 	return runPlace(c, f, noMemory, func(n *Node) (r R, err error) {
 		err = n.place.AM(func(e *am.Endpoint) error {
@@ -66,10 +67,11 @@ func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, er
 	})
 }
 
-// noMemory is the memory of programs of words for messages of bytes (funet.Options.Memory).
+// noMemory gives no memory for messages of bytes to programs that send words
+// (funet.Options.Memory).
 const noMemory = -1
 
-// runPlace opens the place in a job that the flags describe and runs a program on it.
+// runPlace opens the place in a job that the flags describe, and runs a program on it.
 func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R, error)) (r R, err error) {
 	ctx := c.Context()
 	n := &Node{ctx: ctx}
@@ -101,8 +103,9 @@ func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R,
 	return r, n.close(linger)
 }
 
-// describe says which place the flags describe, for a program whose one goroutine drives the card:
-// it keeps this thread, on the flags' processor if they say one.
+// describe sets the options for the place that the flags describe, for a program whose one
+// goroutine drives the card. The goroutine keeps this thread, on the flags' processor if they name
+// one.
 func (n *Node) describe(f *Flags, o *funet.Options) error {
 	if !f.attached() {
 		return n.describeOwn(f, o) // the card keeps the thread when it is opened
@@ -116,14 +119,14 @@ func (n *Node) describe(f *Flags, o *funet.Options) error {
 	return n.describeAttached(f, o)
 }
 
-// close gives the place in the job back.
+// close gives up the place in the job.
 func (n *Node) close(linger time.Duration) error {
 	ctx, cancel := context.WithTimeout(n.ctx, linger)
 	defer cancel()
 	return n.place.Close(ctx)
 }
 
-// describeOwn says which card the flags describe.
+// describeOwn sets the options for the card that the flags describe.
 func (n *Node) describeOwn(f *Flags, o *funet.Options) error {
 	file, err := cluster.Load(f.peers)
 	if errors.Is(err, fs.ErrNotExist) {

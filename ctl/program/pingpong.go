@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// PingPongResult is the JSON document of pingpong. Microseconds are round trips.
+// PingPongResult is the JSON document of pingpong. Its microseconds are round trips.
 type PingPongResult struct {
 	Exchanges int64   `json:"exchanges"`
 	P50       float64 `json:"rtt_p50_us"`
@@ -60,7 +60,7 @@ func PingPong() *cobra.Command {
 	return c
 }
 
-// run is one node.
+// run runs pingpong on one node.
 func (o PingPongOptions) run(n *Node) (*PingPongResult, error) {
 	o.Progress = n.Progress
 	h, err := apps.PingPong(n.Endpoint, n.Now, o.PingPongOptions)
@@ -75,7 +75,7 @@ func (o PingPongOptions) run(n *Node) (*PingPongResult, error) {
 	return r, nil
 }
 
-// RoundTrips returns the figures of a histogram in nanoseconds.
+// RoundTrips returns the figures of a histogram of nanoseconds.
 func RoundTrips(h *hdrhistogram.Histogram) *PingPongResult {
 	us := func(ns int64) float64 { return float64(ns) / 1000 }
 	return &PingPongResult{

@@ -1,7 +1,7 @@
 package program
 
-// This file is a program that only measurements run: round trips between nodes 0 and 1 by the
-// protocols of package rats.
+// This file is a program that only measurements run. It makes round trips between nodes 0 and 1 by
+// the protocols of package rats.
 
 import (
 	"cmp"
@@ -29,16 +29,16 @@ import (
 // RatsProgram is the program's name.
 const RatsProgram = "bench-rats"
 
-// What it does.
+// Values of RatsOptions.Do.
 const (
 	RatsTags  = "tags"  // tagged writes, each answered by one
 	RatsCalls = "calls" // simple datagrams, each answered by one of as many bytes
-	RatsBulk  = "bulk"  // simple datagrams, each answered by one of none
+	RatsBulk  = "bulk"  // simple datagrams, each answered by an empty one
 )
 
 const (
 	tagsMemory = 4096
-	tagsWindow = 64 // tags that may be unread
+	tagsWindow = 64 // tags that may be unread at a time
 
 	ratsBase   = 0x1000_0000
 	ratsMemory = 4 << 20
@@ -46,10 +46,10 @@ const (
 	ratsLast = math.MaxUint32
 )
 
-// ratsSizes are what a process can open.
+// ratsSizes bounds the numbers that a process can open.
 var ratsSizes = funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}
 
-// RatsResult is the JSON document of one node; node 0 has times of round trips in microseconds.
+// RatsResult is the JSON document of one node. Node 0 has times of round trips in microseconds.
 type RatsResult struct {
 	P50 float64 `json:"rtt_p50_us"`
 	P99 float64 `json:"rtt_p99_us"`
@@ -61,7 +61,7 @@ type RatsOptions struct {
 	Do     string
 	Bytes  int // of a message
 	Count  int // round trips
-	WarmUp int // before that, not measured
+	WarmUp int // round trips before those, not measured
 }
 
 // Arguments are the flags that say the same.
@@ -103,8 +103,9 @@ func Rats() *cobra.Command {
 	return c
 }
 
-// RatsOnLab makes the round trips between the hosts of a lab of the flags' own and returns what
-// node 0 found, of how well both hosts kept a profile the worse, and the profile.
+// RatsOnLab makes the round trips between the hosts of a lab made from the flags. It returns node
+// 0's result and the profile. The result has the worse of the two hosts' reports on keeping the
+// profile.
 func RatsOnLab(ctx context.Context, f *Flags, o RatsOptions) (*RatsResult, *hwprofiles.Profile, error) {
 	if err := cmp.Or(o.check(), f.Check()); err != nil {
 		return nil, nil, err
@@ -120,7 +121,7 @@ func RatsOnLab(ctx context.Context, f *Flags, o RatsOptions) (*RatsResult, *hwpr
 	return &all[0], f.machine, nil
 }
 
-// check refuses counts that no run has.
+// check refuses counts that are out of range.
 func (o RatsOptions) check() error {
 	return cmp.Or(InRange("--count", o.Count, 1, math.MaxInt32-1), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
 }
@@ -128,7 +129,7 @@ func (o RatsOptions) check() error {
 // ratsNode is one node.
 type ratsNode struct {
 	RatsOptions
-	drive func() error // lets the card run, and says why it cannot any more
+	drive func() error // lets the card run, or returns why it cannot any more
 	now   func() int64 // in nanoseconds
 	m     *rats.Manager
 	peer  uint16
@@ -136,7 +137,7 @@ type ratsNode struct {
 	wait  time.Duration
 }
 
-// open opens the process's place and runs.
+// open opens the process's place and runs the program.
 func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err error) {
 	do := map[string]func(*ratsNode, *hdrhistogram.Histogram) error{
 		RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}[o.Do]
@@ -188,7 +189,7 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 	return r, nil
 }
 
-// until drives the card until done.
+// until drives the card until done returns true.
 func (n *ratsNode) until(done func() bool) error {
 	for !done() {
 		if err := n.drive(); err != nil {
@@ -199,7 +200,8 @@ func (n *ratsNode) until(done func() bool) error {
 	return nil
 }
 
-// driven returns what drives a carrier, and looks now and then whether anything has ended.
+// driven returns a function that drives a carrier, and now and then checks whether the context or
+// the carrier has ended.
 func driven(ctx context.Context, c funet.Carrier) func() error {
 	i := 0
 	return func() error {
@@ -267,7 +269,8 @@ func (n *ratsNode) exchange(s *rats.Server, key rats.Key, mine rats.Seed) (their
 	return theirs, err
 }
 
-// ratsKey is where each node asks the other for its seed. It is no secret: both are alone on a lab.
+// ratsKey is the key under which each node asks the other for its seed. It is no secret, because
+// both nodes are alone on a lab.
 func ratsKey() rats.Key { return rats.KeyOf([]byte("bench-rats, a lab of its own")) }
 
 // rounds makes round trips: node 0 begins each, and node 1 answers until the last.
@@ -303,7 +306,7 @@ func (n *ratsNode) rounds(h *hdrhistogram.Histogram, say, hear func(i uint32) er
 	return n.until(n.m.Settled)
 }
 
-// check compares what came with what was to come.
+// check compares the word that came with the expected one.
 func check(got, want uint32) error {
 	switch got {
 	case want:

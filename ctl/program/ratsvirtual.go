@@ -1,6 +1,6 @@
 package program
 
-// This file is the same round trips in virtual time, on two modelled machines.
+// This file makes the round trips of rats.go in virtual time, on two modelled machines.
 
 import (
 	"fmt"
@@ -16,16 +16,16 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// virtualSlots is how many slots the queues have: 64 requests, as Hamlyn's terminus (HPL-95-86
+// virtualSlots is the number of slots of each queue. Hamlyn's terminus has 64 requests (HPL-95-86
 // 2.3).
 const virtualSlots = 64
 
-// mostVirtual is more than a round trip takes on any machine that there is a profile of.
+// mostVirtual is longer than a round trip takes on any machine with a profile.
 const mostVirtual = time.Millisecond
 
 // RatsInVirtualTime makes round trips of tagged writes between two machines of a profile in virtual
-// time, and returns the times of Count of them. Errors are machine.ErrParts for a profile that is
-// none, timing.ErrRats, and those of package rats.
+// time. It returns the times of Count of them. Errors: machine.ErrParts for an invalid profile,
+// timing.ErrRats, and those of package rats.
 func RatsInVirtualTime(p *hwprofiles.Profile, o RatsOptions) (*PingPongResult, error) {
 	if o.Bytes < 1 || o.Bytes > rats.MaxTagged || o.Count < 1 || o.WarmUp < 0 {
 		return nil, fmt.Errorf("%d tagged writes of %d bytes: %w", o.Count, o.Bytes, rats.ErrTooLong)

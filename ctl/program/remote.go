@@ -1,7 +1,7 @@
 package program
 
-// This file is a program that only measurements run: calls and messages of bytes between nodes 0
-// and 1, by package funet.
+// This file is a program that only measurements run. It sends calls and messages of bytes between
+// nodes 0 and 1, by package funet.
 
 import (
 	"bytes"
@@ -26,18 +26,18 @@ import (
 // RemoteProgram is the program's name.
 const RemoteProgram = "bench-remote"
 
-// What it does.
+// Values of RemoteOptions.Do.
 const (
-	RemoteCalls    = "calls"    // node 0 calls node 1, and each call is timed if one goroutine does
+	RemoteCalls    = "calls"    // node 0 calls node 1; with one goroutine each call is timed
 	RemoteSends    = "sends"    // node 0 sends messages of bytes to node 1
 	RemoteRequests = "requests" // node 0 sends requests of four words to node 1
 )
 
-// remoteHandler is the handler of the calls and of either kind of messages.
+// remoteHandler is the handler of the calls and of both kinds of messages.
 const remoteHandler = 0
 
-// RemoteResult is the JSON document of one node: of node 0 the times of calls in microseconds, of
-// the node where the messages arrive their rate. An answer is a message, too.
+// RemoteResult is the JSON document of one node. Node 0 has the times of calls in microseconds, and
+// the node where messages arrive has their rate. An answer counts as a message.
 type RemoteResult struct {
 	P50  float64 `json:"call_p50_us"`
 	P99  float64 `json:"call_p99_us"`
@@ -50,11 +50,11 @@ type RemoteOptions struct {
 	Do         string
 	Bytes      int // of a call and of its answer, or of a message; requests have 16
 	Count      int // calls or messages
-	WarmUp     int // before that, not measured
-	Goroutines int // that call
+	WarmUp     int // calls or messages before those, not measured
+	Goroutines int // number of goroutines that call
 }
 
-// most is how many bytes a call or message may have: an answer comes in a buffer of the caller's.
+// most bounds the bytes of a call or message. The answer of a call comes in the caller's buffer.
 func (o RemoteOptions) most() int {
 	if o.Do == RemoteSends {
 		return am.MaxBytes
@@ -104,7 +104,7 @@ func Remote() *cobra.Command {
 	return c
 }
 
-// run is one node.
+// run runs the program on one node.
 func (o RemoteOptions) run(n *Node) (*RemoteResult, error) {
 	r := &RemoteResult{Place: n.Where()}
 	do := map[string]func(*Node, *RemoteResult) error{
@@ -115,7 +115,7 @@ func (o RemoteOptions) run(n *Node) (*RemoteResult, error) {
 	return r, do(n, r)
 }
 
-// calls makes and answers calls; the answer of each is checked.
+// calls makes and answers calls, and checks each answer.
 func (o RemoteOptions) calls(n *Node, r *RemoteResult) error {
 	e := n.place
 	err := e.Serve(remoteHandler, func(m *funet.Message) ([]byte, error) { return m.Bytes, nil })
@@ -147,7 +147,7 @@ func (o RemoteOptions) calls(n *Node, r *RemoteResult) error {
 	return errors.Join(err, e.Barrier(n.ctx))
 }
 
-// call makes calls one after the other, and records how long they take in h, if that is not nil.
+// call makes calls one after the other. It records their durations in h, if that is not nil.
 func (o RemoteOptions) call(n *Node, count int, h *hdrhistogram.Histogram) (err error) {
 	request, answer := make([]byte, o.Bytes), make([]byte, 0, o.Bytes)
 	begin := time.Now()
@@ -190,7 +190,7 @@ func (o RemoteOptions) sends(n *Node, r *RemoteResult) error {
 	})
 }
 
-// requests sends as many bytes in words.
+// requests sends as many requests of four words.
 func (o RemoteOptions) requests(n *Node, r *RemoteResult) error {
 	c := o.counter(n)
 	if err := n.place.AM(func(e *am.Endpoint) error {
@@ -222,7 +222,7 @@ func (o RemoteOptions) counter(n *Node) *counter {
 	return &counter{n: n, warm: o.WarmUp, all: o.WarmUp + o.Count}
 }
 
-// take counts one.
+// take counts a message; right says whether it was the expected one.
 func (c *counter) take(right bool) {
 	if !right {
 		c.wrong++
@@ -235,8 +235,8 @@ func (c *counter) take(right bool) {
 	}
 }
 
-// run has node 0 send and node 1 count. Nothing overtakes between two nodes that lose nothing;
-// where something does, it counts as wrong.
+// run has node 0 send and node 1 count. Without losses no message overtakes another between two
+// nodes. One that does counts as wrong.
 func (c *counter) run(n *Node, r *RemoteResult, send func(context.Context) error) error {
 	e := n.place
 	err := e.Barrier(n.ctx)

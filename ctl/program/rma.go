@@ -1,8 +1,7 @@
 package program
 
-// This file is a program that only measurements run: writes from one node straight into the memory
-// of the other. It stands on package funi alone, so what is measured is the card, and no library
-// above it.
+// This file is a program that only measurements run: one node writes straight into the memory of
+// the other. It uses package funi alone, so the card is measured without a library above it.
 
 import (
 	"bytes"
@@ -30,16 +29,16 @@ import (
 // RMAProgram is the program's name.
 const RMAProgram = "bench-rma"
 
-// What it does.
+// Values of RMAOptions.Do.
 const (
-	// node 0 writes 8 bytes, node 1 sees them in its memory and answers likewise; each round trip
-	// is timed
+	// RMAPut: node 0 writes 8 bytes; node 1 sees them in its memory and answers likewise. Each
+	// round trip is timed.
 	RMAPut    = "put"
-	RMANotify = "notify" // the same, but each hears of the write by a notification
-	// node 1 writes 8 bytes at a time into the memory of node 0, as fast as it can
+	RMANotify = "notify" // the same, but a notification reports each write
+	// RMARate: node 1 writes 8 bytes at a time into the memory of node 0, as fast as it can.
 	RMARate = "rate"
 	RMABulk = "bulk" // node 0 writes blocks into the memory of node 1, which checks each
-	// node 0 reads 8 bytes of node 1, whose process has no part in it; each is timed
+	// RMAGet: node 0 reads 8 bytes of node 1, whose process takes no part. Each read is timed.
 	RMAGet  = "get"
 	RMAAdd  = "add"  // the same with a fetch-and-add
 	RMASwap = "swap" // the same with a swap
@@ -51,31 +50,32 @@ const (
 	rmaBytes  = 8 // of a short write
 	rmaPlaces = 1024
 
-	// Memory of a node, by offset: who is there, the word of round trips, those of one-way writes,
-	// and blocks.
+	// Offsets in a node's memory: the flags of the meeting, the word of round trips, the words of
+	// one-way writes, and the blocks.
 	rmaHello  = 0
 	rmaHeard  = 8
 	rmaWord   = 64
 	rmaTable  = 4096
 	rmaBlocks = rmaTable + rmaPlaces*rmaBytes
 
-	// rmaKey is the key of either node's memory, in key slot 0. It is no secret: both are alone on
-	// a lab.
+	// rmaKey is the key of either node's memory, in key slot 0. It is no secret, because both nodes
+	// are alone on a lab.
 	rmaKey = 0x5241_4d20_4142_0000
-	// rmaWindow is that of the same memory as a window, in key slot 1.
+	// rmaWindow is the key of the same memory as a window, in key slot 1.
 	rmaWindow = 0x5241_4d20_4142_0001
-	// rmaDepth is how many blocks are under way at once. Each has an area for itself; area 0 is
-	// that of short writes.
+	// rmaDepth is the number of blocks in flight. Each has an area of its own; area 0 is for short
+	// writes.
 	rmaDepth  = 8
 	rmaCredit = 64
-	// rmaAgain is how long a node waits for an answer to its hello.
+	// rmaAgain is the time between two hellos while the other node has not answered.
 	rmaAgain = 5 * time.Millisecond
-	// rmaHelloCookie is that of what may come back: the other node's memory may not be open.
+	// rmaHelloCookie marks a hello. A hello may come back, as the other node's memory may not be
+	// open.
 	rmaHelloCookie = 1
 )
 
-// RMAResult is the JSON document of one node. Node 0 has times of round trips in microseconds, the
-// goodput of blocks, or how many writes came a second.
+// RMAResult is the JSON document of one node. Node 0 has the times of round trips in microseconds,
+// the goodput of blocks, or the rate of writes.
 type RMAResult struct {
 	P50     float64 `json:"rtt_p50_us"`
 	P99     float64 `json:"rtt_p99_us"`
@@ -89,7 +89,7 @@ type RMAOptions struct {
 	Do     string
 	Block  int // bytes of a block
 	Count  int // round trips, writes or blocks
-	WarmUp int // round trips before that, not measured
+	WarmUp int // round trips before those, not measured
 }
 
 // Arguments are the flags that say the same.
@@ -140,7 +140,7 @@ type rmaNode struct {
 	first   bool // this is node 0
 }
 
-// open opens the process's place and runs.
+// open opens the process's place and runs the program.
 func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
 	do := map[string]func(*rmaNode, *RMAResult) error{
 		RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate,
@@ -180,12 +180,12 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	return r, nil
 }
 
-// word is a word of this node's memory that the other's writes change.
+// word returns a word of this node's memory that the other node's writes change.
 func (n *rmaNode) word(offset int) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&n.memory[offset])))
 }
 
-// until drives the card until done.
+// until drives the card until done returns true.
 func (n *rmaNode) until(done func() bool) error {
 	for i := 0; !done(); i++ {
 		n.carrier.Drive()
@@ -198,7 +198,7 @@ func (n *rmaNode) until(done func() bool) error {
 	return nil
 }
 
-// look returns why the program cannot go on.
+// look returns the reason why the program cannot go on; nil: it can.
 func (n *rmaNode) look() error {
 	for r, ok := n.iface.NextReturn(); ok; r, ok = n.iface.NextReturn() {
 		if r.Word != rmaHelloCookie {
@@ -208,7 +208,7 @@ func (n *rmaNode) look() error {
 	return cmp.Or(context.Cause(n.ctx), n.carrier.Err())
 }
 
-// commit commits a request.
+// commit composes a request in a slot and commits it.
 func (n *rmaNode) commit(compose func(*funi.Slot)) error {
 	s := n.iface.Reserve(funi.Request)
 	if s == nil {
@@ -227,8 +227,8 @@ func (n *rmaNode) put(p *funi.Put) error {
 	return n.commit(func(s *funi.Slot) { s.SetPut(n.peer, p) })
 }
 
-// meet opens this node's memory, and waits until the other has, too. Each says that it is there,
-// and later that it has heard the other, until it hears the latter.
+// meet opens this node's memory, and waits until the other node's is open, too. Each node repeats a
+// hello until it has heard from the other, and then says that it has heard it.
 func (n *rmaNode) meet(end time.Time) error {
 	n.iface.Watch(true)
 	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
@@ -269,7 +269,7 @@ func (n *rmaNode) meet(end time.Time) error {
 	return n.put(&funi.Put{Offset: rmaHeard, Data: one})
 }
 
-// roundTrips writes a number, and waits for the same.
+// roundTrips writes a number, and waits until the same number comes back.
 func (n *rmaNode) roundTrips(r *RMAResult) error {
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	var b [rmaBytes]byte
@@ -316,8 +316,8 @@ func (n *rmaNode) roundTrips(r *RMAResult) error {
 	return nil
 }
 
-// rate writes one way. The area counts all of the writes, so that its one notification says that
-// each came once.
+// rate writes one way. The area counts all writes, so its one notification proves that each came
+// once.
 func (n *rmaNode) rate(r *RMAResult) error {
 	if n.first {
 		var note funi.Notification
@@ -352,18 +352,18 @@ func (n *rmaNode) rate(r *RMAResult) error {
 	return n.until(func() bool { return n.iface.NextNotification(&note) })
 }
 
-// answer tells the other node by a notification that this one has done with something.
+// answer notifies the other node that this one has finished with what.
 func (n *rmaNode) answer(what uint32) error {
 	return n.put(&funi.Put{Offset: rmaWord, Counted: true, Metadata: []uint32{what}})
 }
 
-// block returns the memory of a block, which has its number at both ends.
+// block returns the memory of a block.
 func (n *rmaNode) block(i int) []byte {
 	at := rmaBlocks + i%rmaDepth*n.Block
 	return n.memory[at : at+n.Block]
 }
 
-// stamp writes the number of a block to both its ends, and stamped checks that.
+// stamp writes the number of a block to both its ends, and stamped checks both.
 func stamp(b []byte, i int) {
 	binary.NativeEndian.PutUint64(b, uint64(i+1))
 	binary.NativeEndian.PutUint64(b[len(b)-rmaBytes:], uint64(i+1))
@@ -374,7 +374,8 @@ func stamped(b []byte, i int) bool {
 		binary.NativeEndian.Uint64(b[len(b)-rmaBytes:]) == uint64(i+1)
 }
 
-// bulk writes blocks, rmaDepth at once; the memory of one is used again when that one is done.
+// bulk writes blocks, rmaDepth at a time. The memory of a block is used again when the block is
+// done.
 func (n *rmaNode) bulk(r *RMAResult) error {
 	var note funi.Notification
 	pattern := make([]byte, n.Block)
@@ -434,8 +435,8 @@ func (n *rmaNode) bulk(r *RMAResult) error {
 	return nil
 }
 
-// operations times operations on a word of the other node, one after the other; what each answers
-// is checked.
+// operations times operations on a word of the other node, one after the other, and checks each
+// result.
 func (n *rmaNode) operations(r *RMAResult) error {
 	var note funi.Notification
 	if !n.first {
@@ -496,7 +497,7 @@ func (n *rmaNode) operations(r *RMAResult) error {
 	return n.answer(0)
 }
 
-// gets reads blocks of the other node, rmaDepth at once.
+// gets reads blocks of the other node, rmaDepth at a time.
 func (n *rmaNode) gets(r *RMAResult) error {
 	var note funi.Notification
 	if !n.first {

@@ -1,7 +1,7 @@
 package program
 
-// This file has the parts that all programs on a group share: where they run, and how their
-// results are printed.
+// This file has the parts that all programs on a group share: it runs them, and prints their
+// results.
 
 import (
 	"fmt"
@@ -15,30 +15,31 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// Place says which node a result is of, and how its frames went.
+// Place says which node a result is of, and how the node's frames travelled.
 type Place struct {
 	Node int `json:"node"`
-	// "embedded": the process's own; "daemon"; "direct": the process's own, on a port of a daemon's
+	// Carrier is "daemon", "embedded" (the process's own card) or "direct" (its own card on a
+	// daemon's direct port).
 	Carrier  string `json:"card_of"`
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
-	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
+	Why      string `json:"xdp_why,omitempty"` // why the modes are no better; "": no remark
 	Profile  string `json:"profile"`
-	// of a direct port with nodes of the same host that were spoken to; nil: there is none
+	// Shared is the traffic of a direct port with nodes of the same host; nil: there was none.
 	Shared *Shared `json:"shared,omitempty"`
-	Host   *host   `json:"host,omitempty"` // nil: nothing is modelled
+	Host   *host   `json:"host,omitempty"` // nil: no machine is modelled
 }
 
 func (p Place) where() Place { return p }
 
-// Shared says how many nodes of the host frames went to through memory, at the end, and what became
-// of frames.
+// Shared holds the number of nodes of the host that frames went to through shared memory, at the
+// end, and the counts of such frames.
 type Shared struct {
 	With int `json:"with"`
 	shared.Counters
 }
 
-// Modes are those of XDP and AF_XDP, and whose card it is, for people.
+// Modes returns the modes of XDP and AF_XDP, and whose card it is, in readable form.
 func (p Place) Modes() string {
 	switch p.Carrier {
 	case "daemon":
@@ -61,9 +62,9 @@ type Flow struct {
 	Card    *engine.Counters `json:"card,omitempty"` // not with a daemon
 }
 
-// Run runs the command's program where the flags say: on a lab of its own, where
-// each node gets args, which are the program's own flags; or as one node of many. It
-// returns what node 0 of the lab found, or this node.
+// Run runs the command's program where the flags say. On a lab made for this run each node gets
+// args, which are the program's own flags; else this process is one node of many. It returns the
+// result of the lab's node 0, or of this node.
 func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, error)) (R, error) {
 	var none R
 	if err := f.Check(); err != nil {
@@ -84,8 +85,8 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 	return all[0], nil
 }
 
-// progress has the node's program tell how far it has come: to the command that made the lab, or to
-// who waits for node 0.
+// progress makes the node's program report its progress: to the command that made the lab, or on
+// node 0 to standard error.
 func (f *Flags) progress(what string, n *Node) (*output.Progress, error) {
 	var to io.Writer
 	g := new(output.Gauge)
@@ -103,13 +104,13 @@ func (f *Flags) progress(what string, n *Node) (*output.Progress, error) {
 	return output.Watch(to, what, g), nil
 }
 
-// result is the result of a program on one node. Only node 0 has figures, and a table.
+// result is the result of a program on one node. Only node 0 has figures and a table.
 type result interface {
 	where() Place
 	output.Report
 }
 
-// Show prints what a program found.
+// Show prints the result of a program.
 func Show(asJSON bool, r result) error {
 	if p := r.where(); p.Node != 0 && !asJSON {
 		_, err := fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.Modes())
@@ -124,7 +125,7 @@ func Show(asJSON bool, r result) error {
 	return r.where().writeHost(os.Stdout)
 }
 
-// WriteWhy says for people why the modes are no better.
+// WriteWhy prints why the modes are no better.
 func (p Place) WriteWhy(w io.Writer) error {
 	if p.Why == "" {
 		return nil

@@ -1,7 +1,7 @@
 package program
 
-// This file is a program that only measurements run: connections between nodes 0 and 1, of package
-// socket or of TCP, with the same code.
+// This file is a program that only measurements run. It uses connections between nodes 0 and 1, of
+// package socket or of TCP, with the same code.
 
 import (
 	"bytes"
@@ -32,20 +32,22 @@ import (
 // SocketProgram is the program's name.
 const SocketProgram = "bench-socket"
 
-// What it does. Node 0 dials in all of these.
+// Values of SocketOptions.Do. Node 0 dials in all of them.
 const (
 	SocketRoundTrips = "round-trips" // of one connection, one after the other
 	SocketBeside     = "beside"      // the same while another connection is full
 	SocketBulk       = "bulk"        // one connection, one way
 	SocketStreams    = "streams"     // many connections, one way, all at once
-	// opened, used for one round trip and closed, one after the other
+	// SocketConnections opens connections, uses each for one round trip and closes it, one after
+	// the other.
 	SocketConnections = "connections"
 	SocketDatagrams   = "datagrams" // one way, as fast as they go
-	// many connections, used once and then not any more; over FUNet alone
+	// SocketIdle opens many connections, uses each once and then leaves them idle, over FUNet
+	// alone.
 	SocketIdle = "idle"
 )
 
-// What it does that over.
+// Values of SocketOptions.Over.
 const (
 	OverFunet = "funet"
 	OverTCP   = "tcp"
@@ -53,24 +55,22 @@ const (
 
 const (
 	socketPort = 7007
-	// socketWrite is how many bytes are written at once where many are.
+	// socketWrite is the number of bytes of one write in a long stream.
 	socketWrite = 128 << 10
-	// socketWarm and socketTime are how long streams run before they are counted, and while they
-	// are.
+	// Streams run for socketWarm before they are counted, and for socketTime while they are.
 	socketWarm = 300 * time.Millisecond
 	socketTime = time.Second
 )
 
-// SocketResult is the JSON document of one node. Node 0 has times and rates, the node where streams
-// and datagrams end what they are.
+// SocketResult is the JSON document of one node. Node 0 has times and rates; for streams and
+// datagrams, the node where they end has the rates.
 type SocketResult struct {
 	P50  float64 `json:"rtt_p50_us"`
 	P99  float64 `json:"rtt_p99_us"`
 	Rate float64 `json:"per_s"` // connections, or datagrams that arrived
 	Gbit float64 `json:"gbit_per_s"`
 	Jain float64 `json:"jain"`
-	// Of connections that are not used: memory of the process for each, and its share of a
-	// processor.
+	// For idle connections: memory of the process for each, and each one's share of a processor.
 	BytesEach float64 `json:"bytes_per_connection"`
 	CPU       float64 `json:"cpu_percent"`
 	Place
@@ -79,9 +79,9 @@ type SocketResult struct {
 // SocketOptions are the program's flags.
 type SocketOptions struct {
 	Do, Over string
-	Bytes    int // of a round trip's message; of SocketBulk all
+	Bytes    int // of a round trip's message; of SocketBulk in all
 	Count    int // round trips, or connections
-	WarmUp   int // before that, not measured
+	WarmUp   int // before those, not measured
 	Streams  int // of SocketStreams
 }
 
@@ -126,12 +126,12 @@ func Socket() *cobra.Command {
 	return c
 }
 
-// network is what connects the two nodes.
+// network connects the two nodes.
 type network struct {
 	node   int
 	listen func() (net.Listener, error)
 	dial   func(context.Context) (net.Conn, error)
-	// packets opens a packet connection: the server's is where to says.
+	// packets opens a packet connection. The server's is at the address to.
 	packets func(server bool) (net.PacketConn, error)
 	to      net.Addr
 	close   func() error
@@ -139,7 +139,7 @@ type network struct {
 	place   Place
 }
 
-// run is one node.
+// run runs the program on one node.
 func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err error) {
 	do := map[string]func(context.Context, *network, *SocketResult) error{
 		SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
@@ -212,7 +212,7 @@ func openSocket(ctx context.Context, f *Flags, so socket.Options) (*socket.Stack
 	return s, place, nil
 }
 
-// overFunet opens the process's place.
+// overFunet opens the process's place in the job.
 func overFunet(ctx context.Context, f *Flags) (*network, error) {
 	s, place, err := openSocket(ctx, f, socket.Options{})
 	if err != nil {
@@ -235,7 +235,7 @@ func overFunet(ctx context.Context, f *Flags) (*network, error) {
 	}, nil
 }
 
-// overTCP uses the addresses of the peers file.
+// overTCP uses TCP and UDP with the addresses of the peers file.
 func overTCP(f *Flags) (*network, error) {
 	file, err := cluster.Load(f.peers)
 	if err != nil {
@@ -262,7 +262,7 @@ func overTCP(f *Flags) (*network, error) {
 	}, nil
 }
 
-// client is node 0. The first connection says when it has done: it ends.
+// client runs node 0. It closes the first connection when it has finished.
 func (o SocketOptions) client(ctx context.Context, n *network, r *SocketResult,
 	do func(context.Context, *network, *SocketResult) error) error {
 	var first net.Conn
@@ -300,14 +300,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// The first byte of a connection says what its server does.
+// The first byte of a connection tells the server its task.
 const (
-	doEcho  = 'e' // messages of so many bytes as the next four say
-	doCount = 'c' // reads everything, and says then how much it was
-	doShare = 's' // likewise, beside others
+	doEcho  = 'e' // messages of the length that the next four bytes say
+	doCount = 'c' // reads everything, and then says how much it was
+	doShare = 's' // the same, beside other streams
 )
 
-// server is node 1, until the first connection ends.
+// server runs node 1, until the first connection ends.
 func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) error {
 	l, err := n.listen()
 	if err != nil {
@@ -370,7 +370,7 @@ func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) 
 	return errors.Join(err, first.Close())
 }
 
-// serveOne serves a connection. What fails, fails at the client, too, which says so.
+// serveOne serves a connection. A failure here also fails at the client, which reports it.
 func serveOne(c net.Conn, s *shares) {
 	var head [5]byte
 	if _, err := io.ReadFull(c, head[:]); err != nil {
@@ -408,10 +408,10 @@ func serveOne(c net.Conn, s *shares) {
 	}
 }
 
-// head begins a connection.
+// head returns the first bytes of a connection: the task, and a number.
 func head(what byte, n int) []byte { return binary.LittleEndian.AppendUint32([]byte{what}, uint32(n)) }
 
-// shares counts what streams bring.
+// shares counts the bytes that streams bring.
 type shares struct {
 	mu  sync.Mutex
 	all []*atomic.Int64
@@ -425,7 +425,7 @@ func (s *shares) add() *atomic.Int64 {
 	return c
 }
 
-// counts are those of so many streams; nil: not all have begun.
+// counts returns the counts of n streams or more; nil: fewer have begun.
 func (s *shares) counts(n int) (all []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -438,8 +438,8 @@ func (s *shares) counts(n int) (all []int64) {
 	return all
 }
 
-// measure says how evenly streams share the way here: Jain's index (RFC 5166, section 2.3.2), the
-// square of the sum by the sum of the squares and by their number.
+// measure records the rate and how evenly the streams share it: Jain's index (RFC 5166, section
+// 2.3.2). That is the square of the sum, divided by the sum of the squares and by their number.
 func (s *shares) measure(ctx context.Context, n int, r *SocketResult) {
 	for s.counts(n) == nil && ctx.Err() == nil {
 		pause(ctx, 10*time.Millisecond)
@@ -463,7 +463,7 @@ func (s *shares) measure(ctx context.Context, n int, r *SocketResult) {
 	}
 }
 
-// roundTrips sends messages that are sent back.
+// roundTrips sends messages and waits until each is sent back.
 func (o SocketOptions) roundTrips(ctx context.Context, n *network, r *SocketResult) error {
 	c, err := n.dial(ctx)
 	if err != nil {
@@ -499,7 +499,7 @@ func (o SocketOptions) roundTrips(ctx context.Context, n *network, r *SocketResu
 	return nil
 }
 
-// beside is round trips beside a connection that is written to as fast as it takes it.
+// beside makes round trips beside a connection that is written to as fast as possible.
 func (o SocketOptions) beside(ctx context.Context, n *network, r *SocketResult) error {
 	c, err := n.dial(ctx)
 	if err != nil {
@@ -519,7 +519,7 @@ func (o SocketOptions) beside(ctx context.Context, n *network, r *SocketResult) 
 	return errors.Join(err, c.Close())
 }
 
-// pour writes until it is over.
+// pour writes until over is set.
 func pour(c net.Conn, what byte, over *atomic.Bool) (written uint64, err error) {
 	if _, err := c.Write(head(what, 0)); err != nil {
 		return 0, err
@@ -533,7 +533,7 @@ func pour(c net.Conn, what byte, over *atomic.Bool) (written uint64, err error) 
 	return written, err
 }
 
-// bulk writes so many bytes, and ends when the server says that it has them.
+// bulk writes o.Bytes bytes, and ends when the server says that it has them.
 func (o SocketOptions) bulk(ctx context.Context, n *network, r *SocketResult) error {
 	c, err := n.dial(ctx)
 	if err != nil {
@@ -620,7 +620,7 @@ func (o SocketOptions) connections(ctx context.Context, n *network, r *SocketRes
 }
 
 // datagrams sends datagrams until the server has counted for long enough. Those of UDP may be lost;
-// the server counts what arrives.
+// the server counts those that arrive.
 func (o SocketOptions) datagrams(ctx context.Context, n *network, r *SocketResult) error {
 	p, err := n.packets(false)
 	if err != nil {

@@ -62,7 +62,7 @@ func Stream() *cobra.Command {
 	return c
 }
 
-// check refuses options that a group of that number of nodes cannot run; 0: the number is not known
+// check refuses options that a group of this number of nodes cannot run; 0: the number is not known
 // yet.
 func (o StreamOptions) check(nodes int) error {
 	if nodes == 0 {
@@ -72,7 +72,7 @@ func (o StreamOptions) check(nodes int) error {
 		InRange("--senders", o.Senders, 1, max(nodes-1, 1)))
 }
 
-// run is one node.
+// run runs stream on one node.
 func (o StreamOptions) run(n *Node) (*StreamResult, error) {
 	o.Progress = n.Progress
 	m, err := apps.Stream(n.Endpoint, n.Now, o.StreamOptions)

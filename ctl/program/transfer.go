@@ -65,7 +65,7 @@ func Transfer() *cobra.Command {
 	return c
 }
 
-// check refuses what the program does not do.
+// check refuses options that the program does not support.
 func (o TransferOptions) check() error {
 	const largest = arctic.MaxTransferWords * arctic.WordSize
 	switch {
@@ -80,7 +80,7 @@ func (o TransferOptions) check() error {
 	return nil
 }
 
-// run is one node.
+// run runs transfer on one node.
 func (o TransferOptions) run(n *Node) (*transferResult, error) {
 	o.Progress = n.Progress
 	m, err := apps.Transfer(n.Endpoint, n.Segment, n.Now, o.TransferOptions)

@@ -1,7 +1,7 @@
 package rats
 
-// This file is `funet sim rats --claims`: what the text of the paper concludes, beside what the
-// steps say.
+// This file is `funet sim rats --claims`: it compares the conclusions in the paper's text with the
+// sums of the steps.
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ type claim struct {
 	Printed float64 `json:"printed"`
 	Model   float64 `json:"model"`
 	Unit    string  `json:"unit"`
-	Holds   bool    `json:"holds"` // to one of the last digit that is printed
+	Holds   bool    `json:"holds"` // to within one of the last printed digit
 	Note    string  `json:"note"`
 	text    string
 }
@@ -31,7 +31,7 @@ type claimsReport struct {
 	Hold    int     `json:"hold"`
 }
 
-// machine is what the claims are made of; times in microseconds.
+// machine has the values that claims are computed from; times are in microseconds.
 type machine struct {
 	tagged, taggedDMA, datagram, datagramDMA float64
 	direct16, dma512                         float64
@@ -44,7 +44,7 @@ func (x *machine) take(v float64, err error) float64 {
 	return v
 }
 
-// us is a library's instructions on the path of both sides, in microseconds.
+// us returns the time of the library's instructions on the path of both sides, in microseconds.
 func (x *machine) us(of, mode string, d, metadata float64) float64 {
 	return x.instructions(of, mode, d, metadata) * x.m.instruction / 1000
 }
@@ -54,13 +54,13 @@ func (x *machine) instructions(of, mode string, d, metadata float64) float64 {
 		x.take(x.m.software(of, mode, "receiver", "on", d, metadata))
 }
 
-// dma is the cards' cycles for n packets of 512 bytes.
+// dma returns the cards' cycles for n packets of 512 bytes.
 func (x *machine) dma(n float64) float64 {
 	_, c, err := x.m.dma(512, n)
 	return x.take(c.all(), err)
 }
 
-// claims makes those whose steps the profile has.
+// claims makes the claims for which the profile has the steps.
 func (m *model) claims() (*claimsReport, error) {
 	r := &claimsReport{Profile: m.p.Name}
 	add := func(section, says, printed string, model float64, unit, note string) {

@@ -1,8 +1,8 @@
 package rats
 
-// This file is `funet sim rats --plot`: the curves behind what the text of the paper concludes
-// (HPL-95-86, 4.1 and 4.2), out of the same steps as its tables, with marks where it prints a
-// figure. The paper draws none of them.
+// This file is `funet sim rats --plot`: the curves behind the conclusions in the paper's text
+// (HPL-95-86, 4.1 and 4.2). They are computed from the same steps as its tables, and have marks at
+// the figures that it prints. The paper draws no such curves.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// point is one of a curve.
+// point is one point of a curve.
 type point struct {
 	Bytes float64 `json:"bytes"`
 	Value float64 `json:"value"`
@@ -25,14 +25,14 @@ type curve struct {
 	Points []point `json:"points"`
 }
 
-// mark is what the paper prints where a curve, or two that cross, have a value.
+// mark is a figure that the paper prints for a curve, or for the crossing of two curves.
 type mark struct {
 	Says    string  `json:"says"`
 	Bytes   float64 `json:"bytes"`
 	Printed float64 `json:"printed"`
 	Model   float64 `json:"model"`
 	Note    string  `json:"note"`
-	inBytes bool    // what is printed is the size
+	inBytes bool    // the printed figure is the size
 }
 
 // panel is curves in one unit.
@@ -41,7 +41,7 @@ type panel struct {
 	Unit    string  `json:"unit"`
 	Curves  []curve `json:"curves"`
 	Marks   []mark  `json:"marks"`
-	doubles bool    // sizes are by factors of 2
+	doubles bool    // the axis of sizes has factors of 2
 }
 
 // curvesReport is the JSON document.
@@ -50,8 +50,8 @@ type curvesReport struct {
 	Panels  []panel `json:"panels"`
 }
 
-// Sizes in bytes. A packet that the host writes to the card has at most 64, one that the card
-// fetches 512.
+// Sizes in bytes. A packet that the host writes to the card has at most 64 bytes; one that the card
+// fetches has at most 512.
 const (
 	mostDirect = 64
 	mostPacket = 512
@@ -69,7 +69,7 @@ func sizes(from, to, step float64) (all []float64) {
 	return all
 }
 
-// over makes a curve.
+// over makes a curve of a function of the size.
 func (x *machine) over(name string, sizes []float64, value func(d float64) float64) curve {
 	c := curve{Name: name}
 	for _, d := range sizes {
@@ -97,20 +97,20 @@ func (m *model) curves() (*curvesReport, error) {
 	return r, x.wrong
 }
 
-// cardsDMA is what the cards take for a message that they fetch, in packets of 512 bytes or in one
-// that is shorter, in nanoseconds.
+// cardsDMA returns the cards' time for a message that they fetch, in nanoseconds. The message
+// travels in packets of 512 bytes, or in a single shorter one.
 func (x *machine) cardsDMA(d float64) float64 {
 	_, c, err := x.m.dma(min(d, mostPacket), max(d/mostPacket, 1))
 	return x.take(c.all(), err) * x.m.cycle
 }
 
-// cardsDirect is the same of one packet that the host writes.
+// cardsDirect returns the cards' time for one packet that the host writes.
 func (x *machine) cardsDirect(d float64) float64 {
 	c, err := x.m.direct(d)
 	return x.take(c.all(), err) * x.m.cycle
 }
 
-// bandwidth is bytes per microsecond, which is 10^6 byte/s, by the size of a message.
+// bandwidth shows bytes per microsecond, which is 10^6 byte/s, by the size of a message.
 func (x *machine) bandwidth() panel {
 	answer := x.cardsDirect(16) + 1000*x.us("tagged", "direct", 16, 0)
 	transfer := func(d float64) float64 { return 1000 * d / x.cardsDMA(d) }
@@ -132,7 +132,7 @@ func (x *machine) bandwidth() panel {
 	return p
 }
 
-// latency is microseconds from application to application, by the size of a tagged write.
+// latency shows microseconds from application to application, by the size of a tagged write.
 func (x *machine) latency() panel {
 	direct := func(d float64) float64 { return x.cardsDirect(d)/1000 + x.us("tagged", "direct", d, 0) }
 	dma := func(d float64) float64 { return x.cardsDMA(d)/1000 + x.us("tagged", "dma", d, 0) }
@@ -142,7 +142,7 @@ func (x *machine) latency() panel {
 	}, Marks: []mark{{Says: "16 bytes with a tag", Bytes: 16, Printed: 8.8, Model: direct(16)}}}
 }
 
-// projection is the bandwidth of state machines, by the size of packets that follow each other.
+// projection shows the bandwidth of state machines, by the size of packets that follow each other.
 func (x *machine) projection() panel {
 	value := func(d float64) float64 { return 1000 * d / (x.take(x.m.best(d, false)) * x.m.cycle) }
 	return panel{Title: "Bandwidth of state machines against packet size", Unit: "10^6 byte/s", doubles: true,
@@ -157,7 +157,7 @@ func (x *machine) projection() panel {
 		}}
 }
 
-// instructionsBySize is the library's instructions on the path of both sides of a tagged write.
+// instructionsBySize shows the library's instructions on the path of both sides of a tagged write.
 func (x *machine) instructionsBySize() panel {
 	by := func(mode string) func(float64) float64 {
 		return func(d float64) float64 { return x.instructions("tagged", mode, d, 0) }

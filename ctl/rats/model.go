@@ -1,6 +1,6 @@
 package rats
 
-// This file adds steps up.
+// This file adds up steps.
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// ErrSteps: the profile has no such steps.
+// ErrSteps reports a profile without such steps.
 var ErrSteps = errors.New("the profile has not the steps of Hamlyn's tables; use hamlyn, or for --claims hamlyn-statemachine")
 
-// model is a machine.
+// model is the machine of a profile.
 type model struct {
 	p           *hwprofiles.Profile
 	instruction float64 // nanoseconds
@@ -31,8 +31,8 @@ func newModel(p *hwprofiles.Profile) (*model, error) {
 	return m, err
 }
 
-// sum adds up the steps of one side that somebody waits for, or nobody, for d bytes of data and m
-// of metadata; those named alone, if any are.
+// sum adds up the steps of one side, on the critical path or off it, for d bytes of data and m of
+// metadata. If names are given, it adds only the step of the first name.
 func (m *model) sum(of, side, path string, d, metadata float64, names ...string) (total float64, err error) {
 	found := 0
 	for _, s := range m.p.Steps {
@@ -49,8 +49,8 @@ func (m *model) sum(of, side, path string, d, metadata float64, names ...string)
 
 func share(v hwprofiles.Share) float64 { return float64(v) / float64(hwprofiles.One) }
 
-// bus is how many cycles d bytes take over the bus: in bursts of 8 words from 32 bytes on, and
-// below in bursts of 4 (Table 3, note a).
+// bus returns the cycles that d bytes take over the bus: in bursts of 8 words from 32 bytes on, and
+// below that in bursts of 4 (Table 3, note a).
 func (m *model) bus(d float64) float64 {
 	words := 4
 	if d >= 32 {
@@ -59,7 +59,7 @@ func (m *model) bus(d float64) float64 {
 	return float64(m.p.Bus.Transaction(words).Nanoseconds()) / m.cycle * d / float64(4*words)
 }
 
-// steps is a sum that remembers its first error.
+// steps adds up steps and remembers the first error.
 type steps struct {
 	m     *model
 	of    string
@@ -73,9 +73,9 @@ func (s *steps) one(side, path, name string) float64 {
 	return v
 }
 
-// arrive is how long the card takes to take a packet off the link: its processor shares the memory
-// with the link's DMA, which takes every fourth cycle at least and no more than every other (Table
-// 4, note c).
+// arrive returns the cycles in which the card takes a packet off the link. Its processor shares the
+// memory with the link's DMA, which takes at least every fourth cycle and at most every other one
+// (Table 4, note c).
 func (s *steps) arrive() float64 {
 	whole := s.one("receiver", "on", "link to interface")
 	at0 := *s
@@ -84,12 +84,12 @@ func (s *steps) arrive() float64 {
 	return base + min(base, whole-base)
 }
 
-// card is what one message takes on the cards and between them, in cycles.
+// card is the time of one message on the cards and between them, in cycles.
 type card struct{ sender, link, receiver, notify float64 }
 
 func (c card) all() float64 { return c.sender + c.link + c.receiver + c.notify }
 
-// direct is a message of one packet that the host writes to the card (Table 3).
+// direct returns the time of a message of one packet that the host writes to the card (Table 3).
 func (m *model) direct(d float64) (card, error) {
 	s := steps{m: m, of: "direct", d: d}
 	c := card{s.one("sender", "on", "send packet"), s.one("switch", "on", "switch"), s.arrive() + m.bus(d),
@@ -97,8 +97,9 @@ func (m *model) direct(d float64) (card, error) {
 	return c, s.wrong
 }
 
-// dma is a message of n packets that the card fetches (Tables 4 and 5). The bus is the narrowest
-// way: while a packet is sent the next is loaded, and while one is written the next arrives.
+// dma returns the time of a message of n packets that the card fetches (Tables 4 and 5). The bus is
+// the bottleneck: while a packet is sent the next is loaded, and while one is written the next
+// arrives.
 func (m *model) dma(d, n float64) (sender float64, c card, err error) {
 	s := steps{m: m, of: "dma", d: d}
 	last := s.one("sender", "on", "send packet")
@@ -108,14 +109,14 @@ func (m *model) dma(d, n float64) (sender float64, c card, err error) {
 	return sender, c, s.wrong
 }
 
-// receiver is what the receiver alone takes for n packets: the first, and then one behind the other
-// over the bus.
+// receiver returns the time at the receiver alone for n packets: that of the first, and then the
+// bus time of each further one.
 func (m *model) receiver(d, n float64) (float64, error) {
 	_, c, err := m.dma(d, n)
 	return c.receiver + c.notify + (n-1)*m.bus(d), err
 }
 
-// software is the instructions of a library call's side.
+// software returns the instructions of a library call on one side.
 func (m *model) software(of, mode, side, path string, d, metadata float64) (float64, error) {
 	if side == "sender" {
 		of += "-" + mode
@@ -123,8 +124,8 @@ func (m *model) software(of, mode, side, path string, d, metadata float64) (floa
 	return m.sum(of, side, path, d, metadata)
 }
 
-// best is the state machines' cycles for one packet of d bytes, with the switch or without, as
-// packets that follow each other have it (4.2).
+// best returns the state machines' cycles for one packet of d bytes, with the switch or without, if
+// packets follow each other (4.2).
 func (m *model) best(d float64, withSwitch bool) (float64, error) {
 	s := steps{m: m, of: "statemachine", d: d}
 	total := s.one("both", "on", "request, header out and in") + m.bus(max(d, 32))/max(d, 32)*d
@@ -134,7 +135,7 @@ func (m *model) best(d float64, withSwitch bool) (float64, error) {
 	return total, s.wrong
 }
 
-// percent is how far a model is from what is printed.
+// percent returns the difference of a model from the printed figure, in per cent.
 func percent(model, printed float64) float64 {
 	if printed == 0 {
 		return math.NaN()

@@ -1,6 +1,7 @@
 package rats
 
-// This file draws the curves: a panel for each unit, side by side, each with its legend above it.
+// This file draws the curves: panels side by side, one for each unit, each with its legend above
+// it.
 
 import (
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/funet/funet/ctl/figure"
 )
 
-// The picture, in points of 1/72 inch.
+// The dimensions of the picture, in points of 1/72 inch.
 const (
 	panelWidth, pictureHeight = 380, 420
 	pictureMargin             = 14
@@ -26,7 +27,7 @@ const (
 	panelGap                  = 18
 )
 
-// Colours and dashes that can be told apart whatever eyes see (Okabe and Ito), also in grey.
+// Colours and dashes that colour-blind readers can tell apart (Okabe and Ito), also in grey.
 var (
 	inks = []color.Color{color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff},
 		color.RGBA{0x00, 0x9e, 0x73, 0xff}}
@@ -34,7 +35,7 @@ var (
 	grid   = color.RGBA{0xde, 0xde, 0xde, 0xff}
 )
 
-// drawing is the curves as a picture.
+// drawing returns the curves as a picture.
 func (r *curvesReport) drawing() figure.Drawing {
 	width := vg.Length(2*pictureMargin + len(r.Panels)*panelWidth + (len(r.Panels)-1)*panelGap)
 	return figure.Drawing{Width: width, Height: pictureHeight, Draw: r.draw}
@@ -68,7 +69,7 @@ func heading(size vg.Length) text.Style {
 	return s
 }
 
-// draw draws a panel, with room above it for the legend of so many curves and of the marks.
+// draw draws a panel. It leaves room above for the legend of that many curves and of the marks.
 func (p *panel) draw(c draw.Canvas, curves int) error {
 	c.FillText(heading(11), vg.Point{X: c.Center().X, Y: c.Max.Y}, p.Title)
 	c.Max.Y -= panelTitle
@@ -132,7 +133,7 @@ func (p *panel) draw(c draw.Canvas, curves int) error {
 	return nil
 }
 
-// place is where a size is on the axis: that of factors of 2 has their logarithms.
+// place returns the place of a size on the axis. An axis of factors of 2 is logarithmic.
 func (p *panel) place(bytes float64) float64 {
 	if p.doubles {
 		return math.Log2(bytes)
@@ -140,7 +141,7 @@ func (p *panel) place(bytes float64) float64 {
 	return bytes
 }
 
-// powers are marks at powers of 2, at most one for each two of them if they are many.
+// powers returns marks at powers of 2, or at every fourth power if there are many.
 func powers(least, most float64) (t plot.ConstantTicks) {
 	step := 1.0
 	if most-least > 8 {

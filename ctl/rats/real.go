@@ -1,7 +1,7 @@
 package rats
 
 // This file is `funet rats`: round trips of tagged writes in real time, on machines as slow as a
-// profile beside virtual time.
+// profile, compared with virtual time.
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// realResult is the JSON document. Microseconds are round trips.
+// realResult is the JSON document. Its microseconds are those of round trips.
 type realResult struct {
 	program.RatsResult
 	Bytes int `json:"bytes"`
-	// nil: the profile models no machine, or not package rats
+	// nil: the profile does not model a machine with package rats
 	Virtual *float64 `json:"virtual_rtt_p50_us"`
-	Diff    *float64 `json:"diff_to_virtual_percent"` // of the medians
+	Diff    *float64 `json:"diff_to_virtual_percent"` // difference of the medians
 }
 
 // RealCommand is `funet rats`.
@@ -65,10 +65,10 @@ the profile's times: what a host is late comes into the figure.`,
 	return c
 }
 
-// virtualRounds are how many round trips virtual time takes to say what they all take.
+// virtualRounds is the number of round trips in virtual time; their median stands for all.
 const virtualRounds = 1000
 
-// beside adds virtual time.
+// beside adds the result in virtual time.
 func (r *realResult) beside(p *hwprofiles.Profile, o program.RatsOptions) error {
 	o.Count, o.WarmUp = virtualRounds, virtualRounds/10
 	v, err := program.RatsInVirtualTime(p, o)

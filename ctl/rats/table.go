@@ -1,6 +1,6 @@
 package rats
 
-// This file is `funet sim rats --table`: each total of a table beside what the paper printed.
+// This file is `funet sim rats --table`: it compares each total of a table with the paper's.
 
 import (
 	_ "embed"
@@ -22,26 +22,26 @@ import (
 	modelled "github.com/funet/funet/uspace/machine"
 )
 
-// printed is what the paper printed as totals, and what is wrong with some.
+// printed has the totals that the paper printed, and the mistakes in some.
 //
 //go:embed printed.csv
 var printed string
 
 const tables = 5
 
-// cell is one total.
+// cell is one total of a table.
 type cell struct {
 	Case    string  `json:"case"`
 	Unit    string  `json:"unit"`
 	Printed float64 `json:"printed"`
 	Model   float64 `json:"model"`
 	Diff    float64 `json:"diff_percent"`
-	// LastDigit says that a time is the model's to one of the last digit that is printed: times
-	// were cut off here and rounded there.
+	// LastDigit reports that the model's time agrees to within one of the last printed digit. The
+	// paper cut some times off and rounded others.
 	LastDigit bool   `json:"to_last_digit"`
 	Slip      string `json:"slip"`
-	// Traffic is what the message took that the table is of, sent in virtual time; nil in tables 1
-	// and 2, which are of no message, and where the profile has not the steps of a card and its
+	// Traffic is the time of the table's message, sent in virtual time. It is nil in tables 1 and
+	// 2, which are not about a message, and if the profile lacks the steps of a card and its
 	// library.
 	Traffic     *float64 `json:"traffic"`
 	TrafficDiff *float64 `json:"traffic_to_model_percent"`
@@ -62,10 +62,10 @@ type report struct {
 	Table   int    `json:"table"`
 	Profile string `json:"profile"`
 	Cells   []cell `json:"cells"`
-	// of the cells in instructions or cycles that have no slip
+	// worst difference of the cells in instructions or cycles that have no slip
 	Worst   float64 `json:"worst_percent"`
 	WorstUs float64 `json:"worst_us_percent"`
-	// WorstTraffic is of the cells that have traffic, to the model.
+	// WorstTraffic is the worst difference of traffic from the model.
 	WorstTraffic float64 `json:"worst_traffic_to_model_percent"`
 	Steps        []step  `json:"steps,omitempty"`
 }
@@ -148,7 +148,7 @@ against DMA, and where the paper prints a figure on one of them; and prints thei
 // row is a line of printed.csv.
 type row struct{ table, mode, side, what, path, unit, count, us, slip string }
 
-// rows returns those of a table.
+// rows returns the rows of a table.
 func rows(table int) ([]row, error) {
 	lines, err := csv.NewReader(strings.NewReader(printed)).ReadAll()
 	if err != nil {
@@ -249,7 +249,7 @@ func (m *model) table(number int, explain bool) (*report, error) {
 	return r, nil
 }
 
-// lastDigit is one of the last digit of a number as it was printed.
+// lastDigit returns one unit of the last digit of a printed number.
 func lastDigit(text string) float64 {
 	if _, part, dot := strings.Cut(text, "."); dot {
 		return math.Pow10(-len(part))
@@ -257,7 +257,7 @@ func lastDigit(text string) float64 {
 	return math.Pow10(len(text) - len(strings.TrimRight(text, "0")))
 }
 
-// total makes one total of a table, in instructions or cycles.
+// total returns one total of a table, in instructions or cycles.
 func (m *model) total(table int, w *row) (float64, error) {
 	switch table {
 	case 1, 2:

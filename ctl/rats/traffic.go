@@ -1,8 +1,8 @@
 package rats
 
-// This file sends the messages of tables 3 to 5: between two machines of the profile, in virtual
-// time, through the engine's units as any traffic. A program that takes no time by itself puts the
-// request into its send queue, and looks at what the card has made of it at the other end.
+// This file sends the messages of tables 3 to 5 between two machines of the profile in virtual
+// time, through the engine's units like any traffic. A program puts the request into its send
+// queue, and a program at the other end looks at the result. The programs themselves take no time.
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 const (
 	trafficSource = 0x100_0000
 	trafficKeyed  = 0x200_0000
-	trafficKey    = 0x5ca1_ab1e_0003 // a group of two machines that nobody else is on
+	trafficKey    = 0x5ca1_ab1e_0003 // a group of the two machines alone
 	trafficArea   = 0                // of the message
 	warmUpArea    = 1                // of the one before
 	// mostTraffic is longer than any message of a table takes.
@@ -28,19 +28,20 @@ const (
 
 var trafficSizes = funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}
 
-// message is what a table is of.
+// message describes the message of a table.
 type message struct {
 	bytes  int
 	dma    bool // the card fetches the data
 	notify bool // a record tells the receiver's host
 }
 
-// sent is what a message took, in cycles.
+// sent has the times of a message, in cycles.
 type sent struct {
 	sender float64 // from the request until its last packet has left
-	// from the arrival of its first packet until the record is there, or without one the data
+	// from the arrival of its first packet until the record is there, or the data if there is no
+	// record
 	receiver float64
-	all      float64 // from the request until then
+	all      float64 // from the request until that end
 }
 
 // messageOf returns the message of a row of tables 3 to 5.
@@ -54,7 +55,7 @@ func messageOf(table int, w *row) message {
 	return message{bytes: 1 << 20, dma: true, notify: true}
 }
 
-// of returns the part that a row is about.
+// of returns the time on the side of a row.
 func (s *sent) of(side string) float64 {
 	switch side {
 	case "sender":
@@ -65,7 +66,7 @@ func (s *sent) of(side string) float64 {
 	return s.all
 }
 
-// send sends a message, and another before it so that the cards have met. Errors are
+// send sends a message, after another one that makes the cards known to each other. Errors are
 // machine.ErrParts, and others of package sim.
 func (m *model) send(x message) (*sent, error) {
 	var begin, first, last int64 // of the message, and when its first and last packets leave

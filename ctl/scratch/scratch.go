@@ -1,10 +1,10 @@
-// Package scratch makes folders for files that a process needs only while it lives, and
-// removes those whose process was killed before it could.
+// Package scratch makes folders for files that a process needs only while it lives. It also removes
+// the folders of processes that were killed before they could.
 //
-// A folder is locked (flock(2)) by the process that made it, and the kernel drops the lock
-// with the process, however it ends. So whether a folder is left over does not depend on
-// process numbers, which are used again and differ from one PID namespace to another. Make
-// sweeps before it makes: the next run cleans up after one that was killed.
+// A folder is locked (flock(2)) by the process that made it, and the kernel drops the lock with the
+// process, however it ends. So a leftover folder is found without process numbers, which are reused
+// and differ from one PID namespace to another. Make sweeps before it makes: the next run cleans up
+// after one that was killed.
 //
 // Only folders of the same user are swept, and symbolic links are never followed, because the
 // parent may be /tmp. A folder that cannot be locked or removed is left for the next time.
@@ -28,12 +28,12 @@ type Folder struct {
 	lock *os.File // the folder itself
 }
 
-// attempts is how often Make tries: a sweep of another process may take a new folder for
-// one left over, in the moment before it is locked.
+// attempts is the number of tries of Make. A sweep of another process may take a new folder for a
+// leftover one, just before it is locked.
 const attempts = 100
 
-// Make removes what killed processes left in parent under the prefix, and makes a folder
-// there, for its owner only (mode 700). Parent must exist.
+// Make removes the folders that killed processes left in parent under the prefix. Then it makes a
+// folder there, for its owner only (mode 700). Parent must exist.
 func Make(parent, prefix string) (*Folder, error) {
 	Sweep(parent, prefix)
 	for range attempts {
@@ -53,10 +53,10 @@ func Make(parent, prefix string) (*Folder, error) {
 		parent, attempts)
 }
 
-// Path is the folder's.
+// Path returns the folder's path.
 func (f *Folder) Path() string { return f.path }
 
-// Remove removes the folder and what is in it. Removing twice does nothing.
+// Remove removes the folder and its content. A second call does nothing.
 func (f *Folder) Remove() error {
 	if f.lock == nil {
 		return nil
@@ -67,8 +67,7 @@ func (f *Folder) Remove() error {
 	return err
 }
 
-// Sweep removes the folders in parent, made by this user with the prefix, whose process is
-// gone.
+// Sweep removes folders in parent with the prefix that this user made, if their process has ended.
 func Sweep(parent, prefix string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -86,8 +85,7 @@ func Sweep(parent, prefix string) {
 	}
 }
 
-// take locks a folder of this user. It returns nil if another process has it, or it is not
-// there any more.
+// take locks a folder of this user. It returns nil if another process holds it or it is gone.
 func take(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {

@@ -1,6 +1,6 @@
 package trace
 
-// This file asks a daemon for records.
+// This file asks a daemon for records of traced packets.
 
 import (
 	"context"
@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// patience is how long a daemon may take to begin.
+	// patience is the most time that a daemon may take to begin.
 	patience = 10 * time.Second
-	// respite is how long it may take to send the last records.
+	// respite is the most time that the daemon may take to send the last records.
 	respite = 300 * time.Millisecond
 )
 
-// ErrEnough is returned by see when it wants no more.
+// ErrEnough ends Follow without an error when see returns it.
 var ErrEnough = errors.New("enough")
 
-// Follow traces at the socket until the context ends, after which see still gets the records of
-// packets that are under way, or see returns ErrEnough: neither is an error. begin is called first.
-// It returns how many records were lost. Errors besides: attach.ErrNoDaemon, attach.ErrLost,
-// ErrMalformed, and those of a refusal and of begin and see.
+// Follow traces at the socket until the context ends or see returns ErrEnough; neither is an error.
+// It calls begin first, then see for each record. After the context's end, see still gets the
+// records of packets that are under way. Follow returns how many records were lost. Other errors
+// are attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and those of a refusal and of begin and
+// see.
 func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error,
 	see func(*engine.Trace) error) (lost uint64, err error) {
 	failed := func(err error) error { return fmt.Errorf("tracing at %s: %w", socket, err) }

@@ -12,9 +12,9 @@
 //   - A packet is identified by the frame in which it first travelled (cards, incarnation, level,
 //     sequence) and by its place in that frame. Two hosts that trace one packet in the same number
 //     choose the same packets.
-//   - Times are those of the step in which a card did something, on that host's clock. Merge aligns
-//     two clocks as NTP does, from the usual time there and back (RFC 5905 section 8), and says how
-//     large the error may be; where packets went only one way it says that the clocks are not
+//   - A time is that of the step in which a card did something, on that host's clock. Merge aligns
+//     two clocks as NTP does, from the usual time there and back (RFC 5905 section 8), and reports
+//     the largest possible error. If packets went only one way, it reports that the clocks are not
 //     aligned.
 //   - The process trusts neither daemons nor files: any bytes give records or an error.
 package trace

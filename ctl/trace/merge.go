@@ -1,6 +1,6 @@
 package trace
 
-// This file joins the records that two or more hosts have of the same packets.
+// This file joins the records of two or more hosts about the same packets.
 
 import (
 	"fmt"
@@ -23,7 +23,8 @@ func placeOf(r *engine.Trace) place {
 }
 
 // Merge aligns the clocks of the hosts with the first one's, by setting Shift, and returns a table
-// with the stages that take two hosts. Each card may be there once: ErrMalformed.
+// that includes the stages between two hosts. Two traces of one card, or traces of different Every,
+// give ErrMalformed.
 func Merge(hosts []Host) (*Table, error) {
 	cards := map[uint16]bool{}
 	var all []engine.Trace
@@ -87,10 +88,10 @@ func Merge(hosts []Host) (*Table, error) {
 
 // align returns what to add to the times of b, besides its clock, to have them on a's, and how far
 // that may be off. Let ab be the usual time from a to b, and ba that from b to a, both measured on
-// two clocks. If both ways take equally long, b is ahead by (ab-ba)/2. This cannot be off by more
-// than (ab+ba)/2 (RFC 5905 section 8). The usual time is the median. A card's thread that is kept
-// from its processor within a step has read the clock too early, so the shortest time may be one
-// that no packet took.
+// two clocks. If both ways take equally long, b is ahead by (ab-ba)/2. The error is at most
+// (ab+ba)/2 (RFC 5905 section 8). The usual time is the median, not the shortest: if a card's
+// thread loses its processor within a step, the clock reading of that step is too early. So no
+// packet may really have taken the shortest time.
 func align(a, b *Host) (shift, within int64, aligned bool) {
 	ab, there := usual(a, b)
 	ba, back := usual(b, a)
@@ -100,8 +101,8 @@ func align(a, b *Host) (shift, within int64, aligned bool) {
 	return -(ab - ba) / 2, max(ab+ba, 0) / 2, true
 }
 
-// usual is the median time from the sending of a packet at a to its arrival at b, each on its own
-// clock.
+// usual returns the median time from the sending of a packet at a to its arrival at b, each on its
+// own clock.
 func usual(a, b *Host) (ns int64, some bool) {
 	sent := map[place]int64{}
 	for i := range a.Records {

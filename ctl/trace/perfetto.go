@@ -1,14 +1,14 @@
 package trace
 
-// This file is the file for ui.perfetto.dev: JSON of the Trace Event Format of Chrome, which
-// Perfetto reads, too.
+// This file reads and writes the file for ui.perfetto.dev. It is JSON in the Trace Event Format of
+// Chrome, which Perfetto also reads.
 //
-// A card is a process, a context a thread. A packet is a slice (phase X) from the moment its slot
-// was seen to that of its answer, with a slice for each stage in it. Slices of a thread must lie
-// within each other or apart, and packets overlap: so a context has as many threads as packets are
-// under way at a time, its lanes. An arrow (phases s and f) leads from the slice in which a packet
-// was sent to that of its arrival, with a number that both hosts derive from the packet's identity.
-// Times are microseconds since the first record's.
+// A card is shown as a process, a context as a thread. A packet is a slice (phase X) from the
+// moment its slot was seen to that of its answer, with a slice for each stage in it. Slices of a
+// thread must lie within each other or apart, but packets overlap. So a context has several
+// threads, its lanes: as many as packets are under way at a time. An arrow (phases s and f) leads
+// from the slice in which a packet was sent to that of its arrival. Both hosts derive the arrow's
+// number from the packet's identity. Times are in microseconds since the first record's time.
 //
 // The records themselves are in the arguments of the slices, and Begin in those of an instant
 // event: so Read finds them again.
@@ -32,15 +32,15 @@ import (
 type Host struct {
 	Begin   Begin
 	Records []engine.Trace
-	// Shift is added to the times of the records to have them on the clock of the first host,
-	// besides Begin.Clock.
+	// Shift is added to the times of the records, besides Begin.Clock, to have them on the clock of
+	// the first host.
 	Shift int64
 }
 
-// at is a time of a record in nanoseconds since 1970.
+// at converts a time of a record to nanoseconds since 1970.
 func (h *Host) at(t int64) int64 { return h.Begin.Clock + h.Shift + t }
 
-// event is an event of the format.
+// event is an event of the Trace Event Format.
 type event struct {
 	Name  string  `json:"name"`
 	Phase string  `json:"ph"`
@@ -55,11 +55,11 @@ type event struct {
 	Args  any     `json:"args,omitempty"`
 }
 
-// micros is a time in nanoseconds, written in microseconds with three digits behind the point: all
-// of it.
+// micros is a time in nanoseconds. It is written in microseconds with three digits behind the
+// point, so nothing is lost.
 type micros int64
 
-// MarshalJSON writes it.
+// MarshalJSON writes the time in microseconds.
 func (m micros) MarshalJSON() ([]byte, error) {
 	sign, n := "", uint64(m)
 	if m < 0 { // before the first time of the file, which a file by others may have
@@ -68,7 +68,7 @@ func (m micros) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%s%d.%03d", sign, n/1000, n%1000), nil
 }
 
-// UnmarshalJSON reads it.
+// UnmarshalJSON reads the time.
 func (m *micros) UnmarshalJSON(b []byte) error {
 	var v float64
 	if err := json.Unmarshal(b, &v); err != nil {
@@ -84,14 +84,14 @@ const (
 	nameSent  = "packet"
 	nameThere = "arrival"
 	nameBegin = "trace"
-	// least is the shortest slice of an arrival, in nanoseconds, so that one can see it.
+	// least is the shortest slice of an arrival, in nanoseconds, so that it can be seen.
 	least = 100
-	// lanes is the most threads of a context; packets for which there is none lie in the last, over
+	// lanes is the most threads of a context. Packets beyond share the last one, where they cover
 	// each other.
 	lanes = 4096
 )
 
-// span is the time of a record: from its first event to its last.
+// span returns the times of the first and the last event of a record.
 func (h *Host) span(r *engine.Trace) (from, to int64) {
 	if r.Arrived > 0 {
 		return h.at(r.Arrived), h.at(r.Arrived) + least
@@ -100,15 +100,15 @@ func (h *Host) span(r *engine.Trace) (from, to int64) {
 	return from, max(from, h.at(max(r.Answered, r.SentLast, r.Sent, r.Dispatched, r.Retrieved)))
 }
 
-// flow is the number of the arrow of a packet: what both hosts know of it. JSON's numbers are exact
-// to 53 bits.
+// flow returns the number of a packet's arrow, made of values that both hosts know. It has at most
+// 53 bits, to which JSON's numbers are exact.
 func flow(r *engine.Trace) uint64 {
 	f := fnv.New64a()
 	fmt.Fprint(f, r.FromCard, r.ToCard, r.Session, r.Level, r.Sequence, r.Index)
 	return max(f.Sum64()>>11, 1)
 }
 
-// WriteFile writes what hosts traced.
+// WriteFile writes the traces of hosts.
 func WriteFile(out io.Writer, hosts []Host) error {
 	w := &fileWriter{w: bufio.NewWriterSize(out, 1<<16), base: math.MaxInt64}
 	for i := range hosts {
@@ -203,7 +203,7 @@ func (w *fileWriter) lane(h *Host, r *engine.Trace, pid, lane int) {
 	w.event(&event{Name: "thread_sort_index", Phase: "M", PID: pid, TID: tid, Args: map[string]int{"sort_index": tid}})
 }
 
-// shown is the arguments of a slice: the record, and the same as text.
+// shown is the arguments of a slice: the record itself, and its text.
 type shown struct {
 	engine.Trace
 	LevelName  string `json:"level_name"`
@@ -254,11 +254,11 @@ func (w *fileWriter) packet(h *Host, r *engine.Trace, pid, tid int) {
 	}
 }
 
-// maxFile is the largest file that is read.
+// maxFile is the largest file that Read accepts, in bytes.
 const maxFile = 1 << 30
 
-// Read reads a file that WriteFile wrote: what each host traced. Errors are ErrMalformed, and those
-// of reading.
+// Read reads a file of WriteFile and returns the traces of its hosts. Errors are ErrMalformed, and
+// those of reading.
 func Read(in io.Reader) ([]Host, error) {
 	var file struct {
 		Events []struct {

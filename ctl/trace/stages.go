@@ -1,6 +1,6 @@
 package trace
 
-// This file is the table: how long packets spent in each stage.
+// This file makes the table of stages: how long packets spent in each stage.
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Stage is how long packets spent between two events.
+// Stage is the time that packets spent between two events.
 type Stage struct {
 	Name    string `json:"stage"`
 	What    string `json:"what"`
@@ -19,7 +19,7 @@ type Stage struct {
 	Max     int64  `json:"max_ns"`
 }
 
-// Table is the finding: the JSON document of `funet trace`.
+// Table is the JSON document of `funet trace`.
 type Table struct {
 	Records int            `json:"records"`
 	Lost    uint64         `json:"lost"`
@@ -28,14 +28,14 @@ type Table struct {
 	Resent  int            `json:"resent"`  // packets that were sent more than once
 	Stages  []Stage        `json:"stages"`
 	File    string         `json:"file,omitempty"`
-	// of a merge: what was added to the second host's times
+	// of a merge: what was added to the times of the second host, or of the one aligned worst
 	ClocksOff    int64 `json:"clock_offset_ns,omitempty"`
-	ClocksWithin int64 `json:"clock_alignment_ns,omitempty"` // and how far that may be off
+	ClocksWithin int64 `json:"clock_alignment_ns,omitempty"` // most error of ClocksOff
 	Aligned      bool  `json:"clocks_aligned"`
 	Both         int   `json:"packets_at_both_ends,omitempty"`
 }
 
-// stages are the stages of a sender's record, in the order in which packets reach them.
+// stages are the stages of a sender's record, in the order in which a packet passes them.
 var stages = []struct {
 	name, what string
 	of         func(*engine.Trace) (from, to int64)
@@ -92,7 +92,7 @@ func Stages(records []engine.Trace, lost uint64) *Table {
 	return t
 }
 
-// add adds a stage that some packets got to.
+// add adds a stage with the times of the packets that reached it.
 func (t *Table) add(name, what string, took []int64) {
 	if len(took) == 0 {
 		return
@@ -102,7 +102,7 @@ func (t *Table) add(name, what string, took []int64) {
 	t.Stages = append(t.Stages, Stage{name, what, len(took), at(50), at(99), took[len(took)-1]})
 }
 
-// Summary says in a line what became of the packets.
+// Summary returns one line about the fates of the packets.
 func (t *Table) Summary() string {
 	text := fmt.Sprintf("%d records", t.Records)
 	for e := engine.Unfinished; e <= engine.Refused; e++ {

@@ -1,6 +1,6 @@
 package usage
 
-// This file is flags of numbers of bytes.
+// This file has flags whose values are numbers of bytes.
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Bytes is the value of a flag that takes bytes with or without a unit, such as 4096 or 256MiB, as
-// configuration files do.
+// Bytes is the value of a flag that takes a number of bytes with or without a unit, such as 4096 or
+// 256MiB, as configuration files do.
 type Bytes struct{ To *int }
 
-// errBytes is what the library wraps.
+// errBytes replaces the text of the library's error.
 var errBytes = errors.New("use bytes, such as 4096 or 256MiB")
 
 // Set reads the text of the flag.
@@ -32,7 +32,7 @@ func (b Bytes) Set(text string) error {
 	return nil
 }
 
-// String is the number of bytes.
+// String returns the number of bytes.
 func (b Bytes) String() string {
 	if b.To == nil {
 		return "0"
@@ -40,5 +40,5 @@ func (b Bytes) String() string {
 	return strconv.Itoa(*b.To)
 }
 
-// Type is the kind of value, for help.
+// Type returns the kind of value, for help.
 func (Bytes) Type() string { return "bytes" }

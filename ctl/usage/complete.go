@@ -1,6 +1,6 @@
 package usage
 
-// This file tells shells what to complete: the values of flags and arguments.
+// This file tells shells how to complete the values of flags and arguments.
 
 import (
 	"net"
@@ -11,38 +11,38 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Values are what a value may be.
+// Values are the possible values of a flag or argument.
 type Values struct {
 	words func() []string // each may have an explanation behind a tab
-	files bool            // or the name of a file
+	files bool            // names of files are allowed, too
 }
 
-// What is not one of a few words.
+// Values that are not a fixed list of words.
 var (
 	// Files are names of files.
 	Files = Values{files: true}
-	// Anything stands for values that nobody can know.
+	// Anything stands for values that cannot be listed.
 	Anything = Values{}
-	// Interfaces are those of this network namespace that are Ethernet.
+	// Interfaces are the Ethernet interfaces of this network namespace.
 	Interfaces = Listed(interfaceNames)
 )
 
-// Words are values that are always the same.
+// Words returns values that are always the same.
 func Words(words ...string) Values { return Listed(func() []string { return words }) }
 
-// Listed are values that are looked up when the shell asks.
+// Listed returns values that are looked up when the shell asks.
 func Listed(words func() []string) Values { return Values{words: words} }
 
-// OrFiles are the values, or names of files.
+// OrFiles returns the values, or names of files.
 func (v Values) OrFiles() Values { return Values{v.words, true} }
 
-// Completed are the values of flags and arguments. Keys are --NAME of a flag, which holds for all
-// commands that have it, PATH --NAME for one command's, and PATH for the arguments of a command,
+// Completed maps flags and arguments to their values. A key --NAME is a flag of all commands that
+// have it, and PATH --NAME is a flag of one command. PATH alone is the arguments of a command,
 // which are all of the same kind. PATH is without the name of the program.
 type Completed map[string]Values
 
 // Register has a shell complete these values in c and in the commands below it. Flags and arguments
-// that have no key complete nothing, but for arguments that are a FILE or a PROGRAM.
+// without a key complete nothing, except arguments that are a FILE or a PROGRAM.
 func (all Completed) Register(c *cobra.Command) {
 	path := pathOf(c)
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -67,8 +67,8 @@ func (all Completed) Register(c *cobra.Command) {
 	}
 }
 
-// Undecided returns the flags of c and the commands below it whose value is a word and which have
-// no key. A command line has few of them, so somebody should think of each.
+// Undecided returns the flags of c and of the commands below it whose value is a word and which
+// have no key. There are few of them, so each deserves a decision.
 func (all Completed) Undecided(c *cobra.Command) (flags []string) {
 	path := pathOf(c)
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -86,23 +86,24 @@ func (all Completed) Undecided(c *cobra.Command) (flags []string) {
 	return flags
 }
 
-// pathOf is the command's path without the name of the program.
+// pathOf returns the command's path without the name of the program.
 func pathOf(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 }
 
-// flag completes a flag's value; of one that takes several, with commas between them, the last.
+// flag completes a flag's value. If the flag takes several, with commas between, it completes the
+// last.
 func (v Values) flag(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndexByte(begun, ',')+1]
 	return v.without(strings.Split(before, ","), before)
 }
 
-// argument completes an argument that has not been given yet.
+// argument completes an argument with values that have not been given yet.
 func (v Values) argument(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return v.without(given, "")
 }
 
-// without returns the values that have not been given, with what stands before them.
+// without returns the values that have not been given, each with the text before in front of it.
 func (v Values) without(given []string, before string) (words []string, how cobra.ShellCompDirective) {
 	if how = cobra.ShellCompDirectiveNoFileComp; v.files {
 		how = cobra.ShellCompDirectiveDefault

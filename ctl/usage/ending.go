@@ -1,7 +1,7 @@
 package usage
 
-// This file tells help what Ctrl-C does: one sentence at the end of a command's help and of its
-// page in the manual.
+// This file adds one sentence about Ctrl-C at the end of a command's help and of its page in the
+// manual.
 
 import (
 	"strings"
@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ending is the annotation of a command with its sentence.
+// ending names the annotation of a command that holds its sentence.
 const ending = "ctrl-c"
 
-// Endings gives every command that does something, from c downwards, its sentence. This is the
-// sentence for the command's path without c's name, such as "lab up", or for the nearest command
-// above it that has one. The sentence for "" is that of all other commands.
+// Endings gives its sentence to every command, from c downwards, that can be run. The key of a
+// sentence is the command's path without c's name, such as "lab up". A command without a sentence
+// takes that of the nearest command above it, or else the sentence of "".
 func Endings(c *cobra.Command, sentences map[string]string) {
 	c.SetUsageTemplate(strings.TrimRight(c.UsageTemplate(), "\n") + "{{with index .Annotations \"" + ending +
 		"\"}}\n\n{{.}}{{end}}\n")
@@ -36,11 +36,11 @@ func endings(c *cobra.Command, above string, sentences map[string]string) {
 	}
 }
 
-// Ending is the sentence of a command, or nothing.
+// Ending returns the sentence of a command, or "".
 func Ending(c *cobra.Command) string { return c.Annotations[ending] }
 
-// Bare returns what the help of people's commands lacks, from c downwards: an example, or what
-// Ctrl-C does.
+// Bare returns what the help of the visible commands lacks, from c downwards: an example, or the
+// effect of Ctrl-C.
 func Bare(c *cobra.Command) (lacks []string) {
 	if c.Hidden || c.Name() == "help" || c.GroupID == PagesGroup {
 		return nil

@@ -1,6 +1,6 @@
 package usage
 
-// This file is `funet man` and `funid man`, which the packages are built with.
+// This file is `funet man` and `funid man`, which are used when packages are built.
 
 import (
 	"cmp"
@@ -17,13 +17,12 @@ import (
 	"github.com/funet/funet/ctl/manual"
 )
 
-// PagesGroup is the ID of the group of commands that are pages of the manual.
+// PagesGroup is the ID of the group of commands that print pages of the manual.
 const PagesGroup = "pages"
 
-// Man returns the hidden command `man FOLDER`, which writes a page for each command that people see
-// into a folder below that, for a section of the manual such as "8": FOLDER/man8. The pages of the
-// manual (ctl/manual) go into the folder of their section. All are dated SOURCE_DATE_EPOCH, or
-// today.
+// Man returns the hidden command `man FOLDER`, which writes a page for each visible command. For a
+// section of the manual such as "8" the pages go into FOLDER/man8. The pages of the manual
+// (ctl/manual) go into the folder of their section. All are dated SOURCE_DATE_EPOCH, or today.
 func Man(section string, pages ...manual.Page) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
@@ -74,9 +73,9 @@ func writePages(folder string, pages []manual.Page) error {
 	return nil
 }
 
-// describe makes the descriptions of c and the commands below it those of pages: with what Ctrl-C
-// does, and with paragraphs that are indented as a whole as they are. The pages are made by way of
-// Markdown, which wants four spaces for that.
+// describe turns the descriptions of c and the commands below it into those of pages. It adds the
+// effect of Ctrl-C, and keeps paragraphs as they are if all their lines are indented. The pages are
+// made by way of Markdown, which takes four spaces for that.
 func describe(c *cobra.Command) {
 	paragraphs := strings.Split(cmp.Or(c.Long, c.Short), "\n\n")
 	for i, p := range paragraphs {

@@ -1,7 +1,7 @@
 package usage
 
-// This file keeps help within the width of a terminal: text is folded, examples are left as they
-// are, to be copied.
+// This file keeps help within the width of a terminal. Text is folded. Examples stay as they are,
+// so that they can be copied.
 
 import (
 	"regexp"
@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// Narrow has the help of c and of the commands below it fold what is wider than output.Width.
+// Narrow makes the help of c and of the commands below it fold lines wider than output.Width.
 func Narrow(c *cobra.Command) {
 	cobra.AddTemplateFuncs(map[string]any{"fold": fold, "entry": entry, "columns": func() int { return output.Width }})
 	c.SetHelpTemplate(strings.Replace(c.HelpTemplate(), "{{. |", "{{. | fold |", 1))
@@ -24,18 +24,18 @@ func Narrow(c *cobra.Command) {
 	).Replace(c.UsageTemplate()))
 }
 
-// entry is a line of a list of commands, folded behind the name.
+// entry returns a line of a list of commands, folded behind the name.
 func entry(name string, padding int, short string) string {
 	before := "  " + name + strings.Repeat(" ", max(0, padding-len(name))+1)
 	return before + strings.Join(output.Fold(short, output.Width-len(before)), "\n"+strings.Repeat(" ", len(before)))
 }
 
-// item is what a line begins with that is not folded into the ones around it: spaces, and words
-// that they set apart, or all before a remark.
+// item matches the beginning of a line that is not folded into the lines around it: spaces, with
+// the words that they set apart, or all text before a remark.
 var item = regexp.MustCompile(`^ +(.* # |(\S+ {2,})*)`)
 
 // fold folds the paragraphs of a text that have lines wider than output.Width. Lines that begin
-// with a space stand by themselves, and go on below their text.
+// with a space are folded by themselves, and go on below their text.
 func fold(text string) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {

@@ -1,5 +1,5 @@
-// Package usage explains what is wrong with a command line, where the library that reads it
-// passes on what the standard library says to programmers, such as "strconv.ParseInt: parsing".
+// Package usage explains errors in a command line. The library that reads command lines passes on
+// texts that the standard library writes for programmers, such as "strconv.ParseInt: parsing".
 //
 // Both commands, funet and funid, give it the errors of their flags.
 package usage
@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// wants says what the flags of a type take, by the names of package pflag.
+// wants says which values the flags of a type take. Types have the names of package pflag.
 var wants = map[string]string{
 	"bool":        "true or false",
 	"duration":    "a time with its unit, such as 500ms, 30s or 5m",
@@ -26,7 +26,7 @@ var wants = map[string]string{
 	"stringSlice": "values with commas between them",
 }
 
-// Explain makes words of an error of a flag, and adds where to read about the command.
+// Explain turns an error of a flag into plain words, and adds where to read about the command.
 func Explain(c *cobra.Command, err error) error {
 	if err == nil {
 		return nil
@@ -50,8 +50,8 @@ func explain(bad *pflag.InvalidValueError) error {
 	return fmt.Errorf("%s %q: %w", name, bad.GetValue(), bad.Unwrap())
 }
 
-// Output is standard output for what the library prints of itself, which is help: it does not look
-// whether that could be written.
+// Output is standard output for the text that the library prints, which is help. The library itself
+// ignores errors of writing, so Output keeps the first.
 type Output struct{ err error }
 
 // Write writes to standard output.
@@ -69,8 +69,8 @@ func (o *Output) Join(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// Strict has the library's own commands, help and completion, refuse what they do not know, and
-// help fit a terminal (Narrow).
+// Strict makes the library's own commands, help and completion, refuse arguments that they do not
+// know. It also makes help fit a terminal (Narrow).
 func Strict(c *cobra.Command) {
 	c.InitDefaultHelpCmd()
 	c.InitDefaultCompletionCmd()
@@ -92,8 +92,8 @@ func Strict(c *cobra.Command) {
 	}
 }
 
-// Odd returns what is wrong with the help of a command and of those below it. Package pflag takes a
-// name in back quotes within a flag's text for that of the flag's argument. Only a name in capital
+// Odd returns faults in the help of a command and of those below it. Package pflag takes a name in
+// back quotes within a flag's text as the name of the flag's argument. Only a name in capital
 // letters, such as FILE, is meant as one.
 func Odd(c *cobra.Command) (odd []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -108,7 +108,7 @@ func Odd(c *cobra.Command) (odd []string) {
 	return odd
 }
 
-// typeName is the name in help of the argument of a flag that gives it no name.
+// typeName returns the name that help gives to a flag's argument if the flag names none.
 func typeName(f *pflag.Flag) string {
 	plain := *f
 	plain.Usage = ""

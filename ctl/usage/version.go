@@ -1,6 +1,6 @@
 package usage
 
-// This file is --version.
+// This file is the flag --version.
 
 import (
 	"cmp"
@@ -11,12 +11,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by make, by -ldflags: the tag, or the number of commits.
+// version is set by make, with -ldflags: the tag, or the number of commits.
 var version string
 
-// Versioned gives the command --version, which prints one line: name and version, what compiled it,
-// and for which machine. A program that `go build` or `go install` built has the module's version,
-// or the commit.
+// Versioned gives the command --version, which prints one line: name and version, compiler, and
+// machine. A program that `go build` or `go install` built has the module's version, or the commit.
 func Versioned(c *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
 	c.Version = cmp.Or(version, builtFrom(info))
@@ -24,7 +23,7 @@ func Versioned(c *cobra.Command) {
 		runtime.GOARCH))
 }
 
-// builtFrom is the version in what the compiler wrote down.
+// builtFrom returns the version that the compiler recorded.
 func builtFrom(info *debug.BuildInfo) string {
 	if info == nil {
 		return "unknown"

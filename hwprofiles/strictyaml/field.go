@@ -1,4 +1,4 @@
-// The fields of a mapping: keys, and what reads their values into variables.
+// This file has the fields of a mapping: keys, and functions that read their values into variables.
 
 package strictyaml
 
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Field is a key that a mapping may have, and what reads its value.
+// Field is a key that a mapping may have, with the function that reads its value.
 type Field struct {
 	key  string
 	read func(*Node) error
@@ -35,10 +35,11 @@ func (n *Node) Fields(fields ...Field) error {
 	return nil
 }
 
-// Value is a field with a value that read understands.
+// Value returns a field whose value read understands.
 func Value(key string, read func(*Node) error) Field { return Field{key, read} }
 
-// Each is a list, which must not be empty; read is called with one value after another.
+// Each returns a field with a list, which must not be empty. It calls read with one value after
+// another.
 func Each(key string, read func(*Node) error) Field {
 	return Field{key, func(n *Node) error {
 		list, ok := n.List()
@@ -55,7 +56,7 @@ func Each(key string, read func(*Node) error) Field {
 	}}
 }
 
-// Text is a text that is not empty.
+// Text returns a field with a text that is not empty.
 func Text(key string, to *string) Field {
 	return Field{key, func(n *Node) (err error) {
 		if *to, err = n.Text(); err == nil && *to == "" {
@@ -65,7 +66,7 @@ func Text(key string, to *string) Field {
 	}}
 }
 
-// Bool is true or false.
+// Bool returns a field that is true or false.
 func Bool(key string, to *bool) Field {
 	return Field{key, func(n *Node) error {
 		v, ok := n.Bool()
@@ -77,7 +78,7 @@ func Bool(key string, to *bool) Field {
 	}}
 }
 
-// Number is a decimal number from low to high, both included.
+// Number returns a field with a decimal number from low to high, both included.
 func Number[T Integer](key string, to *T, low, high T) Field {
 	return Field{key, func(n *Node) (err error) {
 		*to, err = Int(n, low, high)
@@ -85,7 +86,7 @@ func Number[T Integer](key string, to *T, low, high T) Field {
 	}}
 }
 
-// Integer is the kinds of numbers that formats have.
+// Integer has the kinds of numbers in formats.
 type Integer interface{ ~int | ~uint16 }
 
 // Int reads a decimal number from low to high, both included; it returns 0 with an error.
@@ -101,7 +102,7 @@ func Int[T Integer](n *Node, low, high T) (T, error) {
 	return T(v), nil
 }
 
-// Duration is a time longer than zero.
+// Duration returns a field with a time longer than zero.
 func Duration(key string, to *time.Duration) Field {
 	return Field{key, func(n *Node) error {
 		s, err := n.Text()
@@ -117,7 +118,7 @@ func Duration(key string, to *time.Duration) Field {
 	}}
 }
 
-// Choice is the name of one of several values: what its method String returns.
+// Choice returns a field with the name of one of several values, as its method String returns it.
 func Choice[T fmt.Stringer](key string, to *T, of ...T) Field {
 	return Field{key, func(n *Node) error { return OneOf(n, to, of...) }}
 }

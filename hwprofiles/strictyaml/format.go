@@ -1,4 +1,4 @@
-// How the bytes of a file become a tree: the limits, and the parser's errors.
+// This file turns the bytes of a file into a tree: the limits, and the parser's errors.
 
 package strictyaml
 
@@ -17,7 +17,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// What is wrong with a file of any format, for errors.Is, beside the format's own error.
+// Errors for what is wrong with a file of any format, for errors.Is, beside the format's own error.
 var (
 	ErrTooLarge     = errors.New("file too large")  // more than Format.MaxBytes
 	ErrUnknownKey   = errors.New("unknown key")     // a key that the format does not have
@@ -28,15 +28,15 @@ var (
 type Format struct {
 	Noun     string // for errors, without an article, such as "profile"
 	MaxBytes int    // of a file
-	// MaxDepth is how many brackets, or signs of lists and keys that begin a line, may be open
+	// MaxDepth is how many brackets, or signs of lists and keys at the start of a line, may be open
 	// at once. The parser descends once for each.
 	MaxDepth int
 	// Invalid is wrapped by every error about what a file says.
 	Invalid error
 }
 
-// ReadFile reads the file at path. Of a file that is longer than the format allows it reads one
-// byte more than that, for Parse to refuse. Errors are those of package os.
+// ReadFile reads the file at path. If the file is longer than the format allows, it reads one byte
+// more than that, for Parse to refuse. Errors are those of package os.
 func (f *Format) ReadFile(path string) ([]byte, error) {
 	r, err := os.Open(path)
 	if err != nil {
@@ -46,7 +46,8 @@ func (f *Format) ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, int64(f.MaxBytes)+1))
 }
 
-// byteOrderMark is what editors of Windows begin a file in UTF-8 with (YAML 1.2.2, 5.2).
+// byteOrderMark is what some editors of Windows write at the start of a file in UTF-8 (YAML 1.2.2,
+// 5.2).
 const byteOrderMark = "\xef\xbb\xbf"
 
 // Parse returns the root of the only document in data, nil if there is none; name stands for the
@@ -95,11 +96,11 @@ func (f *Format) Parse(name string, data []byte) (root *Node, err error) {
 }
 
 // tooDeep returns the place, counted from 1, where more than most brackets are open, or a line
-// begins with more than most signs of lists and keys. If there is none it returns 0. The line
-// "- - - x" begins with three signs: it is a list in a list in a list. The parser descends once for
-// each level, and a stack that overflows cannot be recovered from, so this runs first. Brackets in
-// comments and strings count too: to tell them apart is the parser's work, and no real file leaves
-// that many open.
+// begins with more than most signs of lists and keys. If there is none it returns 0. The line "- -
+// - x" begins with three signs: it is a list in a list in a list. The parser descends once for each
+// level, and a program cannot recover from a stack that overflows, so this check runs first.
+// Brackets in comments and strings count, too. To tell them apart is the parser's work, and no real
+// file leaves that many open.
 func tooDeep(data []byte, most int) (line, column int) {
 	open, begun, leading := 0, 0, true
 	line = 1
@@ -141,7 +142,7 @@ func position(file string, tk *token.Token) string {
 	return fmt.Sprintf("%s:%d:%d", file, tk.Position.Line, tk.Position.Column)
 }
 
-// clip bounds what an error repeats of its input.
+// clip bounds the part of its input that an error repeats.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "..."

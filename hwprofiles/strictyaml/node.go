@@ -1,4 +1,4 @@
-// The tree of a file: the place of a value, its kind, and its parts.
+// This file has the tree of a file: the place of a value, its kind, and its parts.
 
 package strictyaml
 
@@ -28,18 +28,18 @@ func (n *Node) Where() string {
 	return position(n.file, at.GetToken())
 }
 
-// Errorf is an error about the value: where it is, what fmt.Errorf makes of the arguments, and
-// the format's error, which it wraps.
+// Errorf returns an error about the value: where it is, and what fmt.Errorf makes of the arguments.
+// It wraps the format's error.
 func (n *Node) Errorf(format string, args ...any) error {
 	return n.Refuse(n.format.Invalid, format, args...)
 }
 
-// Refuse is Errorf with a more exact error to wrap in place of the format's.
+// Refuse is Errorf with a more exact error to wrap instead of the format's.
 func (n *Node) Refuse(why error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %w", n.Where(), fmt.Errorf(format, args...), why)
 }
 
-// What names the value in an error, such as `the text "fast"`, `40` or `a list`.
+// What describes the value in an error, such as `the text "fast"`, `40` or `a list`.
 func (n *Node) What() string {
 	switch v := n.ast.(type) {
 	case *ast.StringNode:
@@ -60,19 +60,19 @@ func (n *Node) What() string {
 	return "a " + strings.ToLower(n.ast.Type().String())
 }
 
-// Null says that a key has no value.
+// Null reports whether a key has no value.
 func (n *Node) Null() bool {
 	_, null := n.ast.(*ast.NullNode)
 	return null
 }
 
-// Keys returns the values of a mapping by key. It may have the named keys, each once.
+// Keys returns the values of a mapping by key. The mapping may have the named keys, each once.
 func (n *Node) Keys(names ...string) (map[string]*Node, error) {
 	return byKey(n.values(names))
 }
 
-// KeysOf is Keys for names that are too many to list: known tells them, and want describes them
-// in an error, such as "the keys of figures".
+// KeysOf is Keys for names that are too many to list. known reports whether a name is one of them,
+// and want describes them in an error, such as "the keys of figures".
 func (n *Node) KeysOf(want string, known func(key string) bool) (map[string]*Node, error) {
 	return byKey(n.pairs(want, want, known))
 }
@@ -91,8 +91,8 @@ func (n *Node) values(names []string) ([]*Node, error) {
 	return n.pairs("the keys "+want, want, func(key string) bool { return slices.Contains(names, key) })
 }
 
-// pairs returns the values of a mapping in the order of the file. mapping and keys say in an
-// error what is wanted instead of another value and of another key.
+// pairs returns the values of a mapping in the order of the file. In an error, mapping says what is
+// wanted instead of another value, and keys what is wanted instead of another key.
 func (n *Node) pairs(mapping, keys string, known func(string) bool) ([]*Node, error) {
 	m, ok := n.ast.(*ast.MappingNode)
 	if !ok {
@@ -128,8 +128,7 @@ func (n *Node) List() (values []*Node, ok bool) {
 	return values, true
 }
 
-// Text returns a plain or quoted scalar as it was written, also one that looks like a number to
-// YAML.
+// Text returns a plain or quoted scalar as it was written, even if YAML would take it for a number.
 func (n *Node) Text() (string, error) {
 	switch n.ast.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode:

@@ -1,14 +1,14 @@
-// Package attack does what one user without privileges can do to the cards of two hosts at once,
-// as fast as a process on each host goes. Each attack aims at something that users share: the
-// turns at dispatch, the levels, the time of a step, the doorbells, the daemon's socket, the
-// memory under the card. `make share` measures what others keep beside each of them, and
-// tests/hostile verifies that they lose nothing.
+// Package attack attacks the cards of two hosts at once, as one user without privileges, as fast as
+// a process on each host can. Each attack aims at something that users share: the turns at
+// dispatch, the levels, the time of a step, the doorbells, the daemon's socket, the memory under
+// the card. `make share` measures what other users keep beside each attack. tests/hostile verifies
+// that they lose nothing.
 //
-// The journey of an attack: a launcher makes the groups that Cards describes on both daemons, and
-// starts on each host a process of the hostile user that calls Play, beside quiet processes of
-// others if Sleepers asks for them. Play attaches the process's contexts, says "ready", and
-// repeats the attack's round until it is killed. A context that the daemon takes away is
-// attached again. Ten times a second a line tells what has been done.
+// The journey of an attack: a launcher makes the groups on both daemons, with the nodes that Cards
+// describes. It starts a process of the hostile user on each host, and quiet processes of other
+// users if Sleepers asks for them. The hostile process calls Play, which attaches its contexts,
+// says "ready" and repeats the attack's round until it is killed. It attaches a context again that
+// the daemon has taken away. Ten times a second it prints how much it has done.
 //
 // A process has one busy thread, besides the idle ones that Idle counts. So it takes as much of a
 // processor as a process that only computes. Others may lose more beside the attack than beside a
@@ -17,7 +17,7 @@
 //	deadnodes.go  messages for nodes that are expected or do not read
 //	replies.go    the reply level, full
 //	blocks.go     long transfers, to oneself and across
-//	bells.go      other processes' doorbells, cleared; and the processes that ring them
+//	bells.go      other processes' doorbells, cleared; and contexts that sleep
 //	connect.go    connections, opened and closed, with descriptors that are slow to close
 //	holes.go      memory that is taken away under the card
 //	readers.go    many groups of slow readers
@@ -31,7 +31,7 @@
 //	tree.go       multicasts along a tree
 //	unpaid.go     blocks, refusals and modes that make no frame
 //
-// A process that plays has nothing else to do: Play sets GOMAXPROCS.
+// A process that calls Play has no other work: Play sets GOMAXPROCS.
 package attack
 
 import (
@@ -49,23 +49,23 @@ import (
 // Attack is one attack.
 type Attack struct {
 	Name string
-	Does string // in a line, for people
-	// Groups is how many there are; each has Contexts nodes on card 0, as many on card 1, and
-	// then Dead nodes on card 0 and on card 1, which nobody attaches.
+	Does string // in a line, for people: what the other user does
+	// Groups is the number of groups. Each has Contexts nodes on card 0 and as many on card 1. Then
+	// come Dead nodes on card 0 and Dead on card 1, which no process attaches.
 	Groups, Contexts, Dead int
 	Sleepers               int // users of SleeperContexts quiet contexts on each host
-	// threads that run when nothing else wants the processor (SCHED_IDLE)
+	// Idle is the number of threads that run only while the processor is free (SCHED_IDLE).
 	Idle int
-	// Waits: its cards try again and again what its processes have sent at first, so that these
-	// have nothing more to do. Any other attack goes on.
+	// Waits marks an attack whose cards repeat, again and again, what its processes sent at first.
+	// These processes need do nothing more. In any other attack they must go on.
 	Waits bool
-	// Direct: its groups are direct, and its processes have ports instead of contexts.
+	// Direct marks an attack of direct groups, whose processes have ports instead of contexts.
 	Direct bool
 
 	slots, segment int              // of each context; bytes of its segment, 0: none
 	remote         funi.RemoteSizes // of each context; zero: no remote memory
 	seated         func(*player, *seat) error
-	take           func(*player, *seat) error // takes a seat of a direct attack
+	take           func(*player, *seat) error // takes the place of a seat, in a direct attack
 	begin          func(*player) error
 	round          func(*player) (did int)
 }
@@ -104,7 +104,7 @@ func find(name string) (Attack, error) {
 	return Attack{}, fmt.Errorf("no attack is called %.40q", name)
 }
 
-// Cards returns where the nodes of each of the attack's groups are, for attach.JobRequest.
+// Cards returns the card of each node of one of the attack's groups, for attach.JobRequest.
 func (a *Attack) Cards() (cards []uint16) {
 	for _, n := range []int{a.Contexts, a.Dead} {
 		for card := range uint16(2) {
@@ -116,7 +116,7 @@ func (a *Attack) Cards() (cards []uint16) {
 	return cards
 }
 
-// Group is a group as its members know it.
+// Group is a group, as its members need it.
 type Group struct {
 	GID   uint16
 	Token string // attach.Token.Text
@@ -125,10 +125,10 @@ type Group struct {
 // Config configures a process of an attack.
 type Config struct {
 	Attack string
-	Socket string // of the daemon of its host
-	Host   int    // 0 or 1, its card
+	Socket string // of the daemon of the process's host
+	Host   int    // 0 or 1; also the number of its card
 	Groups []Group
-	First  uint16 // the attack's first node in its groups, which have others
+	First  uint16 // the attack's first node, where groups have other nodes before it
 }
 
 // player is a process of an attack.
@@ -137,38 +137,38 @@ type player struct {
 	c     Config
 	seats []*seat
 	did   atomic.Int64
-	start time.Time // of the rounds
+	start time.Time // when the rounds began
 
-	gates  []*gate              // of direct attacks
-	rings  []*rings             // of one that writes them
-	near   *near                // of one with neighbours
-	jobs   []*client.Connection // of one that makes them, each with its own
-	forged uint64               // frames
+	gates  []*gate              // in attacks that send frames through direct ports
+	rings  []*rings             // in the attack that writes over rings
+	near   *near                // in the attack on neighbours
+	jobs   []*client.Connection // in the attack that makes jobs: a connection for each
+	forged uint64               // how many frames were forged, or ports made
 
-	requested chan struct{} // for each round of an attack on requests
+	requested chan struct{} // a value for each round of an attack on requests
 
-	published atomic.Pointer[[]int] // descriptors for threads that punch holes
+	published atomic.Pointer[[]int] // descriptors that idle threads punch
 }
 
-// seat is a context that the process has, or had.
+// seat is a place in a group for a context of the process; the context may be gone.
 type seat struct {
 	group Group
 	node  uint16
-	index int                // among those of the process in the group
+	index int                // among the process's seats in the group
 	k     *client.Connection // nil: the daemon has taken it away
-	next  int                // for rounds that go through targets
-	desk  *desk              // of dials
+	next  int                // a counter, for rounds that go through targets or requests
+	desk  *desk              // in the attack of dials
 }
 
-// lookEvery is how often a process looks whether its contexts are still there.
+// lookEvery is how often a process looks for contexts that the daemon has taken away.
 const lookEvery = 5 * time.Millisecond
 
-// tellEvery is how often a process says what it has done.
+// tellEvery is how often a process reports how much it has done.
 const tellEvery = 100 * time.Millisecond
 
-// Play is an attacking process. It writes "ready" when the attack begins, then "did N" ten times a
-// second, with all that was done so far in units of the attack's own. It returns only if it cannot
-// begin.
+// Play runs an attack as a process. It writes "ready" when the attack begins, then "did N" ten
+// times a second. N counts what has been done so far, in the attack's own unit. Play returns only
+// if it cannot begin.
 func Play(c Config, out io.Writer) error {
 	a, err := find(c.Attack)
 	if err != nil {
@@ -217,7 +217,7 @@ func Play(c Config, out io.Writer) error {
 // segmentBase is the address where a context's segment starts.
 const segmentBase = 0x10000
 
-// sit attaches a context.
+// sit attaches the context of a seat.
 func (p *player) sit(s *seat) (err error) {
 	token, err := attach.ParseToken(s.group.Token)
 	if err != nil {
@@ -256,8 +256,8 @@ func (p *player) sit(s *seat) (err error) {
 	return nil
 }
 
-// sitAgain attaches contexts again that the daemon has taken away, as soon as it allows it. It
-// reads nothing that is shared with the card, where there may be a hole.
+// sitAgain attaches contexts that the daemon has taken away, as soon as the daemon allows it. It
+// reads no memory that is shared with the card, as there may be a hole.
 func (p *player) sitAgain() {
 	if p.Direct {
 		return // a port stays
@@ -276,14 +276,14 @@ func (p *player) sitAgain() {
 	}
 }
 
-// twin returns the node of the other host that is there what the seat is here.
+// twin returns the node with the seat's index on the other host.
 func (p *player) twin(s *seat) uint16 { return uint16((1-p.c.Host)*p.Contexts + s.index) }
 
 // messageType is the type of all messages and notices.
 const messageType = 7
 
-// send commits messages as long as possible to the node, until there is no room; at most the given
-// number.
+// send commits messages of the greatest length to the node, until there is no room, at most the
+// given number.
 func (s *seat) send(level funi.Level, node uint16, most int) (sent int) {
 	for ; sent < most; sent++ {
 		slot := s.k.Iface.Reserve(level)
@@ -296,7 +296,7 @@ func (s *seat) send(level funi.Level, node uint16, most int) (sent int) {
 	return sent
 }
 
-// receive takes messages of a level, at most the given number.
+// receive reads messages of a level, at most the given number.
 func (s *seat) receive(level funi.Level, most int) {
 	for ; most > 0 && s.k.Iface.Receive(level) != nil; most-- {
 		s.k.Iface.Release(level)

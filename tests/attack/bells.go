@@ -1,8 +1,8 @@
 package attack
 
-// This file steals doorbells: a process clears, again and again, all that it can map, so that the
-// card finds a sleeping context that has rung only when it looks at the context unasked; and many
-// other contexts sleep.
+// This file steals doorbells: a process clears all doorbells that it can map, again and again. The
+// card then finds a sleeping context that has rung only when it looks at the context by itself.
+// Many other contexts sleep meanwhile.
 
 import (
 	"sync/atomic"
@@ -10,11 +10,11 @@ import (
 	"unsafe"
 )
 
-// SleeperContexts is how many contexts a user of sleepers has on each host: as many as the
-// daemon's default rule allows.
+// SleeperContexts is the number of contexts on each host of a user of sleepers, which is as many as
+// the daemon's default rule allows.
 const SleeperContexts = 64
 
-// sleepingUsers have 512 contexts on each host.
+// sleepingUsers is the number of such users. They have 512 contexts on each host.
 const sleepingUsers = 8
 
 func stolenBells() Attack {
@@ -25,8 +25,8 @@ func stolenBells() Attack {
 	}
 }
 
-// clearBells takes the bits away as the card does, the summary each time before one of the others:
-// without it the card looks at none.
+// clearBells clears the bits as the card does. It clears the summary each time before another word,
+// as the card looks at no other word without the summary.
 func (p *player) clearBells() (passes int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -45,7 +45,7 @@ func (p *player) clearBells() (passes int) {
 	return passes
 }
 
-// Sleepers is the attack that is none: a user's contexts that do nothing.
+// Sleepers names the attack that attacks nothing: contexts that only sleep.
 const Sleepers = "sleepers"
 
 func sleepers() Attack {
@@ -55,7 +55,7 @@ func sleepers() Attack {
 	}
 }
 
-// SleepersCards is Cards of the group of a user of sleepers.
+// SleepersCards returns what Cards returns, for the group of a user of sleepers.
 func SleepersCards() []uint16 {
 	a := sleepers()
 	return a.Cards()

@@ -1,14 +1,14 @@
 package attack
 
-// This file is long transfers, which are few slots and many bytes: of a context to itself,
-// which the card copies without a frame between, and to the other host.
+// This file makes long transfers, which are few slots and many bytes. Some go from a context to
+// itself, which the card copies without a frame in between; others go to the other host.
 
 import "github.com/funet/funet/uspace/funi"
 
 const (
 	// blockBytes is the length of a transfer, and half of a segment.
 	blockBytes = 1 << 20
-	// blockSlots is how many transfers a context has under way at most.
+	// blockSlots is the largest number of transfers that a context has under way.
 	blockSlots = 16
 )
 
@@ -28,7 +28,7 @@ func blocksAcross() Attack {
 	}
 }
 
-// transfer keeps the send queue of each context full of transfers, and takes the notices.
+// transfer keeps the send queue of each context full of transfers, and reads the notices.
 func (p *player) transfer(to func(*seat) uint16) (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -40,8 +40,8 @@ func (p *player) transfer(to func(*seat) uint16) (sent int) {
 	return sent
 }
 
-// transfer commits transfers from the first half of the segment to a node's second, at most the
-// given number.
+// transfer commits transfers from the first half of the segment to the second half of a node's, at
+// most the given number.
 func (s *seat) transfer(node uint16, bytes, most int) (sent int) {
 	for ; sent < most; sent++ {
 		slot := s.k.Iface.Reserve(funi.Request)

@@ -1,10 +1,10 @@
 package attack
 
-// This file is connections: opened and closed as fast as the kernel does it, by a user who has no
-// group. The second attack holds as many connections as a user may have, so that all further ones
-// are refused. With those it sends descriptors that are slow to close: TCP sockets with SO_LINGER
-// whose bytes are never taken. The last close of such a socket blocks for a minute. From Linux 6.16
-// on the daemon has the kernel refuse descriptors.
+// This file opens and closes connections as fast as the kernel can, as a user without a group. The
+// second attack holds as many connections as a user may have, so the daemon refuses all further
+// ones. With those it passes descriptors that are slow to close: TCP sockets with SO_LINGER whose
+// bytes are never read. The last close of such a socket blocks for a minute. From Linux 6.16 on,
+// the daemon has the kernel refuse descriptors.
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func connections() Attack {
 	}
 }
 
-// connectAndClose connects once.
+// connectAndClose connects once, and closes the connection.
 func (p *player) connectAndClose() (made int) {
 	fd, err := p.connect()
 	if err != nil {
@@ -45,10 +45,11 @@ func (p *player) connect() (fd int, err error) {
 }
 
 const (
-	// heldConnections are more than the default rule allows a user on a host.
+	// heldConnections is more than the number of connections that the default rule allows a user on
+	// a host.
 	heldConnections = 300
-	// lingering is how many sockets that linger there are at a time, and lingerTime how long
-	// they do, in seconds.
+	// lingering is the number of lingering sockets at a time. lingerTime is how long a close of one
+	// blocks, in seconds.
 	lingering  = 400
 	lingerTime = 60
 )
@@ -71,17 +72,17 @@ func lingeringConnections() Attack {
 	}
 }
 
-// lingerer makes sockets that linger.
+// lingerer makes sockets whose close blocks.
 type lingerer struct {
 	listener int
 	address  unix.Sockaddr
-	socket   int // to be passed next; -1: none yet
-	// the other ends of those that were passed: as long as they are open these linger
+	socket   int // the next to pass; -1: none yet
+	// ends are the other ends of the sockets made: a socket lingers while its other end is open.
 	ends    []int
 	message []byte
 }
 
-// newLingerer opens the other end, on loopback.
+// newLingerer opens the listener for the other ends, on loopback.
 func newLingerer() (l *lingerer, err error) {
 	l = &lingerer{socket: -1}
 	if l.message, err = attach.EncodeBody(attach.KindInfo, nil); err != nil {
@@ -98,7 +99,7 @@ func newLingerer() (l *lingerer, err error) {
 	return l, err
 }
 
-// make makes a socket with bytes that nobody takes.
+// make makes a socket with bytes that are never read.
 func (l *lingerer) make() (err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -130,7 +131,7 @@ func (l *lingerer) make() (err error) {
 	return err
 }
 
-// connectAndPass connects, passes a socket if the kernel lets it, or sends without, and closes.
+// connectAndPass connects, sends a message, and closes. It passes a socket if the kernel allows it.
 func (l *lingerer) connectAndPass(p *player) (made int) {
 	if l.socket < 0 && l.make() != nil {
 		return 0

@@ -1,12 +1,12 @@
 package attack
 
-// This file is messages that cannot be delivered now, but perhaps later: they are tried again
-// and again. Half of them are for nodes of the group that are expected and never attach,
-// half for contexts that are attached and never read.
+// This file sends messages that cannot be delivered now, but perhaps later, so the card tries them
+// again and again. Half of them go to nodes of the group that are expected and never attach. The
+// other half go to contexts that are attached and never read.
 
 import "github.com/funet/funet/uspace/funi"
 
-// deadTargets is how many nodes on each host never attach.
+// deadTargets is the number of nodes on each host that never attach.
 const deadTargets = 16
 
 func deadNodes(name string, contexts int) Attack {
@@ -17,7 +17,7 @@ func deadNodes(name string, contexts int) Attack {
 	}
 }
 
-// sendToDead sends a message of each context to the next two targets, one of each kind.
+// sendToDead sends two messages of each context: to the next target of each kind.
 func (p *player) sendToDead() (sent int) {
 	attached := 2 * p.Contexts
 	for i, s := range p.seats {

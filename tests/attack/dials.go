@@ -1,8 +1,8 @@
 package attack
 
-// This file is initial requests (package rats), by which connections are dialed (package socket):
-// from each context to those of the other host, as many at once as it can have open. Half of these
-// answer; the others have a server and never look at it.
+// This file makes initial requests (package rats), with which connections are dialed (package
+// socket). Each context asks those of the other host, with as many requests open as it can have.
+// Half of the contexts answer. The others have a server and never look at it.
 
 import (
 	"crypto/rand"
@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// mostAsked is how many requests of a context are open at once.
+	// mostAsked is the largest number of open requests of a context.
 	mostAsked = 64
-	// askPatience is when one is given up.
+	// askPatience is how long a request stays open without an answer.
 	askPatience = 100 * time.Millisecond
 )
 
 // serverKey is the key of all servers.
 var serverKey = rats.KeyOf([]byte("serve all"))
 
-// desk is where a context asks and answers.
+// desk is what a context asks and answers with.
 type desk struct {
 	manager *rats.Manager
 	server  *rats.Server
 	asked   []asked
 }
 
-// asked is a request that is open.
+// asked is an open request.
 type asked struct {
 	*rats.Inquiry
 	until int64
@@ -62,7 +62,8 @@ func (p *player) openDesk(s *seat) error {
 	return nil
 }
 
-// dial has each context answer what has come, unless it never does, and ask as much as it can.
+// dial has every second context answer the requests that arrived, and each context ask as much as
+// it can.
 func (p *player) dial() (sent int) {
 	now := time.Now().UnixNano()
 	for _, s := range p.seats {

@@ -1,7 +1,7 @@
 package attack
 
-// This file is what a user does to others with direct ports: the links, the guard, the NIC, and the
-// helper that makes ports are shared.
+// This file attacks with direct ports. Users with direct ports share the links, the guard, the NIC,
+// and the helper that makes ports.
 
 import (
 	"encoding/binary"
@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// portsEach is how many ports a process of an attack has.
+	// portsEach is the number of ports of a process.
 	portsEach = 2
-	// floodFrame is the length of its frames in bytes.
+	// floodFrame is the length of a flood's frames in bytes.
 	floodFrame = 1000
-	// burst is how many frames leave between two looks.
+	// burst is how many frames leave before a flush.
 	burst = 64
 )
 
-// Direct lists the attacks of who has direct ports. Their groups are direct.
+// Direct lists the attacks with direct ports. Their groups are direct.
 func Direct() []Attack {
 	return []Attack{
 		{Name: "ports_flood", Does: "frames without end from two ports to two that nobody reads", Groups: 1,
@@ -55,7 +55,7 @@ type gate struct {
 	seat  *seat
 }
 
-// ask asks for the port of a seat.
+// askPort asks the daemon for the port of a seat.
 func (p *player) askPort(s *seat) (*attach.Port, attach.Token, error) {
 	token, err := attach.ParseToken(s.group.Token)
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *player) openGate(s *seat) error {
 	return nil
 }
 
-// openLarge is openGate with the largest send buffer that the kernel gives to anybody
+// openLarge does what openGate does, and sets the largest send buffer that the kernel allows
 // (net.core.wmem_max of socket(7)).
 func (p *player) openLarge(s *seat) error {
 	if err := p.openGate(s); err != nil {
@@ -92,7 +92,7 @@ func (p *player) openLarge(s *seat) error {
 	return unix.SetsockoptInt(p.gates[len(p.gates)-1].place.Socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<30)
 }
 
-// greet makes a frame the greeting of a new life of its card.
+// greet turns a frame into a greeting of a new incarnation of its card.
 func (p *player) greet(b []byte) int {
 	p.forged++
 	n := arctic.PutGreeting(b, &arctic.Greeting{Nonce: p.forged, Number: p.forged, Incarnation: uint32(p.forged) | 1,
@@ -101,7 +101,7 @@ func (p *player) greet(b []byte) int {
 	return n
 }
 
-// Where fields lie in a frame, in bytes (package arctic).
+// These are offsets of fields in a frame, in bytes (package arctic).
 const (
 	versionAt     = 14
 	lengthAt      = 16
@@ -111,7 +111,7 @@ const (
 	tagAt         = 68
 )
 
-// flood sends frames of all ports, as change makes them of right ones, which returns their length.
+// flood sends frames through all ports. change modifies each valid frame and returns its length.
 func (p *player) flood(change func(b []byte) int) (sent int) {
 	for _, g := range p.gates {
 		for range burst {
@@ -128,7 +128,7 @@ func (p *player) flood(change func(b []byte) int) (sent int) {
 	return sent
 }
 
-// right composes a frame of floodFrame bytes that the seat's port lets pass.
+// right composes a frame of floodFrame bytes that the guard of the seat's port lets pass.
 func (p *player) right(b []byte, s *seat, tag uint64) {
 	clear(b[:bpf.FrameMin])
 	binary.BigEndian.PutUint16(b[12:], bpf.EtherType)
@@ -141,7 +141,7 @@ func (p *player) right(b []byte, s *seat, tag uint64) {
 	le.PutUint64(b[tagAt:], tag)
 }
 
-// forge makes a frame one that may not be sent, in turn.
+// forge turns a valid frame into one that may not be sent, by turns in nine ways.
 func (p *player) forge(b []byte) int {
 	p.forged++
 	le := binary.LittleEndian
@@ -171,8 +171,8 @@ func (p *player) forge(b []byte) int {
 	return floodFrame
 }
 
-// remake makes a port and ends it, its descriptors in any order. Its memory cannot be taken away
-// under it.
+// remake makes a port and ends it, with its parts closed in varying order. It panics if a hole can
+// be punched into the port's memory.
 func (p *player) remake() int {
 	place, _, err := p.askPort(p.seats[0])
 	if err != nil { // the one before is not gone yet

@@ -1,8 +1,8 @@
 package attack
 
-// This file takes memory away from the card: it punches holes into all memory that the process
-// shares with the card, so that each of the card's accesses is a page fault. It also does so from
-// threads that the kernel runs last, so that a fault waits for a hole whose thread does not run.
+// This file takes memory away from the card. It punches holes into all memory that the process
+// shares with the card, so each of the card's accesses is a page fault. It also punches from
+// threads that the kernel runs last. The fault must then wait for a hole whose thread does not run.
 
 import (
 	"fmt"
@@ -27,11 +27,11 @@ func holes() Attack {
 }
 
 const (
-	// idleContexts are few enough for a card to look at each in every step.
+	// idleContexts is the number of contexts: so few that the card looks at each in every step.
 	idleContexts = 4
-	// idlers is how many threads punch.
+	// idlers is the number of threads that punch.
 	idlers = 2
-	// pageBytes is the length of a transfer beside holes.
+	// pageBytes is the length of the transfers beside holes.
 	pageBytes = 4096
 )
 
@@ -44,8 +44,8 @@ func holesFromIdle() Attack {
 	}
 }
 
-// compute publishes what is to be punched, and then keeps the processor busy. It touches no
-// memory that is shared: it would have to wait itself.
+// compute publishes the files to punch, and then keeps the processor busy. It touches no shared
+// memory, as it would have to wait for it as the card does.
 func (p *player) compute() (none int) {
 	var fds []int
 	for _, s := range p.seats {
@@ -57,7 +57,7 @@ func (p *player) compute() (none int) {
 	return 0
 }
 
-// mapped returns the memory that the context shares with the card for itself.
+// mapped returns the memory that only this context shares with the card, as mappings.
 func (s *seat) mapped() [][]byte {
 	if s.k == nil {
 		return nil
@@ -65,7 +65,7 @@ func (s *seat) mapped() [][]byte {
 	return append([][]byte{s.k.Maps[0]}, s.k.Maps[2:]...)
 }
 
-// files returns the descriptors of the same.
+// files returns the descriptors of the same memory.
 func (s *seat) files() []int {
 	if s.k == nil {
 		return nil
@@ -73,9 +73,9 @@ func (s *seat) files() []int {
 	return append([]int{s.k.FDs[attach.MemoryDescriptor]}, s.k.FDs[attach.AttachDescriptors:]...)
 }
 
-// touch gives the card something to do with the memory, but never much of it, as floods are other
-// attacks. Each context sends a message and a transfer to its twin on the other host. It sends no
-// more until the card has taken these.
+// touch makes the card use the memory, but little of it, since floods are other attacks. Each
+// context sends a message and a transfer to its twin on the other host. It sends no more until the
+// card has taken these.
 func (p *player) touch() {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -89,7 +89,7 @@ func (p *player) touch() {
 	}
 }
 
-// punch makes a hole of each file, in one of two ways, or tries to.
+// punch tries to make a hole of the whole of each file, in one of two ways.
 func (p *player) punch() (tries int) {
 	for _, s := range p.seats {
 		for i, fd := range s.files() {
@@ -103,7 +103,8 @@ func (p *player) punch() (tries int) {
 	return tries
 }
 
-// punchIdly starts the threads that run last. They punch what round has last published.
+// punchIdly starts the threads that the kernel runs last. They punch the files that compute
+// published last.
 func (p *player) punchIdly() error {
 	failed := make(chan error, p.Idle)
 	for range p.Idle {
@@ -126,8 +127,8 @@ func (p *player) punchIdly() error {
 	return nil
 }
 
-// punchFiles makes a hole of each file that is published, or tries to. One may be closed meanwhile,
-// and its number be another's: also the process's own.
+// punchFiles tries to make a hole of the whole of each published file. A file may be closed
+// meanwhile, and its number then belong to another file, even of the process itself.
 func (p *player) punchFiles() {
 	fds := p.published.Load()
 	if fds == nil {

@@ -1,9 +1,9 @@
 package attack
 
-// This file is a process that writes over the memory which it shares with nodes of the same job,
-// user and host, its neighbours (package port/shared). It has a real card, which they meet and send
-// messages to, so that they take the memory into use. Every neighbour copies out of it and checks,
-// and talks to others meanwhile.
+// This file writes over the memory that a process shares with its neighbours: nodes of the same
+// job, user and host (package port/shared). The process has a real card. The neighbours meet it and
+// send messages to it, so that they take the memory into use. Every neighbour copies frames out of
+// this memory and checks the copies, while it talks to other nodes.
 
 import (
 	"encoding/binary"
@@ -20,34 +20,35 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// Where words lie in each of the two rings, and their records (package port/shared).
+// These are offsets of words and records in each of the two rings (package port/shared).
 const (
 	readerAt, tailAt, recordsAt = 0, 64, 4096
 	recordLine, inRecord        = 64, 8
 	ringBytes                   = shared.Size / 2
 )
 
-// shareAgain is how long after it was refused memory is asked for again.
+// shareAgain is how long after a refusal memory is asked for again.
 const shareAgain = 20 * time.Millisecond
 
-// Neighbour is the attack. Its process is the node Config.First of a job of others of its user.
+// Neighbour returns the attack. Its process is node Config.First of a job, beside other nodes of
+// its user.
 func Neighbour() Attack {
 	return Attack{Name: "ports_neighbour", Does: "memory that neighbours share, written over while they read it",
 		Groups: 1, Contexts: 1, Direct: true, take: (*player).openNear, round: (*player).smear}
 }
 
-// near is the place of such a process.
+// near is the state of the process: its place in the job, its card, and the shared memory.
 type near struct {
 	place  *attach.Port
 	card   *card.Card
 	tag    uint64
 	seat   *seat
 	nodes  []uint16          // its neighbours
-	memory map[uint16][]byte // with each
+	memory map[uint16][]byte // shared with each of them
 	askAt  time.Time
 }
 
-// openNear takes the place of a seat, with a card.
+// openNear takes the port of a seat, and opens a card on it.
 func (p *player) openNear(s *seat) error {
 	place, token, err := p.askPort(s)
 	if err != nil {
@@ -76,8 +77,8 @@ func (p *player) openNear(s *seat) error {
 	return err
 }
 
-// smear lets the card run, takes what came, asks for memory that is not there yet, and writes over
-// what there is.
+// smear lets the card run, takes the messages that arrived, asks for memory that is still missing,
+// and writes over the memory that it has.
 func (p *player) smear() (did int) {
 	n := p.near
 	n.card.Look()
@@ -95,7 +96,7 @@ func (p *player) smear() (did int) {
 	return did
 }
 
-// share asks for memory with neighbours that have come.
+// share asks for the memory shared with each neighbour that is there.
 func (n *near) share() {
 	n.askAt = time.Now().Add(shareAgain)
 	for _, node := range n.nodes {
@@ -113,8 +114,8 @@ func (n *near) share() {
 	}
 }
 
-// write writes over memory with a neighbour: whole laps of frames in others' names, and words and
-// lengths that cannot be.
+// write writes over the memory shared with a neighbour. It writes whole laps of forged frames, and
+// words and lengths that cannot be valid.
 func (n *near) write(m []byte, node uint16) (did int) {
 	le := binary.LittleEndian
 	ring := m[rand.IntN(2)*ringBytes:][:ringBytes]
@@ -147,7 +148,7 @@ func (n *near) write(m []byte, node uint16) (did int) {
 	return did
 }
 
-// forge composes a frame as another node's, or its own for others, or of another job, version or
+// forge composes a frame that may be false: from or to another node, or of another job, version or
 // length.
 func (n *near) forge(b []byte, node uint16) {
 	others := slices.DeleteFunc([]uint16{0, 1, 2, 3}, func(o uint16) bool { return o == n.seat.node })

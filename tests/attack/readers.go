@@ -1,7 +1,7 @@
 package attack
 
-// This file is slow readers: many groups. In each of them two nodes fill each other's queues and
-// read a message now and then.
+// This file is slow readers in many groups. In each group two nodes fill each other's queues, and
+// each reads one message at a time, now and then.
 
 import (
 	"time"
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// readerGroups is how many groups there are.
+	// readerGroups is the number of groups.
 	readerGroups = 40
 	// readEvery is how often each node reads a message.
 	readEvery = time.Millisecond
@@ -24,7 +24,7 @@ func slowReaders() Attack {
 	}
 }
 
-// readSlowly sends all that there is room for, and reads when it is time.
+// readSlowly sends as many messages as there is room for, and reads one when it is due.
 func (p *player) readSlowly() (sent int) {
 	due := int(time.Since(p.start) / readEvery)
 	for _, s := range p.seats {

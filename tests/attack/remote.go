@@ -1,9 +1,9 @@
 package attack
 
 // This file attacks memory of other processes (package funi, remote.go and operation.go). One
-// attack makes long writes with keys that are right, half of them to readers that never read. One
-// guesses keys, beside key slots that open and close. One makes operations that all meet at one
-// word, beside long reads. One makes operations on windows that are away.
+// attack makes long writes with valid keys, half of them to readers that never read. One guesses
+// keys, and opens and closes key slots. One carries out operations that all meet at one word,
+// beside long reads. One carries out operations on windows that are suspended.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -13,11 +13,11 @@ import (
 const (
 	// remoteContexts is how many contexts each attack has on each host.
 	remoteContexts = 8
-	// windowKey and fleetingKey are keys of all contexts: of key slot 0, which stays open, and of
-	// key slot 1, which opens and closes.
+	// windowKey and fleetingKey are keys of all contexts. windowKey opens key slot 0, which stays
+	// open; fleetingKey opens key slot 1, which opens and closes.
 	windowKey   = 0x5eed << 16
 	fleetingKey = 0x5eed<<16 | 1
-	// remoteBurst is how many short requests a context commits in a round, and operationBytes how
+	// remoteBurst is how many short requests a context commits in a round. operationBytes is how
 	// much a get reads.
 	remoteBurst    = 32
 	operationBytes = 1 << 18
@@ -62,8 +62,8 @@ func remoteMisses() Attack {
 	}
 }
 
-// open opens the second half of a context's segment to all, as a window with an area that has one
-// credit, which is never given back.
+// open opens the second half of a context's segment to all nodes, as a window. It also opens an
+// area for it with one credit, which is never given back.
 func (p *player) open(s *seat) error {
 	s.commit(func(w *funi.Slot) {
 		w.SetOpenWindow(&funi.Window{Key: windowKey, Base: segmentBase + blockBytes, Bytes: blockBytes,
@@ -84,8 +84,9 @@ func (s *seat) commit(compose func(*funi.Slot)) bool {
 	return true
 }
 
-// write keeps the send queue of each context full of long writes. The reader's card counts those of
-// half of the contexts, for a record that finds no room.
+// write keeps the send queue of each context full of long writes. Every second context has the
+// reader's area count its writes. That area's only credit is never given back, so a further
+// notification finds no room.
 func (p *player) write() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -102,10 +103,10 @@ func (p *player) write() (sent int) {
 	return sent
 }
 
-// guess has each context guess keys of one node after the other, as many as there is room for, and
-// open and close a key slot. Only the first context of a host tries nodes that nobody attaches:
-// what is sent there waits at its sender, in lines of the cache, until ConnectTimeout, and a
-// context whose lines all wait attacks nobody any more.
+// guess has each context guess keys of one node after the other, as many as there is room for. Each
+// context also opens and closes a key slot. Only the first context of a host tries nodes that no
+// process attaches. Writes to these wait in lines of the sender until ConnectTimeout, and a context
+// all of whose lines wait attacks no other.
 func (p *player) guess() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -132,8 +133,8 @@ func (p *player) guess() (sent int) {
 	return sent
 }
 
-// operate has each context add to the first word of the first context of the other host, and read
-// at length what its twin has.
+// operate has each context add to the first word of the first context's window on the other host.
+// Each context also reads a long piece of its twin's window.
 func (p *player) operate() (sent int) {
 	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
 	for _, s := range p.seats {
@@ -158,11 +159,11 @@ func (p *player) operate() (sent int) {
 	return sent
 }
 
-// missRounds is for how many rounds a window is away, and there again.
+// missRounds is for how many rounds a window is suspended, and then for how many it is there.
 const missRounds = 512
 
-// miss has each context add to what its twin has, as often as there is room for, and take its own
-// window away or bring it back now and then.
+// miss has each context add to its twin's window as often as there is room for. Now and then it
+// suspends its own window, or resumes it.
 func (p *player) miss() (sent int) {
 	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
 	for _, s := range p.seats {
@@ -188,7 +189,7 @@ func (p *player) miss() (sent int) {
 	return sent
 }
 
-// forget takes what the card tells: completions and what came back.
+// forget reads and ignores what the card reports: notifications and returns.
 func (s *seat) forget() {
 	for n := (funi.Notification{}); s.k.Iface.NextNotification(&n); {
 	}

@@ -1,11 +1,11 @@
 package attack
 
-// This file floods the reply level, which goes before the request level everywhere: replies that
-// nobody asked for, to nodes on both hosts, which read them all.
+// This file floods the reply level, which goes before the request level everywhere. It sends
+// replies without a request to nodes on both hosts, which read them all.
 
 import "github.com/funet/funet/uspace/funi"
 
-// replyBurst is how many replies a context sends in a round.
+// replyBurst is the number of replies that a context sends in a round.
 const replyBurst = 32
 
 func replies() Attack {
@@ -16,7 +16,7 @@ func replies() Attack {
 	}
 }
 
-// floodReplies has each context send a burst to the next node, and take what has come.
+// floodReplies has each context read what arrived, and send a burst to the next node.
 func (p *player) floodReplies() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {

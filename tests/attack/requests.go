@@ -1,8 +1,8 @@
 package attack
 
-// This file is requests at a daemon's socket, without end and over many connections at once: they
-// aim at the turns of requests, and at what the daemon makes for each. `make share` measures beside
-// them how long others' requests take.
+// This file makes requests at a daemon's socket, without end and over many connections at once.
+// They aim at the turns of requests, and at the objects that the daemon makes for each.
+// `make share` measures how long others' requests take beside them.
 
 import (
 	"encoding/binary"
@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// requesters is how many connections ask at once, and tableRequesters the same where each has
-	// large tables.
+	// requesters is the number of connections that ask at once. tableRequesters is that number in
+	// attacks whose contexts have large tables.
 	requesters      = 32
 	tableRequesters = 8
 	// requestedSegment is the length of a segment in bytes.
 	requestedSegment = 2 << 20
-	// requesterSlots is the length of a context's queues, and requesterNodes how many nodes there
-	// are by turns: what has ended may not be free yet.
+	// requesterSlots is the length of a context's queues. requesterNodes is how many nodes attach
+	// by turns, as an ended context may not be free yet.
 	requesterSlots = 16
 	requesterNodes = 64
 )
 
-// manyWindows has the most windows that a context can have.
+// manyWindows is the largest number of windows that a context can have.
 var manyWindows = funi.RemoteSizes{KeySlots: funi.MaxRemote, Areas: 1, Notifications: 1}
 
-// Requests lists the attacks on requests. They have no groups but those that they make.
+// Requests lists the attacks on requests. They make their groups themselves.
 func Requests() []Attack {
 	return []Attack{
 		requests("requests_attach", "attaching and ending, over 32 connections", requesters, (*requester).attachAndEnd),
@@ -42,7 +42,7 @@ func Requests() []Attack {
 	}
 }
 
-// requests makes an attack of so many connections.
+// requests returns an attack with the given number of connections.
 func requests(name, does string, connections int, round func(*requester) error) Attack {
 	return Attack{
 		Name: name, Does: does,
@@ -74,16 +74,16 @@ func requests(name, does string, connections int, round func(*requester) error) 
 	}
 }
 
-// requester is what one connection after the other of a goroutine asks for.
+// requester is a goroutine that asks over one connection after the other.
 type requester struct {
 	p     *player
 	gid   uint16
 	token attach.Token
 	node  uint16
-	k     *client.Connection // between two rounds; nil: none
+	k     *client.Connection // kept between two rounds; nil: none
 }
 
-// ask asks on a connection, and gives back what comes.
+// ask sends a request on a connection, and closes the descriptors that come with the answer.
 func (r *requester) ask(k *client.Connection, message []byte, kind attach.Kind) error {
 	answer, fds, err := k.Ask(message, attach.AttachDescriptors)
 	attach.CloseDescriptors(fds)
@@ -93,7 +93,7 @@ func (r *requester) ask(k *client.Connection, message []byte, kind attach.Kind) 
 	return err
 }
 
-// request is that for the next context.
+// request returns the request to attach the next node's context.
 func (r *requester) request(windows funi.RemoteSizes) attach.AttachRequest {
 	r.node = (r.node + 1) % requesterNodes
 	return attach.AttachRequest{GID: r.gid, Node: r.node, Slots: requesterSlots, Remote: windows, Token: r.token}
@@ -103,7 +103,7 @@ func (r *requester) attachAndEnd() error { return r.attachWith(funi.RemoteSizes{
 
 func (r *requester) makeWindows() error { return r.attachWith(manyWindows) }
 
-// attachWith attaches and ends.
+// attachWith attaches a context and ends it.
 func (r *requester) attachWith(windows funi.RemoteSizes) error {
 	k, err := client.Dial(r.p.c.Socket)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *requester) attachWith(windows funi.RemoteSizes) error {
 	return r.ask(k, r.request(windows).Encode(), attach.KindAttach)
 }
 
-// makeSegment makes a segment of a context that stays, and ends it.
+// makeSegment makes a segment and ends it. The context stays for the next round.
 func (r *requester) makeSegment() (err error) {
 	if r.k == nil {
 		if r.k, err = client.Dial(r.p.c.Socket); err != nil {
@@ -132,7 +132,7 @@ func (r *requester) makeSegment() (err error) {
 	return r.ask(r.k, attach.UnsegmentRequest{Base: segmentBase}.Encode(), attach.KindUnsegment)
 }
 
-// bringImage has a context come that was never anywhere.
+// bringImage has the daemon take in a context as if it moved here. The context was never anywhere.
 func (r *requester) bringImage() error {
 	k, err := client.Dial(r.p.c.Socket)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *requester) bringImage() error {
 	return nil
 }
 
-// image composes the image of a context all of whose windows are open (engine, image.go).
+// image composes the image of a context with all windows open (engine, image.go).
 func (r *requester) image() []byte {
 	le := binary.LittleEndian
 	words := func(b []byte, all ...uint32) []byte {

@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// rings are those of a port with its frames, mapped.
+// rings holds the mapped rings and frames of a port.
 type rings struct {
 	fd     int
 	all    [4]ring
@@ -22,16 +22,16 @@ type rings struct {
 
 type ring struct {
 	memory  []byte
-	indices [3]int // where producer, consumer and flags lie
-	slots   int    // where those begin
-	size    int    // of a slot
+	indices [3]int // offsets of producer, consumer and flags
+	slots   int    // offset of the first slot
+	size    int    // of a slot, in bytes
 }
 
-// Places of rings.
+// These are indices into rings.all.
 const sendRing, fillRing = 1, 2
 
-// openRings takes the port of a seat, and maps what there is of it. Every frame is one that may be
-// sent.
+// openRings takes the port of a seat, and maps its rings and frames. It fills every frame with one
+// that may be sent.
 func (p *player) openRings(s *seat) error {
 	place, token, err := p.askPort(s)
 	if err != nil {
@@ -74,11 +74,11 @@ func (p *player) openRings(s *seat) error {
 
 // scribble writes over indices, descriptors and frames, and has the kernel look at them.
 //
-// Most slots keep what the kernel takes, which matters in the fill ring. For a frame that comes,
-// the kernel searches this ring for the first valid address, from the consumer as far as the
-// producer says (__xp_alloc). It does so in the thread that sends, with softirqs off. Without a
-// valid address the search takes 2.6 ns for each of up to 2^32 slots on Linux 6.18, and only the
-// kernel can bound it.
+// Most of the slots keep values that the kernel accepts. This matters in the fill ring. For each
+// frame that arrives, the kernel searches this ring for the first valid address, from the consumer
+// as far as the producer says (__xp_alloc). It does so in the thread that sends, with softirqs off.
+// Without a valid address the search takes 2.6 ns for each of up to 2^32 slots on Linux 6.18. Only
+// the kernel can bound it.
 func (p *player) scribble() (did int) {
 	le := binary.LittleEndian
 	for _, r := range p.rings {

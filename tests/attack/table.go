@@ -1,7 +1,6 @@
 package attack
 
-// This file is a user who fills the switch's table, which all users' direct jobs share, with node
-// lists.
+// This file fills the table of the switch with node lists. All users' direct jobs share this table.
 
 import (
 	"errors"
@@ -13,9 +12,9 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// fill makes one more direct job, of as many nodes as a request has room for, all of them on the
-// other host. When it is refused the oldest one ends. A refusal that is not the user's quota's, in
-// one line, ends the process.
+// fill makes one more direct job, with as many nodes as a request has room for, all on the other
+// host. When the daemon refuses the job, fill ends the oldest one. It panics at a refusal that does
+// not name the user's quota in one line.
 func (p *player) fill() int {
 	k, err := client.Dial(p.c.Socket)
 	if err == nil {

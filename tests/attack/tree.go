@@ -1,16 +1,16 @@
 package attack
 
-// This file is multicasts along a tree of all contexts of both hosts, from each of them at once:
-// each copy has a member's card deliver, send on and report.
+// This file sends multicasts from every context along one tree of all contexts of both hosts. For
+// each copy a member's card must deliver, send on and report.
 
 import "github.com/funet/funet/uspace/funi"
 
 const (
-	// treeContexts is how many members a host has.
+	// treeContexts is the number of members on a host.
 	treeContexts = 32
-	// treeDegree is how many members follow each.
+	// treeDegree is the number of members that follow each member.
 	treeDegree = 2
-	// treeBurst is how many multicasts a context begins in a round.
+	// treeBurst is the number of multicasts that a context begins in a round.
 	treeBurst = 4
 )
 
@@ -23,7 +23,7 @@ func tree() Attack {
 	}
 }
 
-// below returns how many members the tree has from a node on.
+// below returns the number of members of the subtree that begins at a node.
 func below(node int) (n int) {
 	if node >= 2*treeContexts {
 		return 0
@@ -47,7 +47,7 @@ func (p *player) joinTree(s *seat) error {
 	return nil
 }
 
-// multicast has each context begin some, and take what has come.
+// multicast has each context read what arrived, and begin a burst of multicasts.
 func (p *player) multicast() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {

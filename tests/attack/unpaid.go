@@ -1,19 +1,19 @@
 package attack
 
-// This file is work for the card that makes no frame. Some request blocks open, close and set;
-// others are refused. Messages go to nodes that no route leads to. Contexts change the modes of
-// CNTL. Each context makes operations on its own window.
+// This file makes work for the card that produces no frame. Some request blocks open, close and set
+// things; others are refused. Messages go to nodes without a route. Contexts change the modes of
+// CNTL, and carry out operations on their own windows.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// unpaidBurst is how many blocks a context commits in a round.
+// unpaidBurst is how many slots a context commits in a round.
 const unpaidBurst = 64
 
-// blocks is an attack of each context with slots that compose makes of a number and the context's
-// node.
+// blocks returns an attack in which each context commits slots. compose writes a slot from a
+// running number and the context's node.
 func blocks(name, does string, compose func(w *funi.Slot, n int, node uint16)) Attack {
 	return Attack{
 		Name: name, Does: does,
@@ -23,7 +23,8 @@ func blocks(name, does string, compose func(w *funi.Slot, n int, node uint16)) A
 	}
 }
 
-// commitAll has each context commit a burst, as far as there is room, and take what the card tells.
+// commitAll has each context read what the card reports, and commit a burst as far as there is
+// room.
 func (p *player) commitAll(compose func(*funi.Slot, int, uint16)) (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -94,7 +95,7 @@ func unpaid() []Attack {
 	}
 }
 
-// changeModes has each context's queues halt or start.
+// changeModes writes the next of four settings of CNTL for each context.
 func (p *player) changeModes() (changed int) {
 	for _, s := range p.seats {
 		if s.k == nil {

@@ -2,12 +2,11 @@
 // program with up to a few dozen nodes is deterministic: the same options give the same frames in
 // the same order.
 //
-// The journey of a test: New makes a network (tests/wire) with a card and an
-// endpoint for every node; Run starts the program once a node, each as a coroutine.
-// A program runs until its endpoint lets the card run, which steps the card once and
-// gives way to the next node. When every node has had its turn, time moves on: by
-// PollTime if a card made progress, else to the next event, but at most by IdleTime,
-// because programs poll and look at clocks.
+// The journey of a test: New makes a network (tests/wire) with a card and an endpoint for every
+// node. Run starts the program once for each node, as a coroutine. A program runs until its
+// endpoint lets the card run. This steps the card once and gives way to the next node. When every
+// node has had its turn, time moves on. If a card made progress, it moves by PollTime. Otherwise it
+// moves to the next event, but at most by IdleTime, because programs poll and look at clocks.
 //
 // A node ends as a process does. When its program succeeds, the card goes on until everything sent
 // is delivered, at most Linger. Then the card says goodbye and is gone, as card.Card.Close does.
@@ -32,20 +31,20 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// Group is the group of all nodes.
+// Group is the group that all nodes are in.
 const Group = 7
 
-// How time passes.
+// These are steps and limits of virtual time.
 const (
 	PollTime = 100 * time.Nanosecond
 	IdleTime = 20 * time.Microsecond
 	Linger   = 2 * time.Second
 )
 
-// ErrKilled is the error of the program of a node that was killed.
+// ErrKilled is the error of a node that was killed.
 var ErrKilled = errors.New("bed: node was killed")
 
-// Options say what a bed is made of.
+// Options configures a bed.
 type Options struct {
 	Nodes int
 	Slots int         // of each queue; 0: 64
@@ -62,16 +61,16 @@ type Bed struct {
 	t      testing.TB
 	now    int64
 	limit  int64
-	events []event // not in order; few
+	events []event // few, in no order
 }
 
-// event is something that a test does at a time.
+// event is an action of a test at a time.
 type event struct {
 	at int64
 	do func()
 }
 
-// Node is one node: card, context and endpoint, and the program that runs on it.
+// Node is one node: its card, context and endpoint, and the program that runs on it.
 type Node struct {
 	*am.Endpoint
 	Card   *engine.Card
@@ -85,11 +84,11 @@ type Node struct {
 	stop  func()
 	yield func(struct{}) bool // to the scheduler; false: the node was killed
 	err   error
-	wake  int64 // when the card wants to run
-	until int64 // paused until, or closing until
+	wake  int64 // when the card must run next
+	until int64 // end of a pause, or of closing
 }
 
-// state is the life of a node.
+// state is the state of a node's life.
 type state int
 
 const (
@@ -161,12 +160,11 @@ func (b *Bed) node(i int, o *Options) (*Node, error) {
 // Now returns the virtual time in nanoseconds.
 func (b *Bed) Now() int64 { return b.now }
 
-// At does something to the bed, such as Kill or Net.Cut, when a time has come. It is
-// done between the turns of two nodes.
+// At registers an action on the bed for a time, such as Kill or Net.Cut. The action runs after a
+// turn of every node, when that time has come.
 func (b *Bed) At(at time.Duration, do func()) { b.events = append(b.events, event{int64(at), do}) }
 
-// Run runs the program once a node and returns each one's error. It may be called
-// once for a bed.
+// Run runs the program once for each node, and returns each node's error. A bed allows one call.
 func (b *Bed) Run(program func(*Node) error) []error {
 	b.t.Helper()
 	for _, n := range b.Nodes {
@@ -191,7 +189,7 @@ func (b *Bed) Run(program func(*Node) error) []error {
 	return errs
 }
 
-// MustRun is Run for programs that are to succeed on every node.
+// MustRun does what Run does, and fails the test if a node has an error.
 func (b *Bed) MustRun(program func(*Node) error) {
 	b.t.Helper()
 	for i, err := range b.Run(program) {
@@ -201,7 +199,7 @@ func (b *Bed) MustRun(program func(*Node) error) {
 	}
 }
 
-// start makes a coroutine of the program.
+// start makes a coroutine that runs the program.
 func (n *Node) start(program func(*Node) error) {
 	n.next, n.stop = iter.Pull(func(yield func(struct{}) bool) {
 		n.yield = yield
@@ -303,7 +301,7 @@ func (n *Node) Register(g funi.Segment) error { return n.ctx.Register(g) }
 // Unregister ends the card's use of memory.
 func (n *Node) Unregister(base uint32) error { return n.ctx.Unregister(base) }
 
-// Withdraw ends the card's use of memory although transfers from there are under way.
+// Withdraw ends the card's use of memory, although transfers from there may be under way.
 func (n *Node) Withdraw(base uint32) error { return n.ctx.Withdraw(base) }
 
 // Segment returns new memory that the node's card may use for transfers.
@@ -315,7 +313,7 @@ func (n *Node) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, erro
 // Now returns the virtual time in nanoseconds; it is the programs' clock.
 func (n *Node) Now() int64 { return n.bed.now }
 
-// Pause lets nanoseconds pass in which neither the program nor its card runs.
+// Pause lets a time in nanoseconds pass, in which neither the program nor its card runs.
 func (n *Node) Pause(ns int64) {
 	n.until = n.bed.now + ns
 	n.giveWay()
@@ -333,7 +331,7 @@ func (n *Node) Kill() {
 	}
 }
 
-// states says how far each node has come.
+// states returns the state and the counters of each node.
 func (b *Bed) states() (s string) {
 	for i, n := range b.Nodes {
 		s += fmt.Sprintf("\nnode %d is %s: %+v", i, [...]string{"running", "closing", "gone"}[n.state],

@@ -1,12 +1,12 @@
 package bed
 
-// This file is a pair of ports without a network between them, for measurements: they lose
-// nothing, take no time and allocate nothing.
+// This file is a pair of ports without a network between them, for measurements. They lose no
+// frame, take no time and allocate nothing.
 
 import "github.com/funet/funet/uspace/port"
 
-// cable is one direction: a ring of frames. When it is full Reserve returns nil, as a
-// transmit ring does.
+// cable is one direction: a ring of frames. When the ring is full Reserve returns nil, as for a
+// full transmit ring.
 type cable struct {
 	data        [][]byte
 	size        []int
@@ -19,7 +19,8 @@ type plug struct {
 	lent    int
 }
 
-// Cables returns two ports that are joined by rings of frames of size bytes.
+// Cables returns two ports, joined by a ring in each direction of the given number of frames of
+// size bytes.
 func Cables(frames, size int) [2]port.Port {
 	var c [2]*cable
 	for i := range c {

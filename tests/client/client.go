@@ -1,10 +1,10 @@
 // Package client is a process's end of a daemon's socket, message by message. It is for tests and
-// attacks that need what package attach keeps to itself. This is the descriptors and mappings of a
-// context, a context that is attached and not started, and several messages under way.
+// attacks that need what package attach keeps to itself: the descriptors and mappings of a context,
+// contexts that are attached but not started, and several messages under way.
 //
-// The journey: Dial connects, Job makes a group, or Attach asks for a context, maps its memory and
-// the doorbells, and Start takes its queues into use (package funi). Segment adds memory for
-// transfers. Close gives everything back; the daemon then ends the context or the group.
+// The journey: Dial connects. Then Job makes a group, or Attach asks for a context and maps its
+// memory and the doorbells. Start takes the context's queues into use (package funi). Segment adds
+// memory for transfers. Close gives everything back; the daemon then ends the context or the group.
 //
 // A Connection belongs to one goroutine at a time.
 package client
@@ -26,23 +26,23 @@ import (
 // Patience bounds the wait for each answer of a daemon, and for the card's in Start.
 const Patience = time.Minute
 
-// ErrHalt: the card does not take up the context's queues.
+// ErrHalt reports a card that does not halt the context's queues.
 var ErrHalt = errors.New("the card does not halt the queues")
 
-// Connection is a connection, with a context or without.
+// Connection is a connection to a daemon, with or without a context.
 type Connection struct {
 	Conn   *net.UnixConn
 	Socket int // its descriptor, for poll
 	Answer attach.AttachAnswer
 	Memory *funi.Memory
 	Iface  *funi.Interface
-	// FDs are the descriptors that came, in their order: those of the context
-	// (attach.MemoryDescriptor and so on), then one for each segment; Maps are the context's
-	// memory, the doorbells, and the segments.
+	// FDs are the received descriptors in order: those of the context (attach.MemoryDescriptor and
+	// so on), then one for each segment. Maps are the mappings of the context's memory, the
+	// doorbells, and the segments.
 	FDs  []int
 	Maps [][]byte
 
-	Buffer []byte // attach.MaxMessage bytes: the last answer
+	Buffer []byte // attach.MaxMessage bytes, with the last answer
 }
 
 // Dial connects to the daemon that listens on the socket.
@@ -63,7 +63,7 @@ func Dial(socket string) (*Connection, error) {
 	return k, nil
 }
 
-// Close gives back everything. The context's interface must not be used any more.
+// Close gives everything back. The context's interface must not be used afterwards.
 func (k *Connection) Close() {
 	k.Conn.Close()
 	attach.CloseDescriptors(k.FDs)
@@ -73,8 +73,8 @@ func (k *Connection) Close() {
 	k.FDs, k.Maps, k.Iface, k.Memory = nil, nil, nil, nil
 }
 
-// Ask sends a message and returns the answer, valid until the next, which may have the given number
-// of descriptors.
+// Ask sends a message and returns the answer, which is valid until the next call. The answer may
+// have up to the given number of descriptors.
 func (k *Connection) Ask(message []byte, descriptors int) ([]byte, []int, error) {
 	if err := k.Conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, nil, err
@@ -85,7 +85,7 @@ func (k *Connection) Ask(message []byte, descriptors int) ([]byte, []int, error)
 	return attach.Receive(k.Conn, k.Buffer, descriptors)
 }
 
-// Status asks what is going on.
+// Status asks the daemon for its status, and decodes it into to.
 func (k *Connection) Status(to any) error {
 	message, err := attach.EncodeBody(attach.KindStatus, nil)
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *Connection) Status(to any) error {
 	return json.Unmarshal(body, to)
 }
 
-// Job makes a job on the card, which lives as long as the connection, and returns its GID.
+// Job makes a job on the card and returns its GID. The job lives as long as the connection.
 func (k *Connection) Job(r attach.JobRequest) (uint16, error) {
 	message, err := r.Encode()
 	if err != nil {
@@ -159,7 +159,7 @@ func (k *Connection) Start() (err error) {
 	return err
 }
 
-// Segment makes memory for transfers.
+// Segment makes memory for transfers, and maps it.
 func (k *Connection) Segment(r attach.SegmentRequest) ([]byte, error) {
 	answer, fds, err := k.Ask(r.Encode(), attach.SegmentDescriptors)
 	if err != nil {

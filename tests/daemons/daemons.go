@@ -1,6 +1,6 @@
-// Package daemons runs a daemon on each host of a lab, in the process of a test or as a user has
-// them, and a job on all of them. Processes of the test, or the test itself, attach to them as to
-// any other.
+// Package daemons runs a daemon on each host of a lab, and a job on all of them. The daemons run in
+// the process of a test, or as processes of their own as users have them. Processes of the test, or
+// the test itself, attach to them as to any other daemon.
 package daemons
 
 import (
@@ -20,13 +20,14 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// patience bounds every wait: far more than anything takes.
+// patience bounds every wait, and is far longer than any wait takes.
 const patience = time.Minute
 
 // Run starts the daemons in this process and has them admit the nodes of a job, one on each host,
-// until the test ends. It returns how each node attaches. It belongs to the goroutine of the test.
-// They share the processors of the Go runtime with the test, which takes a processor from a
-// goroutine that looks at a ring only after 10 ms: what is measured wants Start.
+// until the test ends. It returns the configuration with which each node attaches. Only the
+// goroutine of the test may call it. The daemons share the processors of the Go runtime with the
+// test. The runtime takes a processor from a goroutine that polls a ring only after 10 ms, so
+// measurements need Start.
 func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "funet")
@@ -47,7 +48,8 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	return job(t, sockets, gid)
 }
 
-// Build makes the program funid, for as long as the test runs. dir is the folder of the project.
+// Build builds the program funid, which exists until the test ends. dir is the folder of the
+// project.
 func Build(t testing.TB, dir string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "funid")
@@ -59,7 +61,8 @@ func Build(t testing.TB, dir string) string {
 	return path
 }
 
-// Start is Run with the program funid, a process on each host, and more lines of its configuration.
+// Start does what Run does, with a process of the program funid on each host. more is added to the
+// daemons' configuration.
 func Start(t testing.TB, l *lab.Lab, program string, gid uint16, more ...string) []attach.Config {
 	t.Helper()
 	if err := l.StartDaemons(lab.DaemonOptions{Program: program, XDP: xdp.AttachGeneric.String(),
@@ -73,7 +76,7 @@ func Start(t testing.TB, l *lab.Lab, program string, gid uint16, more ...string)
 	return job(t, sockets, gid)
 }
 
-// job has the daemons admit a node on each host.
+// job has each daemon admit the nodes of a job, one on each host.
 func job(t testing.TB, sockets []string, gid uint16) (nodes []attach.Config) {
 	t.Helper()
 	token := attach.NewToken()
@@ -88,7 +91,7 @@ func job(t testing.TB, sockets []string, gid uint16) (nodes []attach.Config) {
 	return nodes
 }
 
-// start runs a daemon on a host.
+// start runs a daemon on a host until the test ends.
 func start(t testing.TB, l *lab.Lab, host int, c daemon.Config) {
 	t.Helper()
 	var d *daemon.Daemon

@@ -1,6 +1,6 @@
-// Package entry is how the commands among the tests run (tests/qemu, tests/share): SIGINT, SIGTERM
-// and SIGHUP end the command's context, so that it takes down what it has made, and the exit code
-// is then 128 and the signal's number.
+// Package entry runs the commands among the tests (tests/qemu, tests/share). SIGINT, SIGTERM and
+// SIGHUP end the command's context, so that the command removes what it has made. The exit code is
+// then 128 plus the signal's number.
 package entry
 
 import (
@@ -14,8 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main runs a command until it ends, and this process with exit code 1 if it failed. The error is
-// one line with the name of the command before it. It is the last call of main.
+// Main runs a command until it ends. If the command failed, Main prints the error in one line
+// behind the command's name. It then ends this process, with exit code 1 or, after a signal, the
+// code above. main calls nothing after Main.
 func Main(c *cobra.Command) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup(1) has it
@@ -35,7 +36,7 @@ func Main(c *cobra.Command) {
 	}
 }
 
-// ended is the cause of the context's end: a signal.
+// ended is a signal, as the cause of the context's end.
 type ended struct{ signal syscall.Signal }
 
 func (e ended) Error() string { return fmt.Sprintf("ended by %v", e.signal) }

@@ -1,4 +1,4 @@
-// Package fake listens where funid would. It is for tests of programs that ask a daemon.
+// Package fake listens in place of funid, for tests of programs that ask a daemon.
 package fake
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Daemon listens in a folder and returns the path of its socket. It gives the first message of each
-// connection to answer, each connection on a goroutine of its own, and closes the connection when
-// answer returns. All of them have ended when the test has: an answer that never comes waits for
-// t.Context.
+// Daemon listens in a folder and returns the path of its socket. It serves each connection on a
+// goroutine of its own: it passes the first message to answer, and closes the connection when
+// answer returns. All of them end with the test. A test that wants no answer waits for
+// t.Context in answer.
 func Daemon(t testing.TB, dir string, answer func(c *net.UnixConn, request []byte)) (socket string) {
 	t.Helper()
 	socket = filepath.Join(dir, "funid.sock")

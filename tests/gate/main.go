@@ -1,8 +1,7 @@
-// Command gate reads `go test -json` from standard input and prints what a person wants to see of
-// it: a line for each package, everything about failures, the tests that took longest, and a
-// closing line with the totals. It fails when a test failed, when a package did not build, when
-// nothing ran, and when a test was skipped for any reason other than a missing kernel feature,
-// which the reason must name.
+// Command gate reads `go test -json` from standard input and prints it for people: a line for each
+// package, all output of failures, the slowest tests, and a closing line with the totals. It fails
+// when a test failed, a package did not build, or no test ran. It also fails when a test was
+// skipped, unless the reason names a missing kernel feature.
 package main
 
 import (
@@ -27,10 +26,10 @@ type event struct {
 	FailedBuild string
 }
 
-// kernelLacks starts the reason of a skip that is allowed.
+// kernelLacks is how the reason of an allowed skip begins.
 const kernelLacks = "the kernel "
 
-// mostSlow is how many tests are named that took longest.
+// mostSlow is how many of the slowest tests are printed.
 const mostSlow = 10
 
 func main() {

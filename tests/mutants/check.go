@@ -1,7 +1,8 @@
 package main
 
-// This file builds a check with an engine and runs it: a test of the engine or of its links, or a
-// chaos run of the funet command. What it printed tells a catch from an accident.
+// This file builds a check with an engine and runs it. A check is a test of the engine, of its
+// links or of the libraries, or a chaos run of the funet command. The output of a failed check
+// tells whether it caught the mutation or failed by accident.
 
 import (
 	"bytes"
@@ -17,15 +18,15 @@ import (
 	"time"
 )
 
-// check is a check that must notice a mutation: a test, or a chaos run if there is none.
+// check is a check that must notice a mutation: a test or, without the name of a test, a chaos run.
 type check struct {
 	folder string // of the test's package
 	test   string
 	faults string // of the chaos run
 }
 
-// The arguments of every chaos run but its faults. Of these seeds at least fifteen
-// noticed each mutation that is left to chaos, so it bears other dice.
+// chaosRun is the arguments of every chaos run, without its faults. At least fifteen of these seeds
+// noticed each mutation that is left to chaos, so other random numbers would do as well.
 const chaosRun = "sim chaos --seeds 1..200 --nodes 8 --messages 1000 --faults"
 
 func (c check) String() string {
@@ -38,8 +39,8 @@ func (c check) String() string {
 	return c.test
 }
 
-// limit bounds one run; on an idle machine each takes a few seconds at most, and a busy one is no
-// verdict.
+// limit bounds one run. On an idle machine each takes a few seconds at most. A run beyond the limit
+// gives no verdict.
 const limit = 4 * time.Minute
 
 var (
@@ -51,7 +52,7 @@ var (
 type bench struct {
 	root   string            // of the module
 	folder string            // temporary
-	built  map[string]string // what runs a check with the engine as it is, by the test's folder
+	built  map[string]string // programs of checks with the unchanged engine, by folder of the test
 }
 
 func newBench(ctx context.Context) (*bench, error) {
@@ -72,8 +73,8 @@ func newBench(ctx context.Context) (*bench, error) {
 
 func (b *bench) remove() { _ = os.RemoveAll(b.folder) }
 
-// catch applies a mutation and returns what a check said about it. An error means
-// that the check did not notice, or that nothing can be said.
+// catch applies a mutation and returns what a check printed about it. It returns an error if the
+// check did not notice the mutation, or gave no verdict.
 func (b *bench) catch(ctx context.Context, m mutation, c check) (string, error) {
 	folder, err := os.MkdirTemp(b.folder, m.name)
 	if err != nil {
@@ -95,7 +96,7 @@ func (b *bench) catch(ctx context.Context, m mutation, c check) (string, error) 
 	return judge(c, output, err)
 }
 
-// pass runs the check on the unchanged engine, which must pass it.
+// pass runs a check on the unchanged engine, which must pass it.
 func (b *bench) pass(ctx context.Context, c check) (string, error) {
 	if b.built[c.folder] == "" {
 		binary, err := b.build(ctx, c, b.folder)
@@ -118,7 +119,7 @@ func (b *bench) pass(ctx context.Context, c check) (string, error) {
 	return "passes", nil
 }
 
-// build compiles what the check runs into the folder.
+// build compiles the program of a check into the folder.
 func (b *bench) build(ctx context.Context, c check, folder string, flags ...string) (binary string, err error) {
 	var args []string
 	if c.test == "" {
@@ -135,7 +136,7 @@ func (b *bench) build(ctx context.Context, c check, folder string, flags ...stri
 	return binary, nil
 }
 
-// run runs the check and returns all that it printed.
+// run runs a check and returns all that it printed.
 func (b *bench) run(ctx context.Context, c check, binary string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -153,7 +154,7 @@ func (b *bench) run(ctx context.Context, c check, binary string) (string, error)
 	return string(out), err
 }
 
-// command is a command that ends with this program, however that ends.
+// command returns a command that ends with this program, however this program ends.
 func command(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = folder
@@ -169,8 +170,8 @@ var (
 	failedSeeds = regexp.MustCompile(`(\d+ of \d+ seeds) broke a promise`)
 )
 
-// judge returns what the output of a check that failed says is wrong, in a line. It
-// returns errAccident if the check failed for any other reason than what it checks.
+// judge returns, in one line, the error that a failed check found. It returns errAccident if the
+// check failed for another reason.
 func judge(c check, output string, failure error) (string, error) {
 	if errors.Is(failure, errAccident) {
 		return "", failure
@@ -187,7 +188,7 @@ func judge(c check, output string, failure error) (string, error) {
 	return brief(said), nil
 }
 
-// saidChaos is how many seeds failed and why the first did, or nothing.
+// saidChaos returns how many seeds failed, and why the first of them did, or an empty string.
 func saidChaos(output string) string {
 	seeds, reason := failedSeeds.FindStringSubmatch(output), failedSeed.FindStringSubmatch(output)
 	if seeds == nil || reason == nil {
@@ -197,8 +198,8 @@ func saidChaos(output string) string {
 	return seeds[1] + ": " + one
 }
 
-// saidTest is the first line that a failing test printed, behind the name of the
-// subtest that printed it, or nothing.
+// saidTest returns the first line that a failing test printed, behind the name of its subtest, or
+// an empty string.
 func saidTest(output string) string {
 	line := failedLine.FindStringSubmatchIndex(output)
 	if line == nil {
@@ -215,8 +216,8 @@ func saidTest(output string) string {
 	return said
 }
 
-// brief is the first line of a text, without its middle if it is long: a failure begins
-// with where it was found, and often ends with what was.
+// brief returns the first line of a text, without its middle if it is long. A failure begins with
+// the place where it was found, and often ends with the values.
 func brief(s string) string {
 	const most, end = 110, 45
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")

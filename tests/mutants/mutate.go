@@ -1,7 +1,7 @@
 package main
 
-// This file makes a mutant: a copy of one source file with one snippet replaced,
-// and the overlay that gives the compiler the copy instead of the original.
+// This file makes a mutant: a copy of one source file with one snippet replaced. It also makes the
+// overlay, which gives the compiler the copy instead of the original.
 
 import (
 	"encoding/json"
@@ -15,16 +15,16 @@ import (
 // mutation is one way to break the engine.
 type mutation struct {
 	name     string
-	file     string  // in the engine's folder
-	old, new string  // the snippet and what takes its place
-	checks   []check // each must notice
+	file     string  // relative to the engine's folder
+	old, new string  // the snippet, and its replacement
+	checks   []check // each must notice the mutation
 }
 
 const (
 	engineFolder = "uspace/engine"
 	linkFolder   = engineFolder + "/link"
-	// These are the folders of packages am, rats, rma and funi, whose files mutations name from
-	// engineFolder.
+	// These are the folders of packages am, rats, rma and funi. Mutations name files there relative
+	// to engineFolder.
 	libraryFolder = "uspace/am"
 	ratsFolder    = "uspace/rats"
 	rmaFolder     = "uspace/rma"
@@ -32,14 +32,14 @@ const (
 )
 
 var (
-	// errSnippet: the source is not what the mutation was written for.
+	// errSnippet reports a source in which the snippet is not there exactly once.
 	errSnippet = errors.New("the engine has changed; write the mutation anew")
-	// errSame: the mutation changes nothing.
+	// errSame reports a mutation that changes nothing.
 	errSame = errors.New("the mutation replaces a snippet by itself")
 )
 
-// replace returns the source with the one place of the snippet old replaced by new. It
-// returns errSnippet unless old is there exactly once.
+// replace returns the source with the only occurrence of old replaced by new. It returns errSnippet
+// unless old is there exactly once.
 func replace(source, old, new string) (string, error) {
 	if old == new {
 		return "", errSame
@@ -50,8 +50,8 @@ func replace(source, old, new string) (string, error) {
 	return strings.Replace(source, old, new, 1), nil
 }
 
-// mutate writes the mutant of the module at root into folder, and returns the overlay
-// file for the go command.
+// mutate writes the mutant of a source file below root into folder. It returns the path of the
+// overlay file for the go command.
 func (m *mutation) mutate(root, folder string) (overlay string, err error) {
 	original := filepath.Join(root, engineFolder, m.file)
 	source, err := os.ReadFile(original)

@@ -129,8 +129,8 @@ static int report(void)
 	}
 	if (code == 0 && f.card.node == 0)
 		printf("%u nodes, %u rounds: %" PRIu64 " blocks, %" PRIu64 " bytes in %.6f s, %.1f MB/s\n", f.card.nodes,
-			o.rounds, sum.blocks,
-		       sum.bytes, (double)sum.nanoseconds / 1e9, (double)sum.bytes / (double)sum.nanoseconds * 1e3);
+			o.rounds, sum.blocks, sum.bytes, (double)sum.nanoseconds / 1e9,
+			(double)sum.bytes / (double)sum.nanoseconds * 1e3);
 	free(all);
 	return code;
 }

@@ -1,8 +1,8 @@
 package main
 
-// This file asks apt for packages, with lists, caches and sources of the rig's own, so that the
-// machine's configuration and state stay as they are. Signatures are checked as always: by apt,
-// with the distribution's own keys.
+// This file asks apt for packages. Lists, caches and sources are the rig's own, so the machine's
+// configuration and state do not change. apt checks signatures as always, with the distribution's
+// own keys.
 
 import (
 	"bytes"
@@ -16,22 +16,23 @@ import (
 	"strings"
 )
 
-// keyring has the distribution's keys.
+// keyring is the file with the distribution's keys.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// guestReleases are the releases that kernels come from, besides the machine's own.
+// guestReleases are the releases that kernels come from, in addition to the machine's own.
 var guestReleases = []string{"bookworm", "trixie", "trixie-backports"}
 
-// apt is one user's view of the distribution's packages.
+// apt is the rig's own view of the distribution's packages.
 type apt struct {
-	dir    string // of lists and configuration
+	dir    string // lists and configuration
 	keeper *keeper
 	base   string
-	host   []string // releases that run on this machine
+	host   []string // releases whose programs run on this machine
 }
 
-// aptConfiguration is apt's own, which comes after the machine's (apt.conf(5)). What runs after an
-// update or downloads more than package lists is not wanted.
+// aptConfiguration is the rig's own configuration, which apt reads after the machine's
+// (apt.conf(5)). It clears what would run after an update, and what would download more than
+// package lists.
 const aptConfiguration = `#clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 #clear DPkg::Post-Invoke;
@@ -58,7 +59,7 @@ Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 `
 
-// openApt finds out where the machine's packages come from and writes a configuration of its own.
+// openApt finds out where the machine's packages come from, and writes the rig's configuration.
 func openApt(ctx context.Context, dir string, k *keeper) (*apt, error) {
 	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -89,7 +90,7 @@ func openApt(ctx context.Context, dir string, k *keeper) (*apt, error) {
 // path returns the path of a file of the configuration.
 func (a *apt) path(name string) string { return filepath.Join(a.dir, name) }
 
-// configure writes configuration and sources.
+// configure writes the configuration and the lists of sources.
 func (a *apt) configure() error {
 	for _, dir := range []string{"lists/partial", "state", "cache/archives/partial"} {
 		if err := os.MkdirAll(a.path(dir), 0o755); err != nil {
@@ -109,7 +110,7 @@ func (a *apt) configure() error {
 		os.WriteFile(a.path("empty"), nil, 0o644))
 }
 
-// sources writes a list of releases.
+// sources writes a list of sources with the given releases.
 func (a *apt) sources(name string, releases []string) error {
 	var b strings.Builder
 	for _, r := range releases {
@@ -118,8 +119,8 @@ func (a *apt) sources(name string, releases []string) error {
 	return os.WriteFile(a.path(name), []byte(b.String()), 0o644)
 }
 
-// all and hosts are options that say which releases count. What bare plans is whole, as if nothing
-// were installed: it goes into guests.
+// all and hosts return options that choose the releases. bare returns options of a plan that is
+// complete, as if nothing were installed: its packages go into guests.
 func (a *apt) all() []string   { return a.options("all.list", "status") }
 func (a *apt) hosts() []string { return a.options("host.list", "status") }
 func (a *apt) bare() []string  { return a.options("host.list", "empty") }
@@ -135,7 +136,7 @@ func (a *apt) update(ctx context.Context) error {
 	return err
 }
 
-// kernels lists them.
+// kernels returns the kernels of the distribution.
 func (a *apt) kernels(ctx context.Context) ([]kernelPackage, error) {
 	text, err := a.output(ctx, "apt-cache", append(a.all(), "show", "linux-image-amd64")...)
 	return kernels(text), err
@@ -158,19 +159,19 @@ func (a *apt) download(ctx context.Context, options []string, into string, packa
 	return err
 }
 
-// install is the arguments of an installation that is never made.
+// install returns the arguments of an installation, which is only planned or downloaded.
 func (a *apt) install(options []string, packages []string) []string {
 	return slices.Concat(options, []string{"-qq", "-y", "--no-install-recommends", "-t", a.host[1], "install"},
 		packages)
 }
 
-// plan says which files the packages and what they need are, besides what is installed.
+// plan returns the files of the packages and of all that they need, without what is installed.
 func (a *apt) plan(ctx context.Context, options []string, packages ...string) ([]planned, error) {
 	printed, err := a.output(ctx, "apt-get", a.install(append(options, "--print-uris"), packages)...)
 	return plan(printed), err
 }
 
-// fetch downloads these files into a folder.
+// fetch downloads the files that plan returns into a folder.
 func (a *apt) fetch(ctx context.Context, options []string, into string, packages ...string) error {
 	if err := os.MkdirAll(filepath.Join(into, "partial"), 0o755); err != nil {
 		return err
@@ -184,7 +185,7 @@ func (a *apt) output(ctx context.Context, name string, args ...string) (string, 
 	return a.run(exec.CommandContext(ctx, name, args...))
 }
 
-// run runs a program that ends with the rig.
+// run runs a program, which ends with the rig, and returns its output.
 func (a *apt) run(cmd *exec.Cmd) (string, error) {
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
@@ -200,7 +201,7 @@ func (a *apt) run(cmd *exec.Cmd) (string, error) {
 	return out.String(), nil
 }
 
-// what is the command among apt's arguments.
+// what returns the command among apt's arguments.
 func what(args []string) string {
 	for _, word := range []string{"update", "show", "download", "install"} {
 		if slices.Contains(args, word) {

@@ -1,6 +1,6 @@
 package main
 
-// This file is the kernels: their own traffic beside FUNet, and what they complain about.
+// This file measures the kernels' own traffic beside FUNet, and collects the kernels' complaints.
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// A TCP rate is the best of some streams of this length: what else the machine does only slows
-	// them down.
+	// A TCP rate is the best of manyStreams streams of length streamTime: other work of the machine
+	// only slows them down.
 	manyStreams = 5
 	streamTime  = time.Second
-	// manyPings is how many there are, one after the other, pingEvery apart.
+	// manyPings is the number of pings, sent one every pingEvery.
 	manyPings = 100
 	pingEvery = 20 * time.Millisecond
-	// startsEvery is how far they are apart while a daemon starts and stops, which takes longer.
+	// startsEvery is the interval of pings while a daemon starts and stops, which takes longer.
 	startsEvery = 100 * time.Millisecond
-	// endless is exchanges that no job gets through.
+	// endless is a number of exchanges that no job reaches.
 	endless = 1_000_000_000
 	// measureDeadline bounds a measurement.
 	measureDeadline = time.Minute
 )
 
-// tcp returns the best stream, nil if one failed.
+// tcp returns the best stream, or nil if one failed.
 func (p pair) tcp(ctx context.Context) (best *guest.TCP, err error) {
 	for range manyStreams {
 		one, err := measure[guest.TCP](ctx, p, measureDeadline, "tcp", streamTime.String())
@@ -45,15 +45,15 @@ func (p pair) tcp(ctx context.Context) (best *guest.TCP, err error) {
 	return best, nil
 }
 
-// ping returns how many came back, nil if none did.
+// ping returns how many pings came back, or nil if the measurement failed.
 func (p pair) ping(ctx context.Context) (*guest.Pings, error) {
 	return measure[guest.Pings](ctx, p, measureDeadline, "ping", fmt.Sprint(manyPings), pingEvery.String())
 }
 
 // besideDaemons measures the kernel's own traffic without daemons, while they start and stop,
-// beside idle ones and beside a job, and without them again; and beside an XDP program that does
-// nothing, in the mode that FUNet's programs got. It also runs ping-pong through the daemons, a row
-// that is nil if they did not start.
+// beside idle daemons, beside a job, and without daemons again. It also measures beside an XDP
+// program that does nothing, in the mode that FUNet's programs got. The row is of ping-pong through
+// the daemons, and nil if they did not start.
 func (p pair) besideDaemons(ctx context.Context, mode string, scale float64) (b *beside, r *row, err error) {
 	b = &beside{}
 	// What a daemon fails to do is a result, and what the rig fails to do is an error.
@@ -92,8 +92,8 @@ func (p pair) besideDaemons(ctx context.Context, mode string, scale float64) (b 
 	return b, r, nil
 }
 
-// besideBare measures TCP beside XDP programs that do nothing, on both hosts: what is lost there is
-// the price of the driver's XDP mode, whoever uses it.
+// besideBare measures TCP beside XDP programs that do nothing, on both hosts. The loss of rate
+// there is the price of the driver's XDP mode, for any program.
 func (p pair) besideBare(ctx context.Context, b *beside, mode string) error {
 	if err := p.both(ctx, "pass", mode); err != nil {
 		b.BareError = err.Error()
@@ -106,7 +106,7 @@ func (p pair) besideBare(ctx context.Context, b *beside, mode string) error {
 	return p.both(ctx, "unpass")
 }
 
-// both has both guests change their NICs.
+// both runs a command of the guest program on both guests, which changes their NICs.
 func (p pair) both(ctx context.Context, what string, args ...string) error {
 	for host, m := range p {
 		e, err := m.run(ctx, measureDeadline, append([]string{guest.Program, what, m.hello.Interface}, args...)...)
@@ -137,7 +137,7 @@ func (p pair) startAndStop(ctx context.Context, b *beside) error {
 	return err
 }
 
-// withDaemons does what needs the daemons to run.
+// withDaemons makes the measurements beside running daemons.
 func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row, err error) {
 	if b.PingIdle, err = p.ping(ctx); err != nil {
 		return nil, err
@@ -173,7 +173,8 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 	return &one, nil
 }
 
-// ratio computes what TCP keeps beside an idle daemon, and beside a program that does nothing.
+// ratio computes how much of its rate TCP keeps beside idle daemons, and beside XDP programs that
+// do nothing.
 func (b *beside) ratio() {
 	if b.Alone == nil || b.After == nil {
 		return
@@ -186,27 +187,27 @@ func (b *beside) ratio() {
 	}
 }
 
-// without is the rate without daemons, before and after.
+// without returns the mean of the rates without daemons, before and after them.
 func (b *beside) without() float64 { return max((b.Alone.Rate+b.After.Rate)/2, 1e-9) }
 
-// linkReset is the line in funid's log where a driver resets its link when a program comes or goes.
+// linkReset is part of funid's log line about a driver that resets its link for a program.
 const linkReset = "its driver resets the link"
 
-// resetSaid reports whether a log has that line from a daemon's start or stop.
+// resetSaid reports whether the log of a daemon's start and stop has that line.
 func (b *beside) resetSaid() bool {
 	return slices.ContainsFunc(b.StartsLog, func(line string) bool { return strings.Contains(line, linkReset) })
 }
 
-// complaint matches what a kernel says when something went wrong, or that a link went down.
+// complaint matches a kernel's messages about errors, and about a link that went down.
 var complaint = regexp.MustCompile(`(?m)^.*(WARNING:|BUG:|Call Trace|Oops|general protection|lockup|Hang|timed out|Reset adapter|[Rr]edirect failed|Link is Down).*$`)
 
-// mostComplaints is how many are reported of a kernel.
+// mostComplaints is the largest number of complaints reported of a kernel.
 const mostComplaints = 10
 
-// linkUp matches what drivers say of a link that came up, again after every reset.
+// linkUp matches a driver's message about a link that came up, which follows every reset.
 var linkUp = regexp.MustCompile(`Link is Up`)
 
-// complaints are what both kernels' logs have, and how often a link came up.
+// complaints returns the complaints in both kernels' logs, and how often links came up.
 func (p pair) complaints(ctx context.Context) (all []string, ups int, err error) {
 	for _, m := range p {
 		e, err := m.run(ctx, time.Minute, "dmesg")

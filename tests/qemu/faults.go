@@ -1,8 +1,8 @@
 package main
 
 // This file injects faults into a host while its daemon runs. The link goes down and comes back.
-// Rings, queues and MTU change. The driver goes and comes back, from the device or from the kernel.
-// In the last fault the whole host is gone.
+// Rings, queues and MTU change. The driver leaves the device or the kernel, and comes back. In the
+// last fault the whole host ends.
 
 import (
 	"context"
@@ -18,29 +18,29 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// guestKilled is the last of the faults: host 1 ends in the middle of a job.
+// guestKilled names the last fault: host 1 ends in the middle of a job.
 const guestKilled = "guest_killed"
 
-// fault is something that happens to the NIC of host 1.
+// fault is a fault of the NIC of host 1.
 type fault struct {
 	name string
-	// queues is how many the NIC must have at least.
+	// queues is the smallest number of queues of a NIC that has this fault.
 	queues int
-	// before, do and undo are arguments; the interface comes second. undo may be missing, and
-	// before, which happens before the daemons start.
+	// before, do and undo are arguments of the guest program, without the interface, which becomes
+	// the second. before runs before the daemons start. before and undo may be missing.
 	before, do, undo []string
-	// said is in the daemon's log afterwards.
+	// said are texts that must be in the daemons' log afterwards.
 	said []string
-	// ends are lines: when the fault ends the job, its runner prints one of them; nil: the job goes
-	// on, for as long as peers are waited for. Without the NIC there is no ssh either, and host 1
-	// may be all that can be named.
+	// ends are texts. A fault with ends must end the job, and `funet run` must print one of them.
+	// With nil the job goes on, as long as processes wait for their peers. Without the NIC there is
+	// no ssh either, and `funet run` may be able to name only host 1.
 	ends []string
 }
 
-// jobsEnded is funid's line when a fault has ended a job.
+// jobsEnded is funid's message that a fault has ended a job.
 const jobsEnded = "ended the jobs that need it: 1"
 
-// gone holds the lines with which a job without a NIC ends.
+// gone holds the texts for a job that ends without a NIC.
 var gone = []string{"is gone", guest.Address(1).String()}
 
 // faults are the faults of a NIC, in the order in which they happen.
@@ -53,8 +53,9 @@ var faults = []fault{
 		ends: gone},
 	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"},
 		ends: gone},
-	// After the others: where virtio had zero-copy sockets while queues came, Linux 7.3 was seen to
-	// wait without end for the interface when the driver was taken away then; why is not known.
+	// queue_change comes after the others. When queues were added while virtio had zero-copy
+	// sockets, and the driver was then taken away, Linux 7.3 was seen to wait for the interface
+	// without end. The reason is not known.
 	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"},
 		said: []string{"number of receive queues was 1 and is 2"}},
 }
@@ -62,11 +63,11 @@ var faults = []fault{
 const (
 	// recovery is how long ping-pong through the daemons may fail after a fault.
 	recovery = 30 * time.Second
-	// mourning is how long `funet run` may go on when a host has died.
+	// mourning is how long `funet run` may go on after a host has ended.
 	mourning = 10 * time.Second
 )
 
-// faultNames lists them.
+// faultNames returns the names of all faults.
 func faultNames() (names []string) {
 	for _, f := range faults {
 		names = append(names, f.name)
@@ -74,8 +75,8 @@ func faultNames() (names []string) {
 	return append(names, guestKilled)
 }
 
-// besideFaults has the faults happen to a NIC while daemons run, and runs ping-pong through these
-// after each.
+// besideFaults injects the faults into a NIC while daemons run. After each fault it runs ping-pong
+// through the daemons.
 func (p pair) besideFaults(ctx context.Context, n nic, scale float64, wanted func(string) bool, enter func(row)) error {
 	var log string
 	d, err := p.startDaemons(ctx)
@@ -112,14 +113,14 @@ func (p pair) besideFaults(ctx context.Context, n nic, scale float64, wanted fun
 	return errors.Join(err, stopped)
 }
 
-// change changes the NIC of host 1.
+// change changes the NIC of host 1 with the guest program.
 func (p pair) change(ctx context.Context, args []string) (guest.Ended, error) {
 	return p[1].run(ctx, measureDeadline, slices.Concat([]string{guest.Program, args[0], p[1].hello.Interface},
 		args[1:])...)
 }
 
-// befall has a fault happen, in the middle of a job if it ends jobs, and runs ping-pong until it
-// passes.
+// befall injects a fault, in the middle of a job if the fault ends jobs. Then it runs ping-pong
+// until ping-pong passes.
 func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err error) {
 	r.Program = f.name
 	var job *running
@@ -165,8 +166,8 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 	return p.recovered(ctx, f.name, begin, scale)
 }
 
-// beginJob begins a job without end and returns it when it runs. It returns nil if that failed,
-// which is an error of the rig or, judged in the row, FUNet's.
+// beginJob begins a job without end and returns it when it runs. It returns nil if the job does not
+// run. The rig's failures are errors; FUNet's are judged in the row.
 func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
 	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
 	if err != nil {
@@ -183,8 +184,8 @@ func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
 	return job, nil
 }
 
-// recovered runs ping-pong through the daemons until it passes, and says how long that took from
-// begin on.
+// recovered runs ping-pong through the daemons until it passes. The row has the time from begin
+// until then.
 func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale float64) (r row, err error) {
 	for {
 		r, err = p.attached(ctx, scale)
@@ -195,8 +196,8 @@ func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale
 	}
 }
 
-// killed ends host 1 in the middle of a job: `funet run` must end and say which host it was. The
-// pair cannot be used afterwards.
+// killed ends host 1 in the middle of a job. `funet run` must end and name that host. The pair
+// cannot be used afterwards.
 func (p pair) killed(ctx context.Context) (r row, err error) {
 	r.Program = guestKilled
 	if _, err := p.startDaemons(ctx); err != nil {
@@ -228,7 +229,8 @@ func (p pair) killed(ctx context.Context) (r row, err error) {
 	return r, nil
 }
 
-// jobRuns waits until processes of a job are attached on both hosts, or it has ended.
+// jobRuns waits until processes of a job are attached on both hosts. It returns false if the job
+// ends before that.
 func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
 	for begin := time.Now(); time.Since(begin) < p[0].within(readyDeadline); {
 		attached := 0

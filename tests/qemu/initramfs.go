@@ -1,6 +1,6 @@
 package main
 
-// This file makes the first root file system of a guest, which is its only one.
+// This file makes the first root file system of a guest, which is also its only one.
 
 import (
 	"bufio"
@@ -17,25 +17,25 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// errStatic: a program needs libraries, and guests have none.
+// errStatic reports a program that needs libraries: guests have none for it.
 var errStatic = errors.New("not a static program")
 
-// image says what goes into a guest.
+// image describes the contents of a guest.
 type image struct {
-	guest     string // this program
+	guest     string // path of this program
 	funet     string
 	funid     string
-	tools     string // folder
-	kernel    string // folder
-	peers     string // the peers file
+	tools     string // a folder
+	kernel    string // a folder
+	peers     string // text of the peers file
 	funidYAML [2]string
 }
 
-// applets are busybox's under their own names.
+// applets are the applets of busybox that have a name of their own.
 var applets = []string{"sh", "dmesg", "cat", "ls", "ps", "ip", "mkdir", "mount", "true"}
 
-// build writes the archive into memory, which has no name in any file system, and returns it open
-// for reading. Both guests of a pair use the same.
+// build writes the archive into memory, as a file without a name, and returns it open for reading.
+// Both guests of a pair use the same file.
 func (i *image) build() (_ *os.File, err error) {
 	fd, err := unix.MemfdCreate("initramfs", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -103,7 +103,7 @@ func (i *image) build() (_ *os.File, err error) {
 	return f, nil
 }
 
-// addTools puts the folder with programs into the archive.
+// addTools writes the folder with programs into the archive.
 func (i *image) addTools(w *cpio.Writer) error {
 	return filepath.WalkDir(i.tools, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -131,8 +131,8 @@ func (i *image) addTools(w *cpio.Writer) error {
 	})
 }
 
-// sshConfiguration and sshdConfiguration are those of guests, whose key is the host's and the
-// user's. Ciphers that cost little: the guests have no network that anybody else hears.
+// sshConfiguration and sshdConfiguration are the guests' files. One key serves as key of the hosts
+// and of the user. The cipher costs little. Only the two guests are on their network.
 const (
 	sshConfiguration = `StrictHostKeyChecking no
 UserKnownHostsFile /dev/null
@@ -159,10 +159,10 @@ const peersPath = "/etc/peers.yaml"
 // funidPath is the path of funid's configuration in a guest.
 func funidPath(host int) string { return fmt.Sprintf("/etc/funid-%d.yaml", host) }
 
-// funidDirectPath is that of a configuration with direct ports.
+// funidDirectPath is the path of funid's configuration with direct ports.
 func funidDirectPath(host int) string { return fmt.Sprintf("/etc/funid-direct-%d.yaml", host) }
 
-// checkStatic refuses a program that asks for an interpreter.
+// checkStatic refuses a program that needs an interpreter.
 func checkStatic(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {

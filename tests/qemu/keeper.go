@@ -1,8 +1,8 @@
 package main
 
-// This file is the thread that starts processes. The kernel ends them with the thread that started
-// them, not with the process (PR_SET_PDEATHSIG, prctl(2)), so it must be one that stays; then they
-// end with the rig, however it ends.
+// This file is the thread that starts processes. The kernel can end a process with the thread that
+// started it, but not with the process of that thread (PR_SET_PDEATHSIG, prctl(2)). So all
+// processes are started by one thread that stays, and they end with the rig, however it ends.
 
 import (
 	"fmt"
@@ -26,7 +26,8 @@ func newKeeper() *keeper {
 	return k
 }
 
-// start starts a process in a group of its own, out of reach of the terminal's Ctrl-C.
+// start starts a process in a process group of its own, so Ctrl-C at the terminal does not reach
+// it.
 func (k *keeper) start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -1,10 +1,11 @@
 package main
 
-// This file is a virtual machine: the QEMU process of a guest and the talk with what runs in it.
+// This file is a virtual machine: the QEMU process of a guest, and the dialogue with the guest's
+// first process.
 //
-// Everything that it has without a name goes with it: its root file system is in memory, its
-// network is a pair of datagram sockets or of taps (network.go), its serial ports are pipes. QEMU
-// ends with the rig (keeper.go). So nothing is left over, however the rig ends.
+// A machine uses only objects without a name. Its root file system is in memory, its network is a
+// pair of datagram sockets or of taps (network.go), and its serial ports are pipes. QEMU ends with
+// the rig (keeper.go). So nothing remains, however the rig ends.
 
 import (
 	"bufio"
@@ -27,37 +28,37 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// errNoWord: a guest hangs, or is slow.
+// errNoWord reports a guest that hangs or is slow.
 var errNoWord = errors.New("no word")
 
-// errGuest is wrapped by errors about a machine that does not do what it should.
+// errGuest is wrapped by errors about a machine that does not work as it should.
 var errGuest = errors.New("guest")
 
 const (
 	// guestMemory is the memory of a guest in MiB.
 	guestMemory = 512
-	// bootDeadline bounds a guest's start, which takes seconds where nothing else runs.
+	// bootDeadline bounds a guest's start, which takes seconds on an idle machine.
 	bootDeadline = 2 * time.Minute
-	// mostConsole is how much of a guest's console is kept, in bytes.
+	// mostConsole is how many bytes of a guest's console are kept.
 	mostConsole = 256 << 10
-	// longestWord bounds what a guest says in one line: two outputs in JSON.
+	// longestWord bounds a line from a guest, in bytes: two outputs in JSON.
 	longestWord = 1 << 20
 )
 
 // processors is how machines execute: with the host's virtualisation, or translated.
 type processors struct {
 	Name string // as QEMU calls it: kvm or tcg
-	Why  string // not kvm
+	Why  string // why not kvm
 }
 
-// kvmError is QEMU's message when kvm cannot execute what the guest does.
+// kvmError is part of QEMU's message when kvm cannot execute the guest's code.
 const kvmError = "KVM internal error"
 
 // kvmCreateVM is KVM_CREATE_VM of linux/kvm.h.
 const kvmCreateVM = 0xae01
 
-// findProcessors tries to make a virtual machine. Even then it may not execute a kernel such as the
-// guests' (see tryKVM).
+// findProcessors tries to make a virtual machine with kvm. Even if that works, kvm may fail to
+// execute a kernel such as the guests' (see tryKVM).
 func findProcessors() processors {
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
@@ -75,12 +76,12 @@ func findProcessors() processors {
 // machine is a guest.
 type machine struct {
 	host     int
-	patience int // as of emulation
+	patience int // as in emulation
 	cmd      *exec.Cmd
 	in       io.WriteCloser
 	hello    guest.Hello
 	ended    chan struct{}
-	err      error // of the process, after ended
+	err      error // of the process; valid once ended is closed
 
 	mu      sync.Mutex
 	console bytes.Buffer
@@ -88,22 +89,22 @@ type machine struct {
 	waiting map[int]chan guest.Ended
 }
 
-// emulation holds the arguments that all machines have in common.
+// emulation holds what all machines have in common.
 type emulation struct {
-	dir        string // with QEMU
+	dir        string // the folder with QEMU
 	processors processors
 	keeper     *keeper
-	patience   int // how many times longer than on an idle machine things may take
+	patience   int // the factor of all time limits; 1 on an idle machine
 }
 
-// library are folders of shared libraries in an unpacked package.
+// library are the folders of shared libraries in an unpacked package.
 var library = []string{"usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"}
 
-// kvmTrial is how long a guest may take to boot with kvm, where that takes two seconds.
+// kvmTrial is how long a guest may take to boot with kvm, which usually takes two seconds.
 const kvmTrial = 30 * time.Second
 
-// tryKVM boots a guest with kvm, if there is one, and does without when it does not come up: some
-// offer a kvm that executes only kernels made for it.
+// tryKVM boots a pair of guests with kvm, if there is one. If they do not come up, machines are
+// translated: some hosts offer a kvm that executes only kernels made for it.
 func (e *emulation) tryKVM(ctx context.Context, i *image) error {
 	if e.processors = findProcessors(); e.processors.Name != "kvm" {
 		return nil
@@ -121,7 +122,7 @@ func (e *emulation) tryKVM(ctx context.Context, i *image) error {
 	return nil
 }
 
-// command returns QEMU with arguments.
+// command returns the command of QEMU with the given arguments.
 func (e *emulation) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(e.dir, "usr/bin/qemu-system-x86_64"), args...)
 	var paths []string
@@ -133,8 +134,8 @@ func (e *emulation) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// arguments are QEMU's for a guest; what it inherits has numbers 3 (archive) and from 4 on
-// (network).
+// arguments returns QEMU's arguments for a guest. QEMU inherits descriptor 3 (the archive), and
+// those from 4 on (the network).
 func (e *emulation) arguments(host int, kernel string, n nic) []string {
 	return []string{
 		"-L", filepath.Join(e.dir, "usr/share/qemu"), "-L", filepath.Join(e.dir, "usr/share/seabios"),
@@ -152,7 +153,7 @@ func (e *emulation) arguments(host int, kernel string, n nic) []string {
 	}
 }
 
-// start starts a guest, which is up when greet has returned.
+// start starts a guest. The guest is up when greet has returned.
 func (e *emulation) start(host int, kernel string, n nic, archive *os.File, network []*os.File) (*machine, error) {
 	m := &machine{host: host, patience: max(e.patience, 1), cmd: e.command(e.arguments(host, kernel, n)...),
 		ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
@@ -175,7 +176,7 @@ func (e *emulation) start(host int, kernel string, n nic, archive *os.File, netw
 	return m, nil
 }
 
-// Write keeps the end of the console, and of QEMU's complaints.
+// Write keeps the last part of the console, and of QEMU's standard error.
 func (m *machine) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +190,7 @@ func (m *machine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// said is the last lines of the console.
+// said returns the last lines of the console.
 func (m *machine) said(lines int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +198,7 @@ func (m *machine) said(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "; ")
 }
 
-// listen takes what the guest says until QEMU ends.
+// listen reads the guest's words until QEMU ends.
 func (m *machine) listen(out io.Reader) {
 	in := bufio.NewScanner(out)
 	in.Buffer(nil, longestWord)
@@ -222,7 +223,7 @@ func (m *machine) listen(out io.Reader) {
 	close(m.ended)
 }
 
-// deliver passes on the end of a process to the goroutine that waits for it.
+// deliver hands the end of a process to the goroutine that waits for it.
 func (m *machine) deliver(e guest.Ended) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -272,7 +273,7 @@ type running struct {
 	timeout time.Duration
 }
 
-// answerDeadline is how long the word about a process's end may take after that.
+// answerDeadline is how long after a process's timeout the word about its end may arrive.
 const answerDeadline = 30 * time.Second
 
 func (m *machine) send(o guest.Order) error {
@@ -286,11 +287,10 @@ func (m *machine) send(o guest.Order) error {
 	return nil
 }
 
-// within is how long something may take that takes that long at most on an idle machine.
+// within returns the time limit here of something that takes at most d on an idle machine.
 func (m *machine) within(d time.Duration) time.Duration { return d * time.Duration(m.patience) }
 
-// begin starts a program, which is killed after timeout, or as often that as the machine is
-// patient.
+// begin starts a program. The guest kills it after timeout, multiplied by the machine's patience.
 func (m *machine) begin(timeout time.Duration, args ...string) (*running, error) {
 	timeout = m.within(timeout)
 	r := &running{m: m, ended: make(chan guest.Ended, 1), timeout: timeout}
@@ -302,17 +302,17 @@ func (m *machine) begin(timeout time.Duration, args ...string) (*running, error)
 	return r, m.send(guest.Order{ID: r.id, Start: &guest.StartOrder{Args: args, Timeout: timeout}})
 }
 
-// wait waits for its end.
+// wait waits for the end of the process.
 func (r *running) wait(ctx context.Context) (guest.Ended, error) {
 	return r.m.await(ctx, r.ended, r.timeout+r.m.within(answerDeadline))
 }
 
-// signal sends it a signal.
+// signal sends a signal to the process.
 func (r *running) signal(s syscall.Signal) error {
 	return r.m.send(guest.Order{ID: r.id, Kill: &guest.SignalOrder{Signal: int(s)}})
 }
 
-// run runs a program to its end. A program that fails is no error, but see failure.
+// run runs a program to its end. A program that fails is no error here; failure reports it.
 func (m *machine) run(ctx context.Context, timeout time.Duration, args ...string) (guest.Ended, error) {
 	r, err := m.begin(timeout, args...)
 	if err != nil {
@@ -321,7 +321,7 @@ func (m *machine) run(ctx context.Context, timeout time.Duration, args ...string
 	return r.wait(ctx)
 }
 
-// failure says how a process failed; nil: it did not.
+// failure returns how a process failed, or nil if it did not.
 func failure(host int, e guest.Ended) error {
 	if e.Code == 0 && e.Error == "" {
 		return nil
@@ -334,7 +334,7 @@ func failure(host int, e guest.Ended) error {
 	return fmt.Errorf("host %d: code %d: %s", host, e.Code, strings.TrimSuffix(why, ": "))
 }
 
-// kill ends the machine and waits for that.
+// kill ends the machine and waits for its end.
 func (m *machine) kill() {
 	_ = m.cmd.Process.Kill() // it may have ended
 	m.in.Close()
@@ -374,7 +374,7 @@ func (e *emulation) boot(ctx context.Context, i *image, n nic) (p pair, err erro
 	return p, nil
 }
 
-// kill ends both.
+// kill ends both machines.
 func (p pair) kill() {
 	for _, m := range p {
 		if m != nil {

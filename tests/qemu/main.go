@@ -1,15 +1,16 @@
-// Command qemu tries FUNet on drivers of real NICs: two guests under QEMU, joined by nothing but
-// that NIC, run each of its programs between them, beside the kernel's own traffic. It installs
-// nothing and needs no privilege. `make qemu` runs it.
+// Command qemu tries FUNet on drivers of real NICs. Two guests run under QEMU, and only that NIC
+// joins them. They run each of FUNet's programs between them, beside the kernel's own traffic. The
+// command installs nothing and needs no privilege. `make qemu` runs it.
 //
 // The journey of a run: the cache is filled with QEMU and kernels, out of the distribution's
 // packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and each NIC
-// (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
-// programs and, as their first process, this one (package guest). They are told what to do over a
-// serial port (machine.go, on a network of network.go), and do it (scenario.go, shells.go,
-// beside.go, faults.go). The report (report.go) has a row for each NIC and kernel.
+// (nics.go) two guests boot from one archive (initramfs.go, package cpio). The archive has the
+// drivers, the programs and, as a guest's first process, this program (package guest). The guests
+// get their orders over a serial port (machine.go, on a network of network.go), and carry them out
+// (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each NIC and
+// kernel.
 //
-// At most two guests run at a time. All that the rig starts ends with it, however that is
+// At most two guests run at a time. All processes that the rig starts end with it, however it ends
 // (keeper.go).
 package main
 
@@ -57,7 +58,7 @@ type options struct {
 	nics     []nic
 }
 
-// errFailed: the rig worked, and what it tried did not.
+// errFailed reports that the rig worked, and that something it tried failed.
 var errFailed = errors.New("not everything passed")
 
 func command() *cobra.Command {
@@ -119,7 +120,7 @@ func command() *cobra.Command {
 	return c
 }
 
-// print prints a report in the form that was asked for.
+// print prints a report in the form that the options ask for.
 func (o *options) print(r *report) error {
 	switch {
 	case o.JSON:
@@ -132,13 +133,13 @@ func (o *options) print(r *report) error {
 	return r.writeTable(os.Stdout)
 }
 
-// Limits of the options.
+// These are the limits of the options.
 const (
 	leastScale = 0.001
 	mostScale  = 1000
 )
 
-// check refuses what cannot be done, before anything is fetched.
+// check refuses options and machines that cannot work, before anything is fetched.
 func (o *options) check() (err error) {
 	if runtime.GOARCH != "amd64" {
 		return fmt.Errorf("%w: the guests are amd64 machines, and run programs of this one, which is %s",
@@ -201,7 +202,7 @@ func (o *options) check() (err error) {
 	return checkMemory()
 }
 
-// checkMemory refuses to start guests that the machine has no memory for.
+// checkMemory returns an error if the machine has not enough memory for the guests.
 func checkMemory() error {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -220,7 +221,7 @@ func checkMemory() error {
 	return nil
 }
 
-// run does everything. It returns what it has found when it cannot go on.
+// run does everything. When it cannot go on, it returns what it has found.
 func (o *options) run(ctx context.Context) (r *report, err error) {
 	begin := time.Now()
 	log := func(format string, args ...any) {
@@ -271,18 +272,18 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 	return r, nil
 }
 
-// Of --ci, on machines that may be busy with other things.
+// These constants belong to --ci, on machines that may be busy with other work.
 const (
 	// ciPatience is how many times longer programs may take.
 	ciPatience = 5
-	// ciScale is how much they do.
+	// ciScale is the programs' amount of work, as of --scale.
 	ciScale = 0.2
-	// ciBoot is how long guests may take to boot on a machine on which anything can be judged; an
-	// idle one takes seven seconds without kvm.
+	// ciBoot is the longest time to boot on a machine on which anything can be judged. An idle
+	// machine takes seven seconds without kvm.
 	ciBoot = 45 * time.Second
 )
 
-// errMachine: the rig cannot run here.
+// errMachine reports that the rig cannot run on this machine.
 var errMachine = errors.New("this machine")
 
 // isNotHere reports whether an error says that this machine does not have what the rig needs.
@@ -295,7 +296,7 @@ func isNotHere(err error) bool {
 // fetched is a kernel in the cache.
 type fetched struct{ release, folder string }
 
-// fetch fills the cache. With --ci that takes a bounded time.
+// fetch fills the cache. With --ci this takes a bounded time.
 func (o *options) fetch(ctx context.Context, s *store) (qemu, tools string, all []fetched, err error) {
 	if whole := ctx; o.CI {
 		why := fmt.Errorf("%w were not fetched within %v; run `make qemu` once to fetch them", errPackages, o.Limit)
@@ -333,7 +334,7 @@ func (o *options) fetch(ctx context.Context, s *store) (qemu, tools string, all 
 	return qemu, tools, all, nil
 }
 
-// try runs everything on one pair of guests.
+// try runs everything on one pair of guests, and returns the outcome.
 func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, release string,
 	log func(string, ...any)) *configuration {
 	begin := time.Now()
@@ -374,7 +375,7 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	return c
 }
 
-// all is everything that a pair does.
+// all runs everything on a pair that has booted.
 func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log func(string, ...any)) error {
 	enter := func(r row) {
 		c.Rows = append(c.Rows, r)
@@ -438,12 +439,12 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 	return nil
 }
 
-// faults reports whether hosts are to be disturbed.
+// faults reports whether any fault is to be injected.
 func (o *options) faults(wanted func(string) bool) bool {
 	return !o.Short && slices.ContainsFunc(faultNames(), wanted)
 }
 
-// peersFile is the peers file of both hosts.
+// peersFile returns the text of both hosts' peers file.
 func peersFile() string {
 	var b strings.Builder
 	b.WriteString("gid: 1\npeers:\n")
@@ -453,7 +454,7 @@ func peersFile() string {
 	return b.String()
 }
 
-// funidFiles are the daemons' configurations.
+// funidFiles returns the texts of the daemons' configurations.
 func funidFiles(n nic) (files [2]string) {
 	for host := range files {
 		files[host] = fmt.Sprintf("card: %d\npeers: peers.yaml\ninterfaces: [eth0]\nxdp: %s\nbind: %s\n",
@@ -462,5 +463,5 @@ func funidFiles(n nic) (files [2]string) {
 	return files
 }
 
-// directly makes one that of a daemon that gives direct ports.
+// directly is a line of configuration: with it a daemon gives direct ports.
 const directly = "carriage: direct\n"

@@ -1,8 +1,8 @@
 package main
 
-// This file finds the kernel modules that a guest needs, and those that these need. A package has
-// no modules.dep, which depmod(8) makes on the machine where it is installed; but each module says
-// what it depends on, in its section .modinfo.
+// This file finds the kernel modules that a guest needs, and their dependencies. A package has no
+// modules.dep, as depmod(8) makes that file on the machine where the package is installed. But each
+// module lists its dependencies in its section .modinfo.
 
 import (
 	"bytes"
@@ -16,10 +16,11 @@ import (
 	"strings"
 )
 
-// errModule: a kernel lacks a driver.
+// errModule reports a kernel module that is missing or cannot be read.
 var errModule = errors.New("kernel module")
 
-// moduleName is the kernel's name of the module in a file: dashes are underscores to the kernel.
+// moduleName returns the kernel's name of the module in a file. The kernel has underscores for
+// dashes.
 func moduleName(path string) string {
 	name, _, ok := strings.Cut(filepath.Base(path), ".ko")
 	if !ok {
@@ -28,15 +29,15 @@ func moduleName(path string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// moduleTree is the modules of a kernel.
+// moduleTree holds the modules of a kernel.
 type moduleTree struct {
 	files   map[string]string // paths by name
 	builtIn map[string]bool
-	// read returns a module as the kernel loads it.
+	// read returns a module in the form that the kernel loads.
 	read func(path string) ([]byte, error)
 }
 
-// openModules looks at the folder lib/modules/RELEASE of a kernel.
+// openModules lists the modules in the folder lib/modules/RELEASE of a kernel.
 func openModules(dir string, read func(string) ([]byte, error)) (*moduleTree, error) {
 	t := &moduleTree{files: map[string]string{}, builtIn: map[string]bool{}, read: read}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -58,14 +59,14 @@ func openModules(dir string, read func(string) ([]byte, error)) (*moduleTree, er
 	return t, nil
 }
 
-// module is a kernel module that is ready to be loaded.
+// module is a kernel module that is ready to load.
 type module struct {
 	name string
 	data []byte
 }
 
-// closure returns the modules that were named and all that they depend on, in the order in which
-// they can be loaded.
+// closure returns the named modules and all their dependencies, in an order in which they can be
+// loaded.
 func (t *moduleTree) closure(names []string) (all []module, err error) {
 	seen := map[string]bool{}
 	var add func(name, by string) error
@@ -103,7 +104,7 @@ func (t *moduleTree) closure(names []string) (all []module, err error) {
 	return all, nil
 }
 
-// moduleNeeds returns what a module says that it depends on.
+// moduleNeeds returns the names of the modules that a module depends on.
 func moduleNeeds(data []byte) (names []string, err error) {
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {

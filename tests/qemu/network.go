@@ -1,13 +1,12 @@
 package main
 
-// This file is the network of guests whose NICs have several queues. A pair of datagram sockets has
-// one; several need taps (Linux, Documentation/networking/tuntap.rst), and these a network
-// namespace, where a bridge joins them.
+// This file makes the network of guests whose NICs have several queues. A pair of datagram sockets
+// serves one queue. Several queues need taps (Linux, Documentation/networking/tuntap.rst). Taps
+// need a network namespace, where a bridge joins them.
 //
-// A process of its own makes them, in namespaces that begin and end with it, and hands the taps
-// over; it needs no privilege where the kernel lets everybody have a user namespace, and
-// /dev/net/tun be opened. The network namespace lives for as long as one of the taps is open, so
-// nothing is left over.
+// A process of its own makes the taps and hands them over. Its namespaces begin and end with it. It
+// needs no privilege if the kernel lets any user have a user namespace, and /dev/net/tun can be
+// opened. The network namespace lives while one of the taps is open, so nothing remains afterwards.
 
 import (
 	"context"
@@ -23,16 +22,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkName is the name of the process, as its first argument.
+// networkName is the first argument of this process, which names it.
 const networkName = "qemu-network"
 
-// networkDeadline bounds its life.
+// networkDeadline bounds the life of this process.
 const networkDeadline = 30 * time.Second
 
-// errNetwork: no taps are to be had.
+// errNetwork reports that taps cannot be made.
 var errNetwork = errors.New("taps")
 
-// network joins the guests' NICs: the descriptors of each guest's queues.
+// network joins the guests' NICs. It holds the descriptors of each guest's queues.
 type network [2][]*os.File
 
 func (n network) close() {
@@ -84,7 +83,7 @@ func newNetwork(ctx context.Context, k *keeper, queues int) (n network, err erro
 	return n, nil
 }
 
-// pairOfSockets is a network for NICs of one queue.
+// pairOfSockets returns a network for NICs of one queue.
 func pairOfSockets() (n network, err error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -96,8 +95,8 @@ func pairOfSockets() (n network, err error) {
 	return n, nil
 }
 
-// makeNetwork is the whole life of the process of a network, if this is one. It does not return
-// then.
+// makeNetwork is the whole life of the process that makes a network. In any other process it
+// returns at once.
 func makeNetwork() {
 	if os.Args[0] != networkName {
 		return
@@ -114,7 +113,7 @@ func makeNetwork() {
 	os.Exit(0)
 }
 
-// handOver makes a bridge with two taps and sends the descriptors of each through a socket.
+// handOver makes a bridge with two taps, and sends the descriptors of each tap through a socket.
 func handOver(queues, to int) error {
 	// The bridge has no business with what the guests say to each other.
 	// else it says a few words itself
@@ -167,7 +166,7 @@ func openTap(name string, queues int) (fds []int, err error) {
 	return fds, nil
 }
 
-// receiveFiles takes the given number of descriptors from a socket.
+// receiveFiles receives the given number of descriptors from a socket.
 func receiveFiles(from, n int) (files []*os.File, err error) {
 	var one [1]byte
 	control := make([]byte, unix.CmsgSpace(4*n))

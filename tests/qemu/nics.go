@@ -1,6 +1,6 @@
 package main
 
-// This file is the NICs that guests have.
+// This file lists the NICs of guests.
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ type nic struct {
 	Name   string
 	device string // of QEMU, with its properties
 	driver string // of Linux
-	xdp    string // of --xdp and funid's configuration
+	xdp    string // the option --xdp, and xdp in funid's configuration
 	bind   string
-	queues int  // each for receiving and transmitting
-	short  bool // it is in the short form
+	queues int  // for receiving, and as many for transmitting
+	short  bool // part of the short form
 }
 
-// backend is QEMU's end of the network, on the descriptors from 4 on.
+// backend returns QEMU's option for the network, on the descriptors from 4 on.
 func (n *nic) backend() string {
 	if n.queues == 1 {
 		return "dgram,id=net,local.type=fd,local.str=4"
@@ -31,9 +31,9 @@ func (n *nic) backend() string {
 	return "tap,id=net,vhost=off,fds=" + strings.Join(fds, ":")
 }
 
-// nics are all. iommu_platform makes virtio's driver map what it gives to the device, which its
-// zero-copy needs (drivers/net/virtio_net.c, virtnet_xsk_pool_enable). A queue takes two interrupt
-// vectors there, and the device two.
+// nics are all configurations. iommu_platform makes virtio's driver map the memory that it gives to
+// the device. Its zero-copy needs this (drivers/net/virtio_net.c, virtnet_xsk_pool_enable). A queue
+// takes two interrupt vectors there, and the device takes two.
 var nics = []nic{
 	{"virtio-zc", "virtio-net-pci,disable-legacy=on,iommu_platform=on", "virtio_net", "auto", "auto", 1, true},
 	{"virtio-zc-2q", "virtio-net-pci,disable-legacy=on,iommu_platform=on,mq=on,vectors=6", "virtio_net", "auto",
@@ -46,7 +46,7 @@ var nics = []nic{
 	{"vmxnet3", "vmxnet3", "vmxnet3", "auto", "auto", 1, false},
 }
 
-// nicNames lists them.
+// nicNames returns the names of all NICs.
 func nicNames() (names []string) {
 	for _, n := range nics {
 		names = append(names, n.Name)
@@ -54,7 +54,7 @@ func nicNames() (names []string) {
 	return names
 }
 
-// chooseNICs returns those that were named; nil: all.
+// chooseNICs returns the named NICs. Without names it returns all, or those of the short form.
 func chooseNICs(names []string, short bool) (all []nic, err error) {
 	for _, name := range names {
 		if !slices.Contains(nicNames(), name) {

@@ -1,7 +1,7 @@
 package main
 
-// This file reads what apt prints: where the distribution's packages are, which kernels there are,
-// and which files an installation would take.
+// This file parses the output of apt: where the distribution's packages are, which kernels there
+// are, and which files an installation would fetch.
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// errPackages is wrapped by errors about packages that are not to be had.
+// errPackages is wrapped by errors about packages that cannot be had.
 var errPackages = errors.New("the distribution's packages")
 
 // newest names the kernel with the highest version.
@@ -22,21 +22,21 @@ const newest = "newest"
 
 // kernelPackage is a kernel that the distribution has.
 type kernelPackage struct {
-	Release string `json:"release"` // as of uname -r, such as 6.12.107+deb13-amd64
+	Release string `json:"release"` // as uname -r prints it, such as 6.12.107+deb13-amd64
 	Version string `json:"version"` // of the package
 }
 
-// imagePrefix begins the name of the package that has the kernel itself, or depends on those that
-// have its parts.
+// imagePrefix is how the name of a kernel's main package begins. That package has the kernel
+// itself, or depends on the packages with its parts.
 const imagePrefix = "linux-image-"
 
-// parts begin the names of the packages that a kernel may be split into.
+// parts are how the names of the packages with a kernel's parts begin.
 var parts = []string{"linux-base-", "linux-binary-", "linux-modules-"}
 
 var inRelease = regexp.MustCompile(`(?m)^'(\S+)/dists/([a-z]+)/InRelease' `)
 
-// baseURL returns where the distribution's release is, from what `apt-get update --print-uris`
-// prints: the machine's own configuration says it, in whatever form.
+// baseURL returns the address of the distribution's release. It finds it in the output of `apt-get
+// update --print-uris`, which follows the machine's configuration in any form.
 func baseURL(printed, codename string) (string, error) {
 	for _, m := range inRelease.FindAllStringSubmatch(printed, -1) {
 		if m[2] == codename {
@@ -57,8 +57,8 @@ func field(text, name string) string {
 	return ""
 }
 
-// paragraph is one of a package list: fields by name (deb-control(5)). Continuation lines are
-// joined.
+// paragraph is a paragraph of a package list: its fields by name (deb-control(5)). Continuation
+// lines are joined.
 type paragraph map[string]string
 
 // paragraphs parses a package list.
@@ -90,7 +90,7 @@ func paragraphs(text string) (all []paragraph) {
 	return all
 }
 
-// dependencies returns the names of the packages that a Depends field names, of alternatives the
+// dependencies returns the names of the packages in a Depends field. Of alternatives it returns the
 // first.
 func dependencies(depends string) (names []string) {
 	for d := range strings.SplitSeq(depends, ",") {
@@ -101,8 +101,8 @@ func dependencies(depends string) (names []string) {
 	return names
 }
 
-// kernels returns the kernels that `apt-cache show` of the package that depends on the kernel
-// lists.
+// kernels returns the kernels in the output of `apt-cache show` for the package that depends on the
+// kernel.
 func kernels(text string) (all []kernelPackage) {
 	for _, p := range paragraphs(text) {
 		for _, d := range dependencies(p["Depends"]) {
@@ -115,8 +115,8 @@ func kernels(text string) (all []kernelPackage) {
 	return all
 }
 
-// choose returns the kernel that somebody named: "newest", or the beginning of a version such as
-// 6.12, and the newest is taken.
+// choose returns the kernel with the given name: "newest", or the beginning of a version such as
+// 6.12. Of several kernels it returns the newest.
 func choose(all []kernelPackage, name string) (best kernelPackage, err error) {
 	for _, k := range all {
 		if name != newest && !begins(numbers(k.Version), numbers(name)) {
@@ -138,7 +138,7 @@ func choose(all []kernelPackage, name string) (best kernelPackage, err error) {
 	return best, nil
 }
 
-// numbers returns the numbers of a version's upstream part.
+// numbers returns the numbers in the upstream part of a version.
 func numbers(version string) (n []int) {
 	if _, rest, ok := strings.Cut(version, ":"); ok {
 		version = rest
@@ -158,13 +158,13 @@ func numbers(version string) (n []int) {
 	return n
 }
 
-// begins reports whether a version begins with another.
+// begins reports whether a version begins with the numbers of another.
 func begins(version, with []int) bool {
 	return len(with) > 0 && len(version) >= len(with) && slices.Equal(version[:len(with)], with)
 }
 
-// parcels returns the packages that have a kernel's parts, as NAME=VERSION, from `apt-cache show`
-// of its image package: that one alone unless it is split.
+// parcels returns the packages with a kernel's parts, as NAME=VERSION. text is the output of
+// `apt-cache show` for its image package. Unless the kernel is split, that is its only package.
 func parcels(text string, k kernelPackage) []string {
 	spec := func(name string) string { return name + "=" + k.Version }
 	for _, p := range paragraphs(text) {
@@ -190,7 +190,7 @@ type planned struct {
 	bytes int64
 }
 
-// split returns the package's name and its version without epoch: the file is
+// split returns the package's name and its version without epoch. The file's name is
 // NAME_VERSION_ARCH.deb, with %3a for a colon.
 func (p planned) split() (name, version string) {
 	name, rest, _ := strings.Cut(filepath.Base(p.name), "_")
@@ -201,7 +201,7 @@ func (p planned) split() (name, version string) {
 	return name, version
 }
 
-// plan parses what `apt-get --print-uris install` prints: 'URI' FILE BYTES HASH.
+// plan parses the output of `apt-get --print-uris install`: lines of 'URI' FILE BYTES HASH.
 func plan(printed string) (all []planned) {
 	for line := range strings.Lines(printed) {
 		f := strings.Fields(line)
@@ -215,8 +215,8 @@ func plan(printed string) (all []planned) {
 	return all
 }
 
-// without leaves the paragraphs out of a package list whose package begins with one of the
-// prefixes.
+// without removes the paragraphs of packages whose names begin with one of the prefixes from a
+// package list.
 func without(status string, prefixes ...string) string {
 	var b strings.Builder
 	for p := range strings.SplitSeq(status, "\n\n") {

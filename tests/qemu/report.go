@@ -1,6 +1,6 @@
 package main
 
-// This file reports what a run found, as JSON and as a table.
+// This file reports the results of a run, as JSON and as a table.
 
 import (
 	"encoding/json"
@@ -18,8 +18,8 @@ import (
 type report struct {
 	QEMU        string           `json:"qemu"`
 	Accelerator string           `json:"accelerator"`   // kvm, or tcg: translated, and much slower
-	Why         string           `json:"why,omitempty"` // not kvm
-	Passed      bool             `json:"passed"`        // everything
+	Why         string           `json:"why,omitempty"` // why not kvm
+	Passed      bool             `json:"passed"`        // every configuration passed
 	Runs        []*configuration `json:"configurations"`
 }
 
@@ -28,48 +28,49 @@ type configuration struct {
 	NIC    string   `json:"nic"`
 	Kernel string   `json:"kernel"`
 	Driver string   `json:"driver"`
-	XDP    string   `json:"xdp"` // that was asked for
+	XDP    string   `json:"xdp"` // the mode that was asked for
 	Bind   string   `json:"bind"`
 	Rows   []row    `json:"programs"`
 	Beside *beside  `json:"kernel_traffic,omitempty"`
-	Kmsg   []string `json:"kernel_complaints,omitempty"` // of both kernels, the first of them
-	// how often links came up, of both hosts together
+	Kmsg   []string `json:"kernel_complaints,omitempty"` // the first ones of each kernel
+	// LinkUps is how often links came up, on both hosts together.
 	LinkUps int     `json:"link_ups"`
-	Error   string  `json:"error,omitempty"`   // it went no further
+	Error   string  `json:"error,omitempty"`   // why it ended early
 	NotRun  string  `json:"not_run,omitempty"` // why nothing was tried
 	Seconds float64 `json:"seconds"`
-	// First says why it was tried a second time.
+	// First says why the configuration was tried a second time.
 	First []string `json:"first_try,omitempty"`
 
-	tcpUnjudged bool // how fast TCP is counts for nothing
+	tcpUnjudged bool // the rate of TCP is not judged
 }
 
-// row is a program. Figures that it does not have are zero.
+// row is the result of a program or fault. Figures that it does not have are zero.
 type row struct {
 	Program  string  `json:"program"`
 	Passed   bool    `json:"passed"`
-	XDPMode  string  `json:"xdp_mode,omitempty"` // that it got
+	XDPMode  string  `json:"xdp_mode,omitempty"` // the mode that it got
 	BindMode string  `json:"bind_mode,omitempty"`
 	P50      float64 `json:"rtt_p50_us,omitempty"`
 	P99      float64 `json:"rtt_p99_us,omitempty"`
 	Rate     float64 `json:"msgs_per_s,omitempty"`
 	Bytes    float64 `json:"mbyte_per_s,omitempty"` // 10^6 bytes
 	MFLOPS   float64 `json:"mflop_per_s,omitempty"`
-	// Seconds is how long it took to go on after a fault, or to notice it.
+	// Seconds is the time from a fault until ping-pong passed again, or until the fault was
+	// noticed.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Refused is a fault that the driver does not let happen; Error says why.
+	// Refused marks a fault that the driver does not allow; Error says why.
 	Refused bool   `json:"refused,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// mode takes the mode of a node's document.
+// mode takes the XDP mode from a node's document.
 func (r *row) mode(d result) {
 	if d.XDPMode != "" {
 		r.XDPMode, r.BindMode = d.XDPMode, d.BindMode
 	}
 }
 
-// judge says whether the program did what it should.
+// judge sets whether the program passed: it did unless there is an error.
 func (r *row) judge(failed ...error) {
 	err := errors.Join(failed...)
 	r.Passed = err == nil
@@ -80,33 +81,34 @@ func (r *row) judge(failed ...error) {
 
 // beside is the kernel's own traffic over the NIC.
 type beside struct {
-	Alone *guest.TCP `json:"tcp_alone"` // null: none got through
+	Alone *guest.TCP `json:"tcp_alone"` // null: a stream failed
 	Idle  *guest.TCP `json:"tcp_funid_idle"`
 	Job   *guest.TCP `json:"tcp_funid_job"`
-	After *guest.TCP `json:"tcp_after"` // funid has ended
-	// IdleRatio is the rate beside an idle funid, by the mean of those without.
+	After *guest.TCP `json:"tcp_after"` // after funid has ended
+	// IdleRatio is the rate beside an idle funid, divided by the mean of the rates without.
 	IdleRatio float64 `json:"tcp_idle_ratio"`
-	// Bare is beside XDP programs that do nothing, in the same mode, on both hosts.
+	// Bare is the rate beside XDP programs that do nothing, in the same mode, on both hosts.
 	Bare      *guest.TCP `json:"tcp_bare_xdp_pass"`
-	BareRatio float64    `json:"tcp_bare_ratio"` // as IdleRatio
+	BareRatio float64    `json:"tcp_bare_ratio"` // computed as IdleRatio is
 	BareError string     `json:"bare_xdp_pass_error,omitempty"`
 
 	PingAlone  *guest.Pings `json:"ping_alone"`
 	PingStarts *guest.Pings `json:"ping_funid_starts_and_stops"`
 	PingIdle   *guest.Pings `json:"ping_funid_idle"`
 	PingJob    *guest.Pings `json:"ping_funid_job"`
-	// of both daemons, the first lines
+	// StartsLog is the first lines of both daemons' logs, of their start and stop.
 	StartsLog []string `json:"starts_and_stops_log,omitempty"`
 	Error     string   `json:"error,omitempty"` // of a daemon
-	// of both daemons, the first lines
+	// Log is the first lines of both daemons' logs.
 	Log []string `json:"funid_log,omitempty"`
 }
 
 // leastIdle is the part of its rate that TCP must keep beside an idle funid.
 const leastIdle = 0.8
 
-// least is leastIdle of the rate without daemons, or of that beside an XDP program that does
-// nothing, where that is less: the driver's XDP mode costs that much, whoever uses it.
+// least returns the part of its rate that TCP must keep. It is leastIdle of the rate without
+// daemons or, if that is less, of the rate beside an XDP program that does nothing. The driver's
+// XDP mode costs any program that much.
 func (b *beside) least() float64 {
 	if b.Bare == nil {
 		return leastIdle
@@ -114,7 +116,7 @@ func (b *beside) least() float64 {
 	return leastIdle * min(1, b.BareRatio)
 }
 
-// figure is a program's, short.
+// figure returns the main figure of a row, as a short text.
 func (r *row) figure() string {
 	switch {
 	case !r.Passed:
@@ -133,7 +135,7 @@ func (r *row) figure() string {
 	return fmt.Sprintf("%.0f MFLOP/s", r.MFLOPS)
 }
 
-// mode is the mode that the programs got.
+// mode returns the XDP mode and the bind mode that the programs got.
 func (c *configuration) mode() string {
 	for _, r := range c.Rows {
 		if r.XDPMode != "" {
@@ -143,7 +145,7 @@ func (c *configuration) mode() string {
 	return "-"
 }
 
-// xdpMode is the XDP mode that programs got; native if none was tried.
+// xdpMode returns the XDP mode that the programs got, or native if no program ran.
 func (c *configuration) xdpMode() string {
 	for _, r := range c.Rows {
 		if r.XDPMode != "" {
@@ -153,7 +155,7 @@ func (c *configuration) xdpMode() string {
 	return "native"
 }
 
-// kernel is its version, short.
+// kernel returns the version of the kernel, in a short form.
 func (c *configuration) kernel() string {
 	kernel, _, _ := strings.Cut(strings.TrimSuffix(c.Kernel, "-amd64"), "+")
 	return kernel
@@ -169,12 +171,13 @@ func (c *configuration) find(name string) *row {
 	return nil
 }
 
-// passed reports whether everything that was tried did what it should.
+// passed reports whether all that was tried passed. A configuration that was not run counts as
+// passed.
 func (c *configuration) passed() bool {
 	return c.NotRun != "" || len(c.Rows) > 0 && len(c.failures()) == 0
 }
 
-// failures says what did not do what it should.
+// failures describes all that did not pass.
 func (c *configuration) failures() (all []string) {
 	kernel := c.kernel()
 	add := func(bad bool, format string, args ...any) {
@@ -208,7 +211,7 @@ func (c *configuration) failures() (all []string) {
 // every reports whether no ping was lost.
 func every(p *guest.Pings) bool { return p != nil && p.Received == p.Sent }
 
-// finish says whether everything passed.
+// finish sets whether all configurations passed.
 func (r *report) finish() *report {
 	r.Passed = len(r.Runs) > 0
 	for _, c := range r.Runs {
@@ -217,7 +220,7 @@ func (r *report) finish() *report {
 	return r
 }
 
-// readReports returns what runs found, together, from files that --json wrote.
+// readReports joins the results of runs, from files that --json wrote.
 func readReports(paths []string) (*report, error) {
 	var all report
 	for i, path := range paths {
@@ -242,15 +245,15 @@ func readReports(paths []string) (*report, error) {
 	return all.finish(), nil
 }
 
-// meanings say what columns are.
+// meanings explains the columns.
 const meanings = "`TCP bare`, `TCP idle` and `TCP job` are the rate of a TCP stream by the mean of that before and after: beside XDP\n" +
 	"programs that do nothing, in the same mode; beside an idle funid; and beside a job. Pings are those that came\n" +
 	"back of 100: while funid is idle, while a job runs, and while funid starts and stops (some drivers reset their\n" +
 	"link then, and funid's log says so). Times in the columns of faults are from the fault until ping-pong through the\n" +
 	"daemons passed again, or, for `guest_killed`, until `funet run` said that a host had died.\n"
 
-// writeMarkdown prints the table for a page, without spaces that only a terminal needs, and what
-// its columns mean.
+// writeMarkdown prints the table for a page, with the meanings of its columns. It leaves out spaces
+// that only a terminal needs.
 func (r *report) writeMarkdown(out io.Writer) error {
 	lines, notes := r.table()
 	var b strings.Builder
@@ -272,7 +275,7 @@ func (r *report) writeMarkdown(out io.Writer) error {
 	return err
 }
 
-// writePage writes some of the columns.
+// writePage writes the wanted columns of the table.
 func writePage(b *strings.Builder, lines [][]string, wanted func(column int) bool) {
 	for i, l := range lines {
 		columns := 0
@@ -289,7 +292,7 @@ func writePage(b *strings.Builder, lines [][]string, wanted func(column int) boo
 	}
 }
 
-// writeTable prints the report for people, in a form that a page of Markdown takes as it is.
+// writeTable prints the report for people, in a form that a page of Markdown can hold as it is.
 func (r *report) writeTable(out io.Writer) error {
 	lines, notes := r.table()
 	var b strings.Builder
@@ -302,7 +305,7 @@ func (r *report) writeTable(out io.Writer) error {
 	return err
 }
 
-// how says how guests were executed.
+// how returns how the guests were executed.
 func (r *report) how() string {
 	how := "QEMU " + r.QEMU + ", " + r.Accelerator
 	if r.Why != "" {
@@ -312,13 +315,13 @@ func (r *report) how() string {
 	return how
 }
 
-// configurationColumns are the first columns, and besideColumns the last: the kernel's own traffic
-// (cells).
+// configurationColumns is the number of the first columns. besideColumns are the last columns, on
+// the kernel's own traffic (cells).
 const configurationColumns = 3
 
 var besideColumns = []string{"TCP bare", "TCP idle", "TCP job", "pings idle", "job", "start, stop"}
 
-// table is the lines of the table, the header first, and the notes below it.
+// table returns the lines of the table, the header first, and the notes below it.
 func (r *report) table() (lines [][]string, notes []string) {
 	lines = [][]string{slices.Concat([]string{"NIC", "kernel", "mode"}, programNames(), besideColumns)}
 	for _, c := range r.Runs {
@@ -337,7 +340,7 @@ func (r *report) table() (lines [][]string, notes []string) {
 	return lines, notes
 }
 
-// notes are the lines below the table.
+// notes returns the lines below the table.
 func (c *configuration) notes() (all []string) {
 	kernel := c.kernel()
 	if c.NotRun != "" {
@@ -365,7 +368,7 @@ func (c *configuration) notes() (all []string) {
 	return all
 }
 
-// cells are the columns of the kernel's own traffic.
+// cells returns the cells on the kernel's own traffic.
 func (b *beside) cells() []string {
 	if b == nil {
 		return []string{"-", "-", "-", "-", "-", "-"}
@@ -390,7 +393,7 @@ func pings(p *guest.Pings) string {
 	return fmt.Sprintf("%d/%d", p.Received, p.Sent)
 }
 
-// writeColumns writes a table of Markdown whose columns stand below each other.
+// writeColumns writes a table of Markdown with aligned columns.
 func writeColumns(b *strings.Builder, lines [][]string) {
 	width := make([]int, len(lines[0]))
 	for _, l := range lines {

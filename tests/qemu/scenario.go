@@ -1,7 +1,7 @@
 package main
 
-// This file runs a pair of guests: the programs, the daemons, and the kernel's own traffic
-// beside them.
+// This file runs the work of a pair of guests: the programs, the daemons, and the kernel's own
+// traffic beside them.
 
 import (
 	"context"
@@ -15,21 +15,22 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// program is a program of funet's, with a check of its result.
+// program is a program of funet, with a check of its result.
 type program struct {
 	Name string
-	// args are its own, with how much it does in all, which is a size times --scale.
+	// args returns the program's own arguments, with its amount of work, which is a size times
+	// --scale.
 	args func(scale float64) []string
-	// figures takes the figures from the documents of nodes 0 and 1.
+	// figures takes the figures from the JSON documents of nodes 0 and 1.
 	figures func(r *row, documents [2]result, scale float64) error
 }
 
-// scaled is a size times the scale, a multiple of a unit, at least one.
+// scaled returns the size times the scale as a multiple of the unit, at least one unit.
 func scaled(size int, scale float64, unit int) int {
 	return max(int(float64(size)*scale)/unit, 1) * unit
 }
 
-// result has the fields of the programs' documents that matter here.
+// result has the fields of the programs' JSON documents that are used here.
 type result struct {
 	XDPMode    string  `json:"xdp_mode"`
 	BindMode   string  `json:"bind_mode"`
@@ -49,7 +50,7 @@ type result struct {
 	MFLOPS     float64 `json:"mflop_per_s"`
 }
 
-// Sizes, which take a translated guest a second or two each.
+// These are the sizes. A program takes a translated guest a second or two each.
 const (
 	exchanges      = 5000
 	streamMessages = 500_000
@@ -58,7 +59,7 @@ const (
 	transferBlock  = 256 << 10
 )
 
-// programs are those of funet.
+// programs are the programs of funet that run.
 var programs = []program{
 	{"pingpong", pingpongArguments, roundTrips},
 	{"stream", func(scale float64) []string {
@@ -105,13 +106,13 @@ func pingpongArguments(scale float64) []string {
 	return []string{"--exchanges", fmt.Sprint(n), "--warm-up", fmt.Sprint(n / 10)}
 }
 
-// viaDaemons is the sixth: ping-pong by processes that attach to a funid on each host.
+// viaDaemons names the sixth program: ping-pong of processes that attach to a funid on each host.
 const viaDaemons = "daemons"
 
-// viaPorts is the seventh: ping-pong by processes with direct ports.
+// viaPorts names the seventh program: ping-pong of processes with direct ports.
 const viaPorts = "direct"
 
-// programNames lists them.
+// programNames returns the names of all programs and faults.
 func programNames() (names []string) {
 	for _, p := range programs {
 		names = append(names, p.Name)
@@ -132,10 +133,10 @@ func notZero(what string, n int) error {
 }
 
 const (
-	// peerWait is how long a node waits for the other: some drivers reset their link when a program
+	// peerWait is how long a node waits for the other. Some drivers reset their link when a program
 	// is attached, which takes seconds.
 	peerWait = 20 * time.Second
-	// programDeadline bounds a program.
+	// programDeadline bounds the run of a program.
 	programDeadline = 2 * time.Minute
 )
 
@@ -176,20 +177,20 @@ func (p pair) embedded(ctx context.Context, n nic, prog program, scale float64) 
 	return r, nil
 }
 
-// daemons are a funid on each host.
+// daemons holds the funid of each host.
 type daemons [2]*running
 
 const (
-	// daemonsDeadline bounds everything that is done with daemons.
+	// daemonsDeadline bounds the run of daemons, and of all that runs beside them.
 	daemonsDeadline = time.Hour
 	// readyDeadline bounds a daemon's start, and its end.
 	readyDeadline = time.Minute
 )
 
-// startDaemons starts them and waits until both answer.
+// startDaemons starts a funid on each host and waits until both answer.
 func (p pair) startDaemons(ctx context.Context) (daemons, error) { return p.startWith(ctx, funidPath) }
 
-// startWith starts them with configurations at paths.
+// startWith does what startDaemons does, with the configuration at path on each host.
 func (p pair) startWith(ctx context.Context, path func(host int) string) (d daemons, err error) {
 	for host, m := range p {
 		if d[host], err = m.begin(daemonsDeadline, "funid", "--config", path(host)); err != nil {
@@ -204,7 +205,7 @@ func (p pair) startWith(ctx context.Context, path func(host int) string) (d daem
 	return d, nil
 }
 
-// errDaemon: a daemon did not do what it should.
+// errDaemon reports a daemon that did not do what it should.
 var errDaemon = errors.New("funid")
 
 // ready waits until a daemon answers.
@@ -238,7 +239,7 @@ func orNil(err error) error {
 	return err
 }
 
-// stop ends them and says what they complained about.
+// stop ends the daemons and returns what they wrote to standard error.
 func (d daemons) stop(ctx context.Context) (log string, err error) {
 	for _, r := range d {
 		if r != nil {
@@ -264,16 +265,16 @@ func (d daemons) stop(ctx context.Context) (log string, err error) {
 	return log, nil
 }
 
-// daemonShare is how many times fewer exchanges go through daemons: a guest has one processor,
-// which daemon and process pass to each other for each of them.
+// daemonShare is how many times fewer exchanges go through daemons. A guest has one processor,
+// which daemon and process hand to each other for each exchange.
 const daemonShare = 10
 
-// attached runs ping-pong through daemons, from host 0 and by ssh on host 1.
+// attached runs ping-pong through daemons, between a process on each host. `funet run` starts them.
 func (p pair) attached(ctx context.Context, scale float64) (row, error) {
 	return p.job(ctx, viaDaemons, scale, jobArguments("pingpong", pingpongArguments(scale/daemonShare)...))
 }
 
-// onPorts runs it on direct ports, of daemons that it starts for that.
+// onPorts runs ping-pong on direct ports, of daemons that it starts and stops for this.
 func (p pair) onPorts(ctx context.Context, scale float64) (r row, err error) {
 	d, err := p.startWith(ctx, funidDirectPath)
 	for host := range p { // drivers reset their links when the NIC programs come
@@ -294,7 +295,7 @@ func (p pair) onPorts(ctx context.Context, scale float64) (r row, err error) {
 	return r, err
 }
 
-// job runs ping-pong by funet run.
+// job runs `funet run` with ping-pong and takes its figures.
 func (p pair) job(ctx context.Context, name string, scale float64, args []string) (r row, err error) {
 	r.Program = name
 	e, err := p[0].run(ctx, programDeadline, args...)
@@ -322,7 +323,7 @@ func (p pair) job(ctx context.Context, name string, scale float64, args []string
 	return r, nil
 }
 
-// jobArguments is `funet run` of a program of funet's on both hosts.
+// jobArguments returns the command line of `funet run` with a program of funet on both hosts.
 func jobArguments(name string, args ...string) []string {
 	return append([]string{"funet", "run", "-n", "2", "--label=false", "--hosts",
 		guest.Address(0).String() + "," + guest.Address(1).String(), "--", "funet", name, "--json"}, args...)
@@ -337,7 +338,8 @@ func measure[R any](ctx context.Context, p pair, timeout time.Duration, args ...
 	return measured[R](e)
 }
 
-// measured is the result of a measurement. One that failed is no error of the rig's: nil.
+// measured returns the result of a measurement. A failed measurement is nil, and no error of the
+// rig.
 func measured[R any](e guest.Ended) (*R, error) {
 	r := new(R)
 	if failure(0, e) != nil && e.Stdout == "" {

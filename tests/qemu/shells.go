@@ -1,6 +1,6 @@
 package main
 
-// This file is ssh between the guests, by which `funet run` starts processes on both.
+// This file starts ssh between the guests. `funet run` starts processes on both guests with it.
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// sshdProgram is its path in a guest; it must be absolute.
+// sshdProgram is the path of sshd in a guest; it must be absolute.
 const sshdProgram = "/usr/sbin/sshd"
 
-// startShells starts a sshd on each host and waits until host 0 gets a command through to both.
+// startShells starts an sshd on each host, and waits until a command of host 0 has run on both.
 func (p pair) startShells(ctx context.Context) (err error) {
 	var s [2]*running
 	for host, m := range p {
@@ -34,8 +34,8 @@ func (p pair) startShells(ctx context.Context) (err error) {
 	return nil
 }
 
-// shell waits until host 0 gets a command through to a host. It fails early when that host's sshd
-// ends; with nil it does not look.
+// shell waits until a command of host 0 has run on a host, by ssh. It fails early when that host's
+// sshd ends. With a nil sshd it does not notice that.
 func (p pair) shell(ctx context.Context, host int, sshd *running) error {
 	var ended chan guest.Ended
 	if sshd != nil {

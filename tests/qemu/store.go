@@ -1,7 +1,7 @@
 package main
 
-// This file is the cache: QEMU and what a guest's kernel needs, taken out of the distribution's
-// packages. It is made once and used again; nothing of it is installed.
+// This file is the cache: QEMU and the parts of a guest's kernel, taken out of the distribution's
+// packages. The cache is filled once and used again. Nothing of it is installed.
 //
 //	apt/              package lists and configuration (apt.go)
 //	chosen.json       which kernels there are, and when that was asked
@@ -10,7 +10,8 @@ package main
 //	kernel-RELEASE-X/ vmlinuz, and modules named in the order in which they are loaded; X stands
 //	                  for the list of drivers
 //
-// A folder is unpacked under another name and renamed when it is whole, so it is there or not.
+// A folder is unpacked under another name and renamed when it is complete. So a folder with its own
+// name is always complete.
 
 import (
 	"bytes"
@@ -33,19 +34,19 @@ import (
 	"github.com/funet/funet/ctl/scratch"
 )
 
-// errBusy: another process has the cache.
+// errBusy reports that another process uses the cache.
 var errBusy = errors.New("in use")
 
-// errSpace: the cache, or the machine, has no room.
+// errSpace reports that the disk or the memory has not enough room.
 var errSpace = errors.New("not enough room")
 
 const (
-	// listsAge is after which package lists are fetched again.
+	// listsAge is the age at which package lists are fetched again.
 	listsAge = 7 * 24 * time.Hour
-	// storeRoom is how many bytes must be free before anything is fetched: a kernel's packages and
-	// what is in them.
+	// storeRoom is how many bytes must be free before a fetch: a kernel's packages and their
+	// contents.
 	storeRoom = 1200 << 20
-	// unfinished begins the names of folders that are being made.
+	// unfinished is how the names of incomplete folders begin.
 	unfinished = "unfinished-"
 )
 
@@ -58,19 +59,19 @@ type store struct {
 	keeper *keeper
 	lock   *os.File
 	log    func(format string, args ...any)
-	apt    *apt // nil until something has to be fetched
+	apt    *apt // nil until a fetch needs it
 	chosen chosen
 }
 
-// chosen describes the distribution that was chosen.
+// chosen describes what the distribution had when it was asked.
 type chosen struct {
 	Asked   time.Time       `json:"asked"`
 	Kernels []kernelPackage `json:"kernels"`
-	QEMU    string          `json:"qemu"` // versions
+	QEMU    string          `json:"qemu"` // a version, as Tools is
 	Tools   string          `json:"tools"`
 }
 
-// openStore opens a cache, or makes one. Only one process at a time has it.
+// openStore opens a cache, or makes one. Only one process at a time can have it open.
 func openStore(dir string, k *keeper, log func(string, ...any)) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the cache: %w; say where with --cache or QEMUCACHE", err)
@@ -96,7 +97,7 @@ func (s *store) close() { s.lock.Close() }
 
 func (s *store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// room refuses to fetch what would fill the disk.
+// room returns errSpace if a fetch could fill the disk.
 func (s *store) room() error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err != nil {
@@ -105,7 +106,7 @@ func (s *store) room() error {
 	return enough(s.dir, int64(st.Bavail)*st.Bsize)
 }
 
-// enough refuses a folder with too few free bytes.
+// enough returns errSpace if a folder has too few free bytes.
 func enough(dir string, free int64) error {
 	if free < storeRoom {
 		return fmt.Errorf("%w: %s has %d MiB free, a kernel takes %d; say where there is more with QEMUCACHE", errSpace,
@@ -114,7 +115,7 @@ func enough(dir string, free int64) error {
 	return nil
 }
 
-// ask finds out what the distribution has, unless that is known and not old.
+// ask finds out which packages the distribution has, unless that is known and not too old.
 func (s *store) ask(ctx context.Context, again bool) error {
 	known := s.chosen.QEMU != "" && len(s.chosen.Kernels) > 0
 	if known && !again && time.Since(s.chosen.Asked) < listsAge {
@@ -158,14 +159,15 @@ func (s *store) askApt(ctx context.Context) (err error) {
 	return os.WriteFile(s.path("chosen.json"), text, 0o644)
 }
 
-// Folders.
+// These methods return the names of folders in the cache.
 func (k kernelPackage) folder() string {
 	return fmt.Sprintf("kernel-%s-%08x", k.Release, crc32.ChecksumIEEE([]byte(strings.Join(drivers, " "))))
 }
 func (c *chosen) qemuFolder() string  { return "qemu-" + c.QEMU }
 func (c *chosen) toolsFolder() string { return "tools-" + c.Tools }
 
-// prune removes what the distribution has newer versions of: nobody chooses it any more.
+// prune removes folders of versions that the distribution no longer offers, as none is chosen
+// again.
 func (s *store) prune() {
 	keep := []string{s.chosen.qemuFolder(), s.chosen.toolsFolder()}
 	for _, k := range s.chosen.Kernels {
@@ -181,7 +183,7 @@ func (s *store) prune() {
 	}
 }
 
-// version is the version of the first of the packages that would be installed.
+// version returns the version of the first of the packages, as it would be installed.
 func (s *store) version(ctx context.Context, options []string, packages ...string) (string, error) {
 	files, err := s.apt.plan(ctx, options, packages...)
 	if err != nil {
@@ -202,11 +204,11 @@ func (s *store) openApt(ctx context.Context) (err error) {
 	return err
 }
 
-// emulator is the package with QEMU.
+// emulator is the name of the package with QEMU.
 const emulator = "qemu-system-x86"
 
-// make returns a folder of the cache, which fill fills if it is not there. Fill gets the folder and
-// another for what it has no use for afterwards.
+// make returns a folder of the cache. If the folder is missing, fill fills it. fill gets the
+// folder, and another one for files that are removed afterwards.
 func (s *store) make(ctx context.Context, name string, fill func(dir, temporary string) error) (string, error) {
 	final := s.path(name)
 	if _, err := os.Stat(final); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -287,8 +289,8 @@ func (s *store) kernel(ctx context.Context, k kernelPackage, tools string) (stri
 	})
 }
 
-// kernelFile reports whether a file of a kernel's packages is wanted: the kernel, drivers of what
-// guests have, and what these may depend on.
+// kernelFile reports whether a file of a kernel's packages is wanted: the kernel, drivers of the
+// guests' devices, and modules that these may depend on.
 func kernelFile(name, release string) bool {
 	name = strings.TrimPrefix(name, "usr/")
 	if strings.HasPrefix(filepath.Base(name), "vmlinuz") {
@@ -308,7 +310,7 @@ func kernelFile(name, release string) bool {
 	return false
 }
 
-// fillKernel takes from unpacked packages what guests need.
+// fillKernel copies the kernel and the modules that guests need out of unpacked packages.
 func fillKernel(dir, tree, release string, read func(string) ([]byte, error)) error {
 	var image, modules string
 	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
@@ -348,10 +350,10 @@ func fillKernel(dir, tree, release string, read func(string) ([]byte, error)) er
 	return os.Rename(image, filepath.Join(dir, "vmlinuz"))
 }
 
-// decompressors are busybox's, by the end of a module's name.
+// decompressors are the applets of busybox, by the end of a module's file name.
 var decompressors = map[string]string{".ko.xz": "xzcat", ".ko.gz": "zcat"}
 
-// decompress returns a module as the kernel loads it.
+// decompress returns a module in the form that the kernel loads.
 func decompress(ctx context.Context, k *keeper, box, path string) ([]byte, error) {
 	name := filepath.Base(path)
 	end := name[strings.Index(name, ".ko"):]

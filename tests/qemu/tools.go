@@ -1,7 +1,8 @@
 package main
 
-// This file is the programs that guests have besides FUNet's, out of the distribution's packages: a
-// shell, and ssh, by which `funet run` reaches the other guest as it does on real hosts.
+// This file provides the programs that guests have besides FUNet's, out of the distribution's
+// packages. These are a shell and ssh. `funet run` reaches the other guest with ssh, as on real
+// hosts.
 
 import (
 	"bytes"
@@ -17,10 +18,10 @@ import (
 	"strings"
 )
 
-// toolPackages are the packages; the version of the first names the folder.
+// toolPackages are the packages with these programs. The version of the first names the folder.
 var toolPackages = []string{"openssh-server", "openssh-client", "busybox-static"}
 
-// Files of the folder with programs.
+// These are paths in the folder with programs.
 const (
 	busybox   = "usr/bin/busybox"
 	sshKey    = "etc/ssh/key"
@@ -28,7 +29,7 @@ const (
 	libraries = "usr/lib/x86_64-linux-gnu"
 )
 
-// linked are the programs that need libraries; those of older versions of ssh lack some.
+// linked are the programs that need libraries. Older versions of ssh lack some of them.
 var linked = []string{"usr/bin/ssh", "usr/bin/ssh-keygen", "usr/sbin/sshd", "usr/lib/openssh/sshd-session",
 	"usr/lib/openssh/sshd-auth"}
 
@@ -68,7 +69,7 @@ func (s *store) tools(ctx context.Context) (string, error) {
 	})
 }
 
-// toolFile reports whether a file of the packages may be wanted.
+// toolFile reports whether a file of the packages may be needed.
 func toolFile(name string) bool {
 	usr := "usr/" + strings.TrimPrefix(name, "usr/")
 	return usr == busybox || slices.Contains(linked, usr) || isLibrary(name)
@@ -78,7 +79,7 @@ func isLibrary(name string) bool {
 	return strings.Contains(filepath.Base(name), ".so") && strings.Contains(name, "lib/x86_64-linux-gnu/")
 }
 
-// fillTools takes the programs from unpacked packages, and the libraries that these need.
+// fillTools copies the programs, and the libraries that they need, out of unpacked packages.
 func fillTools(dir, tree string) error {
 	have := map[string]string{} // paths of libraries by their file names
 	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {

@@ -15,11 +15,10 @@ import (
 	"strings"
 )
 
-// mostUnpacked bounds what is taken from one package, in bytes.
+// mostUnpacked is the largest number of bytes taken from one package.
 const mostUnpacked = 2 << 30
 
-// unpack puts those files of a package into a folder whose names are wanted; names are as in
-// "usr/bin/x".
+// unpack copies the wanted files of a package into a folder. want gets names such as "usr/bin/x".
 func (k *keeper) unpack(ctx context.Context, deb, into string, want func(name string) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -47,7 +46,7 @@ func (k *keeper) unpack(ctx context.Context, deb, into string, want func(name st
 	return nil
 }
 
-// untar writes folders, files and links of an archive below a folder, and nothing outside of it.
+// untar writes the wanted files and links of an archive below a folder, and nothing outside of it.
 func untar(from io.Reader, into string, want func(name string) bool) error {
 	root, err := os.OpenRoot(into)
 	if err != nil {

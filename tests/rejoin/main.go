@@ -1,12 +1,12 @@
-// Rejoin is a program of a job whose nodes are killed and started again (funet run --restart), and
-// which verifies every message. tests/rejoin_test.go runs it.
+// Rejoin is a program of a job whose nodes are killed and started again (funet run --restart). It
+// verifies every message. tests/rejoin_test.go runs it.
 //
-// The journey: each node calls all others in turn and sends them messages, whose numbers and bytes
-// the receiver verifies, and prints what happens to the others as it learns of it. A life that has
-// exchanged calls with all others prints "up". When there is a file with the name of the argument,
-// all agree on who is there, ask each other how many messages have arrived, say how long the
-// longest call took, and end. What a node finds wrong ends it with exit code 3, and it prints a
-// line that begins with "wrong".
+// The journey: each node calls all others in turn and sends them messages. The receiver verifies
+// their numbers and bytes. A node prints events of the other nodes as it learns of them. A life
+// that has exchanged calls with all others prints "up". The end begins when the file exists that
+// the argument names. All nodes then agree on the nodes that are there, and ask each other how many
+// messages have arrived. Each prints how long its longest call took, and ends. A node that finds an
+// error prints a line that begins with "wrong", and ends with exit code 3.
 package main
 
 import (
@@ -27,16 +27,16 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// Handlers.
+// These are the handlers.
 const (
 	echo = 1 // call: a block; answered by its bytes in reverse order
 	take = 2 // message: a block
-	// call: the caller's life; answered by the own one, and how many messages of that life have
-	// come
+	// call: the caller's life; answered by the own life, and the number of messages that arrived
+	// from the caller's
 	count = 3
 )
 
-// longest is the most bytes of a block's contents.
+// longest is the largest number of random bytes in a block.
 const longest = 48
 
 // program is the state of this node.
@@ -44,16 +44,16 @@ type program struct {
 	*funet.Endpoint
 	ctx     context.Context
 	life    uint32
-	longest time.Duration // of a call
+	longest time.Duration // of all calls
 
 	mu      sync.Mutex
-	called  map[int]series             // by others, by node
-	taken   map[lifeOf]map[uint32]bool // numbers of their messages
+	called  map[int]series             // the last call of each node
+	taken   map[lifeOf]map[uint32]bool // numbers of the messages of each life
 	answers map[int]bool               // nodes that have answered this life
-	callers map[int]bool               // and that have called it
+	callers map[int]bool               // nodes that have called this life
 }
 
-// series is the last number that a life of a node has called with.
+// series is a life of a node, with the number of its last call.
 type series struct{ life, number uint32 }
 
 // lifeOf is a life of a node.
@@ -62,7 +62,7 @@ type lifeOf struct {
 	life uint32
 }
 
-// tally is how many messages this life has sent to a life of a node, and how many perhaps to
+// tally counts messages to a life of a node: those sent to it, and those that perhaps went to
 // another life.
 type tally struct{ sent, perhaps int }
 
@@ -135,13 +135,14 @@ func run(ctx context.Context, end string) error {
 	return nil
 }
 
-// expected reports whether a call or a message may fail for this in a job whose nodes die.
+// expected reports whether a call or a message may fail with err in a job whose nodes die.
 func expected(err error) bool {
 	var u *am.Undelivered
 	return errors.Is(err, funet.ErrLeft) || errors.As(err, &u)
 }
 
-// block makes the bytes of a message: life, number, and contents that depend on all.
+// block returns the bytes of a message: life, number, and contents that depend on node, life and
+// number.
 func (p *program) block(number uint32) []byte { return contents(p.Node(), p.life, number) }
 
 func contents(node int, life, number uint32) []byte {
@@ -166,7 +167,7 @@ func check(m *funet.Message) (life, number uint32, err error) {
 	return life, number, nil
 }
 
-// echo answers a call. A life calls with one number after the other, and each call is executed
+// echo answers a call. It verifies that a life's calls arrive with consecutive numbers, and each
 // once.
 func (p *program) echo(m *funet.Message) ([]byte, error) {
 	life, number, err := check(m)
@@ -195,7 +196,7 @@ func reverse(b []byte) []byte {
 	return r
 }
 
-// take takes a message, each once.
+// take receives a message, and verifies that it arrives once.
 func (p *program) take(m *funet.Message) error {
 	life, number, err := check(m)
 	if err != nil {
@@ -214,7 +215,7 @@ func (p *program) take(m *funet.Message) error {
 	return nil
 }
 
-// count tells how many messages of a life have come.
+// count answers how many messages of a life have arrived.
 func (p *program) count(m *funet.Message) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +223,7 @@ func (p *program) count(m *funet.Message) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, p.life), uint32(n)), nil
 }
 
-// talk calls and sends until there is the file, and returns what it has sent.
+// talk calls and sends until the file named end exists, and returns what it has sent.
 func (p *program) talk(end string, wrong <-chan error) (map[lifeOf]tally, error) {
 	sent := map[lifeOf]tally{}
 	up := false
@@ -253,7 +254,7 @@ func (p *program) talk(end string, wrong <-chan error) (map[lifeOf]tally, error)
 	}
 }
 
-// exchange sends a message to a node, and calls it.
+// exchange sends a message to a node, then calls it.
 func (p *program) exchange(node int, number uint32, sent map[lifeOf]tally) error {
 	before := lifeOf{node, uint32(p.Life(node))}
 	err := p.Send(p.ctx, node, take, p.block(number))
@@ -285,8 +286,8 @@ func (p *program) exchange(node int, number uint32, sent map[lifeOf]tally) error
 	return nil
 }
 
-// compare ends: when nobody sends any more, all that was sent to the lives that are there now has
-// come.
+// compare verifies, once all nodes have stopped sending, that all messages to the present lives
+// have arrived.
 func (p *program) compare(sent map[lifeOf]tally) error {
 	if err := p.together(); err != nil {
 		return err
@@ -314,7 +315,7 @@ func (p *program) compare(sent map[lifeOf]tally) error {
 	return p.together()
 }
 
-// together returns when all nodes have called it.
+// together returns when all nodes have called together.
 func (p *program) together() error {
 	for {
 		err := p.Agree(p.ctx)

@@ -1,10 +1,10 @@
-// Package sampled makes a program write down where it spends its time, for the profiles that funet
-// and funid are built with (make profile). A program has it only if it is built with the tag of the
-// same name; then it does nothing unless FUNET_SAMPLES names a folder.
+// Package sampled writes profiles of a program's processor time. funet and funid are built with
+// these profiles (make profile). A program contains this package only if it is built with the tag
+// of the same name. Then the package does nothing unless FUNET_SAMPLES names a folder.
 //
-// A profile is written once a second, and begun anew, because a program may end at any time, by a
-// signal too: what is lost is less than a second. The files are PROGRAM-PROCESS-NUMBER.pb.gz, in
-// the format of pprof, and appear when they are whole; make profile merges them.
+// It writes a profile once a second and begins a new one, because a program may end at any time,
+// even by a signal. So less than a second is lost. The files are PROGRAM-PROCESS-NUMBER.pb.gz, in
+// the format of pprof. They appear when they are complete, and make profile merges them.
 package sampled
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// each is how long a file's samples are taken for.
+// each is how long the samples of a file are taken.
 const each = time.Second
 
 func init() {
@@ -25,7 +25,7 @@ func init() {
 	}
 }
 
-// sample goes on until the program ends, or a file cannot be written, which it says.
+// sample writes profiles until the program ends, or until an error, which it prints.
 func sample(folder string) {
 	for n := 0; ; n++ {
 		var b bytes.Buffer

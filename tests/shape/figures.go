@@ -1,6 +1,6 @@
 package main
 
-// This file adds up what one file has: lines by kind, and for Go the types and functions.
+// This file measures one file: it counts lines by kind and, in Go, the types and functions.
 
 import (
 	"bytes"
@@ -13,16 +13,16 @@ import (
 	"unicode/utf8"
 )
 
-// Widths that a line may have, in columns. A tab counts as four.
+// These are the largest widths of a line, in columns. A tab counts as four.
 const (
 	commentColumns = 100
 	codeColumns    = 120
 	tabColumns     = 4
-	// longFunction is the most lines that a function has.
+	// longFunction is the largest number of lines of a function.
 	longFunction = 100
 )
 
-// figures are those of all files so far.
+// figures holds the measurements of all files so far.
 type figures struct {
 	methods   map[string]int // by package and type
 	fields    map[string]int
@@ -30,12 +30,12 @@ type figures struct {
 	comments  []place // wider than commentColumns
 	sentences []place // longer than longSentence
 	wide      int     // lines of code wider than codeColumns
-	readme    int     // lines
+	readme    int     // lines of README.md
 	code      map[string]int
 	tests     map[string]int
 }
 
-// place is a line of a file, and what is measured there.
+// place is a line of a file, with a size that was measured there.
 type place struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -86,7 +86,7 @@ func (f *figures) addGo(name string, text []byte) error {
 	return nil
 }
 
-// addTypes counts the fields of structures. An embedded type is one field.
+// addTypes counts the fields of structures. An embedded type counts as one field.
 func (f *figures) addTypes(folder string, d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		t, ok := s.(*ast.TypeSpec)
@@ -116,8 +116,8 @@ func receiver(t ast.Expr) string {
 	return ""
 }
 
-// addC adds a C file or header. Comments are found as C finds them, but for those within strings,
-// of which there are none.
+// addC adds a C file or header. It finds comments as C does, except that it would take `//` or `/*`
+// within a string for one. The sources have no such strings.
 func (f *figures) addC(name string, text []byte) {
 	in := map[int]bool{}
 	inside := false
@@ -150,8 +150,8 @@ func (f *figures) addC(name string, text []byte) {
 	f.addLines(name, text, in)
 }
 
-// addLines counts lines that are not empty, and judges their widths. in tells which of them have a
-// comment.
+// addLines counts the lines that are not empty, and measures their widths. in holds the numbers of
+// the lines that have a comment.
 func (f *figures) addLines(name string, text []byte, in map[int]bool) {
 	kind := f.code
 	if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "tests/") {
@@ -176,7 +176,7 @@ func columns(line []byte) int {
 	return utf8.RuneCount(line) + (tabColumns-1)*bytes.Count(line, []byte("\t"))
 }
 
-// address reports whether a line is too wide for the sake of an address, which cannot be broken.
+// address reports whether a line is too wide only because of an address, which cannot be broken.
 func address(line []byte) bool {
 	at := bytes.Index(line, []byte("https://"))
 	return at >= 0 && at < commentColumns && !bytes.ContainsAny(line[at:], " \t")

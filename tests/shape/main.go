@@ -1,12 +1,12 @@
-// Command shape measures what a reader of the source meets: the size of the two largest types, long
-// functions, wide lines and long sentences. It prints a table, or with --json one document, and
+// Command shape measures how easy the source is to read: the size of the two largest types, long
+// functions, wide lines and long sentences. It prints a table, or with --json one document. It
 // fails when a figure is beyond its limit (report.go). The names in the document are stable.
 //
 //	go run ./tests/shape [--json] [--only FIGURE] [FOLDER]
 //
-// The journey of the data: read.go walks the folder and reads each Go, C and Markdown file once;
-// each file adds to one figures value (figures.go); prose.go splits comments into sentences;
-// report.go judges and prints. Generated files and test data are left out.
+// The journey of the data: read.go walks the folder and reads each Go and C file, and the README,
+// once. Each file adds to one figures value (figures.go), and prose.go splits comments into
+// sentences. report.go judges and prints. Generated files and test data are left out.
 package main
 
 import (

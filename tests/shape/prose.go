@@ -1,15 +1,14 @@
 package main
 
 // This file finds the sentences of a comment. A paragraph ends at an empty line, and before an item
-// of a list; lines that are indented are code or tables, which have no sentences
-// (go.dev/doc/comment).
+// of a list. Indented lines are code or tables, which have no sentences (go.dev/doc/comment).
 
 import (
 	"regexp"
 	"strings"
 )
 
-// longSentence is the most words that a sentence has.
+// longSentence is the largest number of words of a sentence.
 const longSentence = 40
 
 // end matches the end of a sentence before a space. Abbreviations have no space.
@@ -18,7 +17,7 @@ var end = regexp.MustCompile(`[.?!]["')]?\s+`)
 // item matches the beginning of an item of a list.
 var item = regexp.MustCompile(`^\s*([-*•]|\d+[.)])\s`)
 
-// addProse adds the sentences of a comment that begins at a line.
+// addProse adds the long sentences of a comment that begins at the given line.
 func (f *figures) addProse(name string, line int, text string) {
 	var paragraph []string
 	begin, inItem := line, false

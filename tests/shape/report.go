@@ -10,23 +10,23 @@ import (
 	"slices"
 )
 
-// Types whose size is limited.
+// These are the types whose size is limited.
 const (
 	card     = "uspace/engine.Card"
 	endpoint = "uspace/am.Endpoint"
 )
 
-// report is the document. A figure is met when it is at most its limit.
+// report is the document. A figure is met when its value is at most its limit.
 type report struct {
 	Figures  []figure      `json:"figures"`
 	Packages []packageSize `json:"packages"`
 	Code     int           `json:"code_lines"` // without tests and empty lines
 	Tests    int           `json:"test_lines"`
 	Met      bool          `json:"met"`
-	alone    bool          // one figure is left, whose places are printed
+	alone    bool          // only one figure is left, and its places are printed
 }
 
-// figure is one of them, with the places that it counts, as far as it counts places.
+// figure is one figure, with its places if it counts places.
 type figure struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
@@ -66,7 +66,7 @@ func (f *figures) report() *report {
 	return r
 }
 
-// keep leaves one figure in the report.
+// keep removes all figures but one from the report.
 func (r *report) keep(name string) error {
 	at := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Name == name })
 	if at < 0 {
@@ -78,14 +78,14 @@ func (r *report) keep(name string) error {
 	return nil
 }
 
-// merged has the keys of both.
+// merged returns a map with the keys of both maps.
 func merged(a, b map[string]int) map[string]int {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// print prints the document, or a table of it.
+// print prints the document as JSON or as a table.
 func (r *report) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		e := json.NewEncoder(w)

@@ -1,6 +1,6 @@
 package main
 
-// This file runs what goes on beside the victim: the lab with its daemons, groups, and the
+// This file runs everything beside the victim: the lab with its daemons, the groups, and the
 // processes that compute or attack.
 
 import (
@@ -18,15 +18,16 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Users that nobody else is. The computing processes are the enemy's.
+// These are the numbers of users that exist nowhere else. The computing processes belong to the
+// enemy.
 const (
 	victimUser  = 52001
 	enemyUser   = 52666
 	firstDozing = 52700
 )
 
-// rules let the launcher, which is root, make large groups; everybody else has what the
-// daemon's default rule gives.
+// rules let the launcher, which is root, make large groups. All other users have what the daemon's
+// default rule gives.
 const rules = "rules: [{users: [0], contexts: 2048, jobs: 1024, connections: 1024}, {gids: [1-2047]}]\n"
 
 // bed is the lab and the daemons.
@@ -34,10 +35,10 @@ type bed struct {
 	lab     *lab.Lab
 	sockets []string
 	nextGID uint16
-	quiet   []int // connections to each daemon when only the victim is there
+	quiet   []int // connections to each daemon while only the victim is there
 }
 
-// newBed makes them.
+// newBed starts the lab and the daemons.
 func newBed(o *options) (b *bed, err error) {
 	b = &bed{}
 	if b.lab, err = lab.Up(lab.Options{Hosts: 2, MTU: o.MTU}); err != nil {
@@ -57,7 +58,8 @@ func newBed(o *options) (b *bed, err error) {
 	return b, nil
 }
 
-// close ends everything, at once: nobody is left who would miss a message.
+// close ends the lab and everything in it at once. No process is left that would wait for a
+// message.
 func (b *bed) close() error { return b.lab.Close() }
 
 // group is a job on both daemons.
@@ -66,7 +68,7 @@ type group struct {
 	jobs []*client.Connection
 }
 
-// found makes a group whose nodes are on those cards. GIDs are used in turn.
+// found makes a group whose nodes are on the given cards. It uses the GIDs in turn.
 func (b *bed) found(cards []uint16, direct bool) (g *group, err error) {
 	b.nextGID = b.nextGID%arctic.MaxGID + 1
 	token := attach.NewToken()
@@ -92,7 +94,8 @@ func (g *group) end() {
 	}
 }
 
-// beside starts what is to go on beside the victim, and returns what ends it.
+// beside starts processes beside the victim. It returns them as a company, whose method end ends
+// them.
 type beside func(context.Context) (*company, error)
 
 // company is everything that runs beside the victim.
@@ -103,7 +106,7 @@ type company struct {
 	groups    []*group
 }
 
-// burners are a computing process on each host.
+// burners starts a computing process on each host.
 func (b *bed) burners(ctx context.Context) (_ *company, err error) {
 	c := &company{b: b}
 	defer func() {
@@ -121,10 +124,11 @@ func (b *bed) burners(ctx context.Context) (_ *company, err error) {
 	return c, c.ready(ctx)
 }
 
-// nobody is nothing.
+// nobody starts nothing.
 func (b *bed) nobody(context.Context) (*company, error) { return &company{b: b}, nil }
 
-// attackers are a process of the attack on each host, with those that sleep besides.
+// attackers starts a process of the attack on each host, and the sleeping contexts that it asks
+// for.
 func (b *bed) attackers(a attack.Attack) beside {
 	return func(ctx context.Context) (_ *company, err error) {
 		c := &company{b: b}
@@ -190,7 +194,7 @@ func (c *company) ready(ctx context.Context) error {
 	return nil
 }
 
-// did counts what the attack has done so far.
+// did returns how much the attack has done so far.
 func (c *company) did() (n int64) {
 	for _, p := range c.processes {
 		n += p.done()
@@ -198,7 +202,7 @@ func (c *company) did() (n int64) {
 	return n
 }
 
-// alive says which process has ended too early, if one has.
+// alive returns an error that names a process of the company that has ended too early.
 func (c *company) alive() error {
 	for _, p := range c.processes {
 		select {
@@ -212,7 +216,7 @@ func (c *company) alive() error {
 	return nil
 }
 
-// end ends all of it and waits until the daemons know nothing of it any more.
+// end ends the company, and waits until the daemons have forgotten its connections.
 func (c *company) end(ctx context.Context) error {
 	killAll(append(c.processes, c.others...))
 	for _, g := range c.groups {
@@ -244,7 +248,7 @@ func (c *company) end(ctx context.Context) error {
 	return nil
 }
 
-// connections asks a daemon how many it has.
+// connections asks a daemon for the number of its connections.
 func (b *bed) connections(host int) (int, error) {
 	k, err := client.Dial(b.sockets[host])
 	if err != nil {

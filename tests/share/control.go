@@ -1,8 +1,9 @@
 package main
 
-// This file measures requests at a daemon's socket: how long a job with an attachment and a segment
-// takes a user, alone and beside each attack on requests and beside connections without end. The
-// asker is a process of the victim's on host 0, and asks anew when it has rested a while.
+// This file measures requests at a daemon's socket: how long a user waits for a job with an
+// attachment and a segment. It measures this alone, beside each attack on requests, and beside
+// connections without end. The asker is a process of the victim on host 0. After each answer it
+// rests, then asks again.
 
 import (
 	"bufio"
@@ -23,43 +24,43 @@ import (
 
 const (
 	roleAsker = "asker"
-	// askEvery is how long the asker rests after each time.
+	// askEvery is how long the asker rests between two jobs.
 	askEvery = 5 * time.Millisecond
-	// askedSegment is the length of its segment in bytes.
+	// askedSegment is the length of the asker's segment in bytes.
 	askedSegment = 64 << 10
-	// What others' requests are to take at most, in milliseconds: p50 beside requests, and beside
-	// connections.
+	// These are the largest times, in milliseconds, that the asker's requests may take (p50):
+	// beside attacks on requests, and beside connections.
 	mostRequestP50    = 10
 	mostConnectionP50 = 30
 )
 
-// asking is the asker's report of one window, in milliseconds.
+// asking is the asker's report of one measurement window, in milliseconds.
 type asking struct {
 	P50 float64 `json:"p50_ms"`
 	P99 float64 `json:"p99_ms"`
 }
 
-// controlReport is what the asker's requests take beside an attack: medians over the rounds.
+// controlReport is how long the asker's requests take beside an attack: medians over the rounds.
 type controlReport struct {
 	Name string `json:"name"`
 	Does string `json:"does"`
 	asking
-	MostP50 float64 `json:"most_p50_ms"` // what met is judged by
+	MostP50 float64 `json:"most_p50_ms"` // the limit of P50, for Met
 	Met     bool    `json:"met"`
-	Did     float64 `json:"did_per_s"` // what the attack does
+	Did     float64 `json:"did_per_s"` // attacks a second
 
 	windows []asking
 	did     []float64
 }
 
-// controlled are the attacks beside which requests are measured.
+// controlled returns the attacks beside which requests are measured.
 func controlled() []attack.Attack {
 	all := attack.Requests()
 	i := slices.IndexFunc(attack.Attacks(), func(a attack.Attack) bool { return a.Name == "connections" })
 	return append(all, attack.Attacks()[i])
 }
 
-// controlRound measures requests once: alone, and beside each of the attacks that were asked for.
+// controlRound measures requests once alone, and once beside each of the chosen attacks.
 func (r *run) controlRound(ctx context.Context) error {
 	if len(r.control) == 0 {
 		return nil
@@ -101,7 +102,7 @@ func (r *run) controlRound(ctx context.Context) error {
 	return nil
 }
 
-// finishControl computes the medians.
+// finishControl computes the medians, and judges them.
 func (r *report) finishControl() {
 	r.ControlAlone = summaryOfAsking(r.controlAlone)
 	for _, c := range r.Control {
@@ -134,7 +135,7 @@ func newControl(attacks []attack.Attack) (all []*controlReport) {
 	return all
 }
 
-// ask is the asker's role, until standard input ends.
+// ask runs the asker's role until standard input ends.
 func ask(c victimConfig) error {
 	fmt.Println("ready")
 	for s := bufio.NewScanner(os.Stdin); s.Scan(); {
@@ -160,7 +161,7 @@ func ask(c victimConfig) error {
 	return nil
 }
 
-// askOnce makes a job, a context and a segment, says how long that took, and ends them.
+// askOnce makes a job, a context and a segment, returns how long that took, and ends them.
 func askOnce(socket string) (took time.Duration, err error) {
 	begin := time.Now()
 	job, err := client.Dial(socket)

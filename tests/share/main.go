@@ -1,20 +1,20 @@
-// Command share measures what a user keeps of his network while another does what he can to take it
-// away. It measures round trips and exchanges a second of two processes on two hosts, through the
-// daemons there. These run alone, beside a process on each host that only computes, and beside each
-// attack of package attack. The command needs root and makes a lab of its own. `make share` runs
-// it.
+// Command share measures how much of the network a user keeps while another user attacks it. It
+// measures round trips, and exchanges a second, of two processes on two hosts, through the daemons
+// there. These processes run alone, beside a process on each host that only computes, and beside
+// each attack of package attack. The command needs root and makes a lab of its own. `make share`
+// runs it.
 //
-// The journey of a run: the lab comes up with a daemon on each host (ctl/lab); a launcher, which is
-// this process, makes the victim's group, and the victim's two processes (victim.go) stay attached
-// for the whole run. Every round goes through all attacks; before and after each the victim is
-// measured beside the computing processes, so an attack is compared with what was just before it
-// and just after (rounds.go). Each attack has groups, processes and, if it wants them, sleeping
-// contexts of others of its own, which are gone before the next (beside.go). Requests at the
-// daemon's socket are measured apart, beside attacks on them (control.go). The report has medians
-// over the rounds (report.go).
+// The journey of a run: the lab starts with a daemon on each host (ctl/lab). This process, the
+// launcher, makes the victim's group. The victim's two processes (victim.go) stay attached for the
+// whole run. Every round goes through all attacks (rounds.go). Before and after each attack the
+// victim is measured beside the computing processes, and the attack is compared with these two
+// measurements. Each attack has groups and processes of its own and, if it asks for them, sleeping
+// contexts of other users. All these are gone before the next attack begins (beside.go). Requests
+// at the daemon's socket are measured apart, beside attacks on them (control.go). The report has
+// medians over the rounds (report.go).
 //
-// Everybody is a process of its own: this program executes itself again in the role that roleEnv
-// says (process.go). All processes and the lab end with this one, however it ends.
+// Each part is a process of its own: this program executes itself again in the role that roleEnv
+// names (process.go). All processes and the lab end with this one, however it ends.
 package main
 
 import (
@@ -56,12 +56,12 @@ type options struct {
 	Card    string // of the victim
 	Funid   string
 	JSON    bool
-	From    []string // documents of earlier runs
+	From    []string // JSON documents of earlier runs
 	attacks []attack.Attack
-	control []attack.Attack // beside which requests are measured
+	control []attack.Attack // attacks beside which requests are measured
 }
 
-// Limits of the options.
+// These are the limits of the options.
 const (
 	maxRounds = 1000
 	minWindow = 100 * time.Millisecond
@@ -110,19 +110,19 @@ func command() *cobra.Command {
 	return c
 }
 
-// The values of --card.
+// These are the values of --card.
 const (
 	cardDaemon = "daemon"
 	cardDirect = "direct"
 )
 
 // ownSession reports whether the victim's processes are in sessions of their own, as another user's
-// are: the kernel shares processors among sessions first (sched(7), autogroup). A victim with a
-// card of his own, in one session with the enemy, would pay for what that one computes. One on a
-// daemon's card passes the processor on to the daemon and back, which is slow between sessions.
+// are. The kernel shares processors among sessions first (sched(7), autogroup). A victim with a
+// direct port would pay for the computing of an enemy in the same session. A victim on a daemon's
+// card hands the processor to the daemon and back, which is slow between sessions.
 func (o *options) ownSession() bool { return o.Card == cardDirect }
 
-// names lists the attacks.
+// names returns the names of the attacks.
 func names() (all []string) {
 	for _, a := range append(append(attack.Attacks(), attack.Requests()...), attack.Direct()...) {
 		all = append(all, a.Name)
@@ -130,7 +130,7 @@ func names() (all []string) {
 	return all
 }
 
-// check refuses what cannot be measured, before anything is made.
+// check refuses options that cannot be measured, before anything is made.
 func (o *options) check() error {
 	switch {
 	case o.Rounds < 1 || o.Rounds > maxRounds:
@@ -179,7 +179,7 @@ func (o *options) check() error {
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
 }
 
-// play is the life of a role.
+// play runs a role until it ends.
 func play(role, config string) error {
 	switch role {
 	case roleVictim:

@@ -1,6 +1,6 @@
 package main
 
-// This file is the processes of a run: this program again, as another user, in a host of the lab.
+// This file runs the processes of a run: this program again, as another user, on a host of the lab.
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Environment variables of the roles, and the roles.
+// These are the environment variables of the roles, and the names of the roles.
 const (
 	roleEnv    = "FUNET_SHARE_ROLE"
 	configEnv  = "FUNET_SHARE_CONFIG"
@@ -31,25 +31,26 @@ const (
 	roleBurner = "burner"
 )
 
-// patience bounds the wait for each answer of a process, besides what it was asked to do: beside
-// some attacks little goes on.
+// patience bounds the wait for each answer of a process, in addition to the time of its task. It is
+// long, as processes are slow beside some attacks.
 const patience = time.Minute
 
-// process is a role that runs.
+// process is a process that plays a role.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
 	in    io.WriteCloser
-	lines chan string // what it says, but for what it did
+	lines chan string // its output, without the lines "did N"
 	ended chan struct{}
-	err   error // after ended
+	err   error // valid once ended is closed
 
 	mu         sync.Mutex
-	did        int64 // as it said last
+	did        int64 // N of the last line "did N"
 	complaints bytes.Buffer
 }
 
-// program is this one, as a descriptor: other users may not enter the folder that it is in.
+// program returns the path of a copy of this program in memory, through a descriptor. Other users
+// may have no access to this program's folder.
 var program = sync.OnceValues(func() (path string, err error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -69,7 +70,7 @@ var program = sync.OnceValues(func() (path string, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", readable), errors.Join(err, copied.Close())
 })
 
-// start starts a role on a host of the lab, perhaps in a session of its own.
+// start starts a process in a role on a host of the lab. With session it gets a session of its own.
 func start(l *lab.Lab, host int, name, role string, user uint32, session bool, config any) (*process, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -100,7 +101,7 @@ func start(l *lab.Lab, host int, name, role string, user uint32, session bool, c
 	return p, nil
 }
 
-// listen takes what the process says until it ends.
+// listen reads the process's output until the process ends.
 func (p *process) listen(out io.Reader) {
 	for s := bufio.NewScanner(out); s.Scan(); {
 		var n int64
@@ -119,7 +120,7 @@ func (p *process) listen(out io.Reader) {
 	close(p.ended)
 }
 
-// Write takes the process's complaints, the first 64 KiB of them.
+// Write keeps the process's standard error, about the first 64 KiB of it.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,14 +130,14 @@ func (p *process) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// done returns what the process said last that it did.
+// done returns how much the process has done, by its last report.
 func (p *process) done() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.did
 }
 
-// next waits for a line that starts with a word, and returns its rest.
+// next waits for a line that starts with a word, and returns the rest of the line.
 func (p *process) next(ctx context.Context, word string, within time.Duration) (string, error) {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
@@ -166,7 +167,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// killAll ends processes.
+// killAll ends processes, and waits for their ends.
 func killAll(all []*process) {
 	for _, p := range all {
 		_ = p.cmd.Process.Kill()

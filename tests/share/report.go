@@ -1,7 +1,7 @@
 package main
 
-// This file reports what a run found: medians and ratios, as JSON and as a table; and what several
-// runs found, as a table in Markdown.
+// This file reports the result of a run as medians and ratios, in JSON and as a table. It also
+// reports the results of several runs as a table in Markdown.
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// What a victim is to keep beside an attack, of what it has beside a process on each host that only
-// computes.
+// These are the limits of what a victim must keep beside an attack. They are ratios to what it has
+// beside a process on each host that only computes.
 const (
 	leastRate = 0.5
 	mostP99   = 4
-	// With direct ports victim and enemy share less.
+	// With direct ports the limits are stricter, as victim and enemy share less.
 	leastDirectRate = 0.7
 	mostDirectP99   = 3
 )
@@ -30,20 +30,20 @@ type report struct {
 	Burner  figures         `json:"burner"` // beside a process on each host that only computes
 	Met     bool            `json:"met"`    // for all attacks
 
-	LeastRateRatio float64 `json:"least_rate_ratio"` // what met is judged by
+	LeastRateRatio float64 `json:"least_rate_ratio"` // the limit of RateRatio, for Met
 	MostP99Ratio   float64 `json:"most_p99_ratio"`
 	Rounds         int     `json:"rounds"`
 	WindowSeconds  float64 `json:"window_s"`
-	// requests under way where the pipelined rate is measured
+	// Outstanding is the number of requests under way while the pipelined rate is measured.
 	Outstanding int    `json:"outstanding"`
 	MTU         int    `json:"mtu_bytes"`
 	XDPMode     string `json:"xdp_mode"`
 	Card        string `json:"card"` // of the victim
-	// the victim's processes are in sessions of their own
+	// OwnSession reports whether the victim's processes are in sessions of their own.
 	OwnSession bool `json:"own_session"`
 
-	// Control is what requests at a daemon's socket take beside attacks on them, and ControlAlone
-	// beside nothing.
+	// Control is how long requests at a daemon's socket take beside attacks on them, and
+	// ControlAlone how long they take alone.
 	Control      []*controlReport `json:"control_requests"`
 	ControlAlone asking           `json:"control_requests_alone"`
 
@@ -51,13 +51,13 @@ type report struct {
 	controlAlone  []asking
 }
 
-// figures are the victim's.
+// figures are the measurements of the victim.
 type figures struct {
 	Rate    float64 `json:"rate_per_s"` // exchanges a second, one after the other
-	P50     float64 `json:"p50_us"`     // of their round trips
+	P50     float64 `json:"p50_us"`     // of the round trips of these exchanges
 	P99     float64 `json:"p99_us"`
-	Longest float64 `json:"longest_us"` // in all rounds
-	// exchanges a second with outstanding requests under way
+	Longest float64 `json:"longest_us"` // the longest of all rounds
+	// Pipelined is exchanges a second with outstanding requests under way.
 	Pipelined float64 `json:"pipelined_rate_per_s"`
 }
 
@@ -65,25 +65,25 @@ type figures struct {
 type attackReport struct {
 	Name string `json:"name"`
 	Does string `json:"does"`
-	// The medians of the ratios of each round to what was beside the computing processes just
-	// before and after.
+	// RateRatio and P99Ratio are medians over the rounds. A round's ratio is to what the victim had
+	// beside the computing processes just before and after.
 	RateRatio float64 `json:"rate_ratio"`
 	P99Ratio  float64 `json:"p99_ratio"`
-	// both are within what they are judged by, and the attack went on
+	// Met reports whether both ratios are within their limits, and the attack went on.
 	Met bool `json:"met"`
-	// PipelinedRatio is not judged: where the victim and the enemy both want all of the card, half
-	// is a fair share.
+	// PipelinedRatio is not judged: where victim and enemy both want the whole card, half of it is
+	// a fair share.
 	PipelinedRatio float64 `json:"pipelined_rate_ratio"`
 	figures
-	// requests that came back and were sent again, in all rounds
+	// Returned is how many requests came back and were sent again, in all rounds.
 	Returned int     `json:"returned"`
-	Did      float64 `json:"did_per_s"` // what the attack does
+	Did      float64 `json:"did_per_s"` // attacks a second
 
 	RoundsRate      []float64 `json:"rounds_rate_ratio"`
 	RoundsP99       []float64 `json:"rounds_p99_ratio"`
 	RoundsPipelined []float64 `json:"rounds_pipelined_rate_ratio"`
 
-	waits   bool // it need not go on (attack.Attack)
+	waits   bool // the attack need not go on (attack.Attack)
 	windows []window
 	did     []float64
 }
@@ -113,7 +113,7 @@ func (r *report) add(i int, before, beside, after window, did float64) {
 	a.Returned += beside.Returned
 }
 
-// finish computes the medians.
+// finish computes the medians, and judges them.
 func (r *report) finish() *report {
 	r.Alone, r.Burner = summary(r.alone), summary(r.burner)
 	r.Met = true
@@ -128,7 +128,7 @@ func (r *report) finish() *report {
 	return r
 }
 
-// summary is the medians of windows.
+// summary returns the medians of measurement windows, and the longest round trip of all.
 func summary(all []window) (f figures) {
 	of := func(one func(window) float64) float64 {
 		var values []float64
@@ -144,15 +144,15 @@ func summary(all []window) (f figures) {
 	return f
 }
 
-// median of the values, for an even number the mean of the two in the middle.
+// median returns the median of the values: of an even number, the mean of the two in the middle.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	return digits((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
 }
 
-// writeMarkdown prints a table in Markdown from the JSON documents of runs: for each attack of the
-// first, in its order, the smallest and the largest of the runs' ratios. A run that lacks one of
-// them is refused.
+// writeMarkdown prints a table in Markdown from the JSON documents of runs. A row is an attack of
+// the first run, in that run's order, with the smallest and the largest ratio of all runs.
+// writeMarkdown refuses a run that lacks one of these attacks.
 func writeMarkdown(out io.Writer, files []string) error {
 	var runs []report
 	for _, name := range files {
@@ -186,7 +186,7 @@ func writeMarkdown(out io.Writer, files []string) error {
 	return err
 }
 
-// span says from where to where values go, or the value if they are all printed alike.
+// span returns the smallest and the largest value, or one value if both are printed alike.
 func span(format string, values []float64) string {
 	least, most := fmt.Sprintf(format, slices.Min(values)), fmt.Sprintf(format, slices.Max(values))
 	if least == most {
@@ -195,7 +195,7 @@ func span(format string, values []float64) string {
 	return least + " to " + most
 }
 
-// digits rounds to three after the point.
+// digits rounds to three decimals.
 func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // writeTable prints the report for people.

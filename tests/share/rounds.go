@@ -1,6 +1,6 @@
 package main
 
-// This file is the order of a run: what runs beside the victim, and when it is measured.
+// This file is the order of a run: when the victim is measured, and beside which processes.
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// settle is how long something goes on before the victim is measured: queues fill, retries grow.
+// settle is how long an attack goes on before the victim is measured: queues fill, and retries
+// grow.
 const settle = 200 * time.Millisecond
 
-// run holds what a run needs.
+// run is the state of a run.
 type run struct {
 	*options
 	bed    *bed
@@ -22,7 +23,7 @@ type run struct {
 	report *report
 }
 
-// measure makes the lab, measures, and takes everything down again.
+// measure starts the lab, measures, and ends the lab.
 func measure(ctx context.Context, o *options) (_ *report, err error) {
 	b, err := newBed(o)
 	if err != nil {
@@ -69,7 +70,7 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 	return r.report.finish(), nil
 }
 
-// round measures everything once.
+// round measures the victim once alone, and once beside each of the others.
 func (r *run) round(ctx context.Context) error {
 	alone, _, err := r.window(ctx, r.bed.nobody)
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *run) round(ctx context.Context) error {
 	return r.controlRound(ctx)
 }
 
-// window measures the victim beside something, and says how often a second that did what it does.
+// window measures the victim beside a company. did is the rate of the attack, in attacks a second.
 func (r *run) window(ctx context.Context, with beside) (w window, did float64, err error) {
 	text, did, err := r.tellWindow(ctx, with)
 	if err == nil {
@@ -110,7 +111,7 @@ func (r *run) window(ctx context.Context, with beside) (w window, did float64, e
 	return w, did, err
 }
 
-// tellWindow has the asker measure beside something, and returns what it says.
+// tellWindow has the asker measure beside a company, and returns its report as text.
 func (r *run) tellWindow(ctx context.Context, with beside) (text string, did float64, err error) {
 	c, err := with(ctx)
 	if err != nil {

@@ -1,8 +1,9 @@
 package main
 
-// This file is the victim: two ordinary processes. Node 0 sends requests that node 1
-// answers. In a window node 0 has by turns one request under way, which gives round trips and rate,
-// and outstanding of them. Every answer is compared with what was asked.
+// This file is the victim: two ordinary processes. Node 0 sends requests, and node 1 answers them.
+// In a measurement window node 0 alternates between two kinds of turns. With one request under way
+// it measures round trips and their rate. With outstanding requests under way it measures the
+// pipelined rate. It compares every answer with its request.
 
 import (
 	"bufio"
@@ -22,22 +23,21 @@ import (
 )
 
 const (
-	// outstanding is how many requests are under way at a time where as much as can be is
-	// exchanged.
+	// outstanding is the number of requests under way in the turns that measure the pipelined rate.
 	outstanding = 16
-	// turnsEach is how many turns each of both kinds has in a window.
+	// turnsEach is the number of turns of each kind in a measurement window.
 	turnsEach = 5
-	// slowest is the longest round trip that is distinguished from longer ones.
+	// slowest is the longest round trip that is recorded. Longer ones count as this long.
 	slowest = 2 * patience
-	// lostAfter is when a request is taken for lost.
+	// lostAfter is how long no answer may arrive before the requests under way count as lost.
 	lostAfter = patience
-	// exchangeWords are the words of a request and of its answer: number, its complement,
-	// and two that nobody reads.
+	// exchangeWords is the number of words of a request and of its answer: the request's number,
+	// its complement, and two words without a use.
 	exchangeWords = 4
 	exchangeType  = 9
 )
 
-// victimConfig configures the role.
+// victimConfig configures the victim's role, and the asker's.
 type victimConfig struct {
 	Socket string
 	GID    uint16
@@ -45,17 +45,17 @@ type victimConfig struct {
 	Token  string
 }
 
-// window is node 0's report of one window.
+// window is node 0's report of one measurement window.
 type window struct {
 	Rate      float64 `json:"rate"`      // exchanges a second, one after the other
-	P50       float64 `json:"p50"`       // us, of those
+	P50       float64 `json:"p50"`       // us, of these exchanges
 	P99       float64 `json:"p99"`       // us
 	Longest   float64 `json:"longest"`   // us
 	Pipelined float64 `json:"pipelined"` // exchanges a second with outstanding under way
 	Returned  int     `json:"returned"`  // requests that came back and were sent again
 }
 
-// victim is the role.
+// victim is one of the victim's processes.
 type victim struct {
 	c     victimConfig
 	k     funet.Carrier
@@ -68,7 +68,7 @@ type victim struct {
 
 func newVictim(c victimConfig) *victim { return &victim{c: c, open: map[uint32]time.Time{}} }
 
-// live is the role, until standard input ends.
+// live runs the role until standard input ends.
 func (v *victim) live() error {
 	runtime.GOMAXPROCS(2) // a thread for what it is told
 	token, err := attach.ParseToken(v.c.Token)
@@ -104,7 +104,7 @@ func (v *victim) live() error {
 	return nil
 }
 
-// answer sends back what comes, for ever.
+// answer sends the words of each request back as a reply, without end.
 func (v *victim) answer() error {
 	for {
 		for s := v.iface.Receive(funi.Request); s != nil; s = v.iface.Receive(funi.Request) {
@@ -126,7 +126,7 @@ func (v *victim) answer() error {
 	}
 }
 
-// window measures for a time, and until everything is answered.
+// window measures for a time d, then waits until all requests are answered.
 func (v *victim) window(d time.Duration) (w window, err error) {
 	times := hdrhistogram.New(1, slowest.Nanoseconds(), 3)
 	v.returned = 0
@@ -157,11 +157,11 @@ func (v *victim) window(d time.Duration) (w window, err error) {
 	}, nil
 }
 
-// errLost: a request was neither answered nor returned.
+// errLost reports a request that was neither answered nor returned.
 var errLost = errors.New("no answer")
 
-// exchange keeps a number of requests under way until it is time to end, and waits for their
-// answers.
+// exchange keeps depth requests under way until the time end. Then it waits for the answers that
+// are missing.
 func (v *victim) exchange(depth int, end time.Time, each func(time.Duration)) (n int, err error) {
 	now := time.Now()
 	last := now // when something was answered
@@ -206,7 +206,7 @@ func (v *victim) exchange(depth int, end time.Time, each func(time.Duration)) (n
 	}
 }
 
-// ask sends a request, if there is room.
+// ask sends a request, or returns false if there is no room.
 func (v *victim) ask(number uint32) bool {
 	s := v.iface.Reserve(funi.Request)
 	if s == nil {

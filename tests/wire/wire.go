@@ -1,6 +1,6 @@
-// Package wire is a network in memory: ports that exchange frames by destination
-// address in virtual time, with faults drawn from a seed. The same seed, calls and
-// times give the same frames in the same order.
+// Package wire is a network in memory. Its ports exchange frames by destination address in virtual
+// time, with faults drawn from a seed. The same seed, calls and times give the same frames in the
+// same order.
 //
 // The journey of a frame has three steps. Port.Commit copies it into the network's heap with the
 // time at which it arrives. Network.Advance moves the frames that have arrived by a given time into
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Faults are what goes wrong, each a probability from 0 to 1 per frame.
+// Faults are the network's faults, each with a probability from 0 to 1 per frame.
 type Faults struct {
 	Loss      float64
 	Duplicate float64
@@ -23,7 +23,7 @@ type Faults struct {
 	Corrupt   float64 // one bit flipped behind the Ethernet header
 }
 
-// Networks are faults by name, for tests that hold whatever the network does.
+// Networks are faults by name, for tests whose rules hold on any network.
 var Networks = map[string]Faults{
 	"clean":     {},
 	"loss":      {Loss: 0.2},
@@ -52,8 +52,8 @@ type Network struct {
 	flight flight
 	cut    func(from, to [6]byte) bool
 
-	// Carried and Lost count frames that arrived and that did not, by fault, full
-	// ring or unknown address.
+	// Carried counts the frames that arrived. Lost counts those that did not: because of a fault, a
+	// cut, a full ring or an unknown address.
 	Carried, Lost uint64
 }
 
@@ -68,7 +68,7 @@ func New(cfg Config) *Network {
 	return &Network{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), ports: map[[6]byte]*Port{}}
 }
 
-// Plug makes a port with the address; it replaces an earlier port of that address.
+// Plug makes a port with the address. It replaces an earlier port with that address.
 func (n *Network) Plug(address [6]byte) *Port {
 	p := &Port{net: n, buffer: make([]byte, n.cfg.MTU+14), address: address}
 	n.ports[address] = p
@@ -78,7 +78,8 @@ func (n *Network) Plug(address [6]byte) *Port {
 // SetFaults changes the faults for frames committed from now on.
 func (n *Network) SetFaults(f Faults) { n.cfg.Faults = f }
 
-// Cut loses every frame for which the function is true; nil heals the network.
+// Cut makes the network lose every frame for which the function returns true. nil heals the
+// network.
 func (n *Network) Cut(cut func(from, to [6]byte) bool) { n.cut = cut }
 
 // Next returns when the next frame arrives, and whether one is under way.
@@ -104,7 +105,7 @@ func (n *Network) Advance(now int64) {
 	}
 }
 
-// carry decides the fate of a frame.
+// carry decides the fate of a frame: loss, delay, and other faults.
 func (n *Network) carry(b []byte) {
 	f := &n.cfg.Faults
 	if n.cut != nil && n.cut([6]byte(b[6:12]), [6]byte(b[0:6])) || n.chance(f.Loss) {
@@ -157,7 +158,7 @@ func (p *Port) Release() {
 // Reserve returns the buffer for one frame. The transmit ring is never full.
 func (p *Port) Reserve() []byte { return p.buffer }
 
-// FrameSize returns the longest frame that the port sends.
+// FrameSize returns the length of the longest frame that the port sends.
 func (p *Port) FrameSize() int { return len(p.buffer) }
 
 // Commit queues a frame until Flush.
@@ -186,10 +187,10 @@ func (f flight) Less(i, j int) bool {
 }
 func (f flight) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
 
-// Push and Pop are for package heap.
+// Push appends a parcel, for package heap.
 func (f *flight) Push(x any) { *f = append(*f, x.(parcel)) }
 
-// Pop removes the last parcel.
+// Pop removes the last parcel, for package heap.
 func (f *flight) Pop() any {
 	old := *f
 	x := old[len(old)-1]

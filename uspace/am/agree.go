@@ -1,16 +1,19 @@
 package am
 
-// This file is how the nodes of a job agree that all are there again, so that collective calls can
-// go on (as MPIX_Comm_agree of User-Level Failure Mitigation, but with all nodes).
+// This file implements Agree: the nodes of a job agree that all are present again, so that
+// collective calls can continue (as MPIX_Comm_agree of User-Level Failure Mitigation, but with all
+// nodes).
 //
-// Each node that calls Agree and knows all others to be present tells node 0 its view, a digest of
-// all nodes' lives, and the number of its last collective call, and again when its view changes.
-// When all nodes have told node 0 its own view, and none is absent, node 0 tells them so, with the
-// first number of the calls that come. Whoever has another view by then does not listen; it tells
-// node 0, and node 0 waits again. A node that dies afterwards makes all collective calls fail anew.
+// A node that calls Agree waits until it knows all others to be present. It then sends node 0 its
+// view, a digest of all nodes' lives, and the number of its last collective call. It does so again
+// when its view changes. When all nodes have sent node 0 the view that node 0 has itself, and none
+// is absent, node 0 announces the agreement, with the number of the first call after it. A node
+// whose view has changed by then ignores the announcement and sends node 0 its new view; node 0
+// then waits again. If a node dies afterwards, all collective calls fail anew.
 //
-// The first number is beyond the numbers of all calls before, so what is left of those meets
-// nobody. Messages of the calls that come may arrive at a node before the word of node 0, and are
+// The first number is larger than the numbers of all calls before, so late messages of those match
+// no call. Messages of the new calls may arrive at a node before the announcement of node 0, and
+// are kept (barrier.go, collective.go).
 // kept (barrier.go, collective.go).
 
 import "fmt"
@@ -18,36 +21,36 @@ import "fmt"
 // agreement is the state of Agree.
 type agreement struct {
 	calling bool
-	news    bool   // at node 0: something has changed since lead looked
-	tells   uint32 // how often node 0 was told
+	news    bool   // at node 0: something has changed since lead last looked
+	tells   uint32 // how many messages node 0 got
 	told    bool   // node 0 knows view
-	view    uint64 // as it was told; at node 0: as it was agreed on last
-	base    uint32 // at node 0: the first number then
+	view    uint64 // as sent to node 0; at node 0: the view of the last agreement
+	base    uint32 // at node 0: the first number of the last agreement
 	done    bool
-	number  uint32      // what was agreed on last: base, at each node
+	number  uint32      // base of the last agreement, at each node
 	states  []readiness // at node 0
 }
 
-// readiness holds what a node has told node 0.
+// readiness is the last message of a node to node 0.
 type readiness struct {
-	is bool // and waits for the end of Agree
-	// readyMask+1 and the number of the last word from this life of the node; 0: there was none
+	is bool // the node is ready and waits for the end of Agree
+	// readyMask+1 and the number of the last message from this life of the node; 0: there was none
 	since  uint32
 	number uint32
 	view   uint64
 }
 
-// gap is how far the numbers of calls jump: beyond those of a call that some nodes have ended, and
+// gap is how far the numbers of calls jump. It skips the call that some nodes have ended, and the
 // one that others have begun.
 const gap = 2
 
-// Agree returns when all nodes of the job are present and have called it, and know each other's
-// lives; from then on collective calls work again until the next event. It returns at once where
-// they work, so a program may call it before each of them; it has to when one has returned ErrLeft,
-// and in a later life. It waits for nodes that have left until they have joined, and for one that
-// has ended for good until it is cancelled (Bind). Main program only (ErrHandler). It returns an
-// Undelivered error when any message has come back meanwhile; called again it goes on where it
-// stopped. ErrRejoin without Rejoin.
+// Agree returns when all nodes of the job are present, have called it, and know each other's lives.
+// From then on collective calls work again until the next event. Agree returns at once while they
+// work, so a program may call it before each of them. It must be called after ErrLeft, and at the
+// start of a later life. It waits until nodes that have left have joined again; for a node that has
+// ended for good it waits until it is cancelled (Bind). Main program only (ErrHandler). It returns
+// an Undelivered error when any message has come back meanwhile; called again it continues where it
+// stopped. Without Rejoin it returns ErrRejoin.
 func (e *Endpoint) Agree() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err
@@ -87,8 +90,8 @@ func (e *Endpoint) Agree() error {
 	return nil
 }
 
-// Agreed returns a number that is the same on all nodes after an Agree, and another after the next;
-// 0: there was none. Any context.
+// Agreed returns the number of the last Agree, the same on all nodes and different after each
+// Agree; 0: there was none. Any context.
 func (e *Endpoint) Agreed() uint32 {
 	if e.member == nil {
 		return 0
@@ -96,14 +99,14 @@ func (e *Endpoint) Agreed() uint32 {
 	return e.member.agree.number
 }
 
-// make makes room at node 0 for what each node tells.
+// make allocates, at node 0, the records of the nodes' messages.
 func (a *agreement) make(nodes int) {
 	if a.states == nil {
 		a.states = make([]readiness, nodes)
 	}
 }
 
-// forget forgets what a node that has left has told.
+// forget deletes the record of a node that has left.
 func (a *agreement) forget(node int) {
 	if a.states != nil {
 		a.states[node] = readiness{}
@@ -113,7 +116,7 @@ func (a *agreement) forget(node int) {
 	}
 }
 
-// ready notes at node 0 what a node has told.
+// ready records, at node 0, the message of a node.
 func (e *Endpoint) ready(from *Message, number uint32) {
 	a := &e.member.agree
 	if e.node != 0 {
@@ -155,7 +158,7 @@ func (e *Endpoint) lead() {
 	e.agreed(a.base, uint32(a.view), uint32(a.view>>32))
 }
 
-// agreed ends the agreement if it is about this node's view.
+// agreed ends the agreement if it has this node's view.
 func (e *Endpoint) agreed(base, low, high uint32) {
 	m := e.member
 	if !m.agree.calling || m.absent > 0 || m.view != uint64(low)|uint64(high)<<32 {
@@ -166,19 +169,19 @@ func (e *Endpoint) agreed(base, low, high uint32) {
 	e.rounds.lost = 0 // of a call before that
 }
 
-// restart has the next call be the one after base, whatever was under way.
+// restart makes the next call the one after base, and drops any call under way.
 func (c *collective) restart(base uint32) {
 	c.number, c.open, c.wrong, c.result = base, false, false, nil
 }
 
-// timely reports whether a message of a call may be of this node's call, of the next, or of the
-// first after Agree.
+// timely reports whether a message may belong to this node's collective call, to the next one, or
+// to the first after Agree.
 func (e *Endpoint) timely(number uint32) bool {
 	ahead := number - e.collective.number
 	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.ended) && int32(ahead) > 0
 }
 
-// together returns ErrLeft if a node has left or joined since the nodes agreed last.
+// together returns ErrLeft if a node has left or joined since the last agreement.
 func (e *Endpoint) together() error {
 	if m := e.member; m != nil && (m.changed || m.ended && !e.collective.open) {
 		return fmt.Errorf("calling it together with all nodes: %w, or joined it, since the last Agree", ErrLeft)

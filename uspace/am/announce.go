@@ -1,20 +1,21 @@
 package am
 
-// This file holds what a member of a job tells the others of its own accord: hello, who has died,
-// and heartbeats. The end of each Poll sends as much of it as the send queue takes without waiting,
-// so that nothing here holds a program up.
+// This file sends the announcements of a member: hello, deaths, and heartbeats. The end of each
+// Poll sends as many as the send queue takes without waiting, so that they do not hold up the
+// program.
 //
-// Each node that polls sends the next node that is present, in a ring, a heartbeat each beatEvery;
-// it comes back when that node is dead, and then all others are told. So the job learns of a death
-// within some beats although nobody was talking to the dead, for one message a beat and node. A
-// node that computes and does not poll is late, and not dead: its card takes heartbeats for it.
+// Each node that polls sends a heartbeat to the next present node, in a ring, each beatEvery. If
+// that node is dead the heartbeat comes back, and the sender tells all other nodes. So the job
+// learns of a death within some beats even if no messages went to the dead node. The cost is one
+// message for each beat and node. A node that computes and does not poll is late but not dead, and
+// its card takes heartbeats for it.
 //
-// The bounds: one announcement of each kind for each node at most, since a node dies once a life.
+// The limit is one announcement of each kind for each node, because a node dies once a life.
 
 import "github.com/funet/funet/uspace/funi"
 
 const (
-	beatEvery = 100_000_000 // ns
+	beatEvery = 100_000_000 // nanoseconds
 	// beatLook is how many polls pass between two looks at the clock.
 	beatLook = 16
 )
@@ -24,13 +25,13 @@ type announcement struct {
 	what    uint32
 	a, b, c uint32
 	only    bool
-	next    int // node; all before it have been told
+	next    int // the next node to tell; all before it have been told
 }
 
-// announce has all nodes told.
+// announce queues an announcement for all nodes.
 func (m *member) announce(n announcement) { m.announcements = append(m.announcements, n) }
 
-// repeat has a node told again what it did not get for a reason other than its death.
+// repeat tells a node again if the announcement came back for a reason other than its death.
 func (m *member) repeat(node int, what uint32) {
 	switch what {
 	case memberHello:
@@ -43,7 +44,7 @@ func (m *member) repeat(node int, what uint32) {
 	}
 }
 
-// suspect has a node asked whether it lives.
+// suspect queues the question whether a node is alive.
 func (m *member) suspect(node int) {
 	if p := &m.nodes[node]; p.state == present && !p.suspect {
 		p.suspect = true
@@ -51,8 +52,8 @@ func (m *member) suspect(node int) {
 	}
 }
 
-// tend sends what there is to tell, and returns what has happened to the node's own messages or to
-// itself.
+// tend sends the announcements that are due. It returns the errors of the node's own messages, or
+// of the node itself.
 func (e *Endpoint) tend() error {
 	m := e.member
 	e.announceAll()
@@ -88,8 +89,7 @@ func (e *Endpoint) announceAll() {
 	}
 }
 
-// tell sends a message of the membership's own. It reports false, and sends nothing, if the queue
-// is full.
+// tell sends a membership message. It returns false, and sends nothing, if the queue is full.
 func (e *Endpoint) tell(node int, n announcement) bool {
 	s := e.iface.Reserve(funi.Request)
 	if s == nil {

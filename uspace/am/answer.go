@@ -1,7 +1,7 @@
 package am
 
-// This file is the other end of get and put: the request handlers that answer, and the
-// reply handlers that take the answers.
+// This file answers get and put: the request handlers that answer, and the reply handlers that take
+// the answers.
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// What a typeDone says.
+// Results in a typeDone.
 const (
 	answerDone    = 0
 	answerRefused = 1
@@ -118,7 +118,8 @@ func (e *Endpoint) value(m *Message, ticket uint32) {
 	e.unknown++
 }
 
-// oneOrTwo returns the words that a message of a value carries, or nil if it is none.
+// oneOrTwo returns the one or two words of a message of a value, or nil if the message has another
+// form.
 func oneOrTwo(m *Message) []uint32 {
 	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
 		return nil
@@ -126,7 +127,7 @@ func oneOrTwo(m *Message) []uint32 {
 	return m.Words[2 : 2+m.Words[1]]
 }
 
-// take notes words of an answer: where in the call they belong, and the words.
+// take stores the words of an answer at their place in the call's memory.
 func (e *Endpoint) take(m *Message, ticket, at uint32, words []uint32) {
 	c := e.calls.find(ticket)
 	if c == nil || int(c.node) != m.Source {

@@ -1,15 +1,15 @@
 package am
 
-// This file is the dissemination barrier (Hensgen, Finkel and Manber 1988). In round k each node
-// tells the node 2^k further on that it and all nodes that it has heard of have arrived, and waits
-// for the message of the node 2^k before it. After ceil(log2 N) rounds a node has heard of all
-// nodes. That is half the hops of the way up a tree and down again, for N*ceil(log2 N) messages
-// instead of 2(N-1).
+// This file implements the dissemination barrier (Hensgen, Finkel and Manber 1988). In round k each
+// node tells the node 2^k further on that it has arrived, together with all nodes that it has heard
+// of. It then waits for the message of the node 2^k before it. After ceil(log2 N) rounds a node has
+// heard of all nodes. That is half the hops of the way up a tree and down again, for N*ceil(log2 N)
+// messages instead of 2(N-1).
 //
-// Calls are numbered as collective calls are. A node that is done may begin the next call while
-// others are still in this one. Its messages are then one call ahead, and no further, because it
-// cannot end that call without the others. So each round remembers the messages of two calls. The
-// words of a message: call number, what is called, round.
+// Calls are numbered as collective calls are. A node that has finished may begin the next call
+// while others are still in this one. Its messages are then one call ahead, and no further, because
+// it cannot end that call without the others. So each round remembers the messages of two calls.
+// The words of a message are the call number, the kind of call, and the round.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 // maxRounds is the most rounds of a barrier, of 65536 nodes.
 const maxRounds = 16
 
-// rounds is the state of the node's barriers.
+// rounds is the state of a node's barriers.
 type rounds struct {
 	round int    // of the call under way
 	told  bool   // the node of the round has been told
@@ -29,13 +29,14 @@ type rounds struct {
 	heard [maxRounds][2]struct{ number, what uint32 }
 }
 
-// Barrier returns when every node of the group has called it; all nodes call it equally
-// often. With nothing else under way it takes ceil(log2 N) hops and N*ceil(log2 N)
-// messages, at request priority. Main program only (ErrHandler).
+// Barrier returns when every node of the group has called it; all nodes call it equally often. With
+// nothing else under way it takes ceil(log2 N) hops and N*ceil(log2 N) messages, at request
+// priority. Main program only (ErrHandler).
 //
-// It returns an Undelivered error when a node that it waits for cannot be reached, or any message
-// has come back meanwhile; called again, it goes on where it stopped. A *Missing says of which
-// nodes nothing was heard. ErrCollective: the nodes do not call the same operation.
+// It returns an Undelivered error when a node that it waits for cannot be reached, or when any
+// message has come back meanwhile. Called again, it continues where it stopped. A *Missing lists
+// the nodes that were not heard from. ErrCollective reports that the nodes do not call the same
+// operation.
 func (e *Endpoint) Barrier() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (e *Endpoint) Barrier() error {
 	return nil
 }
 
-// disseminate does one round.
+// disseminate carries out one round.
 func (e *Endpoint) disseminate(round int) error {
 	c, r := &e.collective, &e.rounds
 	e.charge(roundCost)
@@ -86,14 +87,14 @@ func (e *Endpoint) disseminate(round int) error {
 	return nil
 }
 
-// tellRound tells the node of a round of the last call.
+// tellRound sends the message of a round of the last call.
 func (e *Endpoint) tellRound(round int) error {
 	c := &e.collective
 	return e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0)
 }
 
-// roundsCameBack notes which messages of the last barrier came back: that of r, or where r is nil
-// any may have.
+// roundsCameBack records which messages of the last barrier came back: the message of r, or
+// possibly all of them if r is nil.
 func (e *Endpoint) roundsCameBack(r *funi.Returned) {
 	b := &e.rounds
 	switch {
@@ -113,8 +114,8 @@ func (e *Endpoint) roundsCameBack(r *funi.Returned) {
 	}
 }
 
-// tellRoundsAgain tells the nodes that have not got the messages of the last barrier, whether it is
-// over here or not: they cannot end it otherwise.
+// tellRoundsAgain sends the messages of the last barrier that came back again, even if the barrier
+// is over here. The other nodes cannot end it otherwise.
 func (e *Endpoint) tellRoundsAgain() error {
 	for b := &e.rounds; b.lost != 0; b.lost &= b.lost - 1 {
 		if err := e.tellRound(bits.TrailingZeros32(b.lost)); err != nil {
@@ -124,7 +125,7 @@ func (e *Endpoint) tellRoundsAgain() error {
 	return nil
 }
 
-// heard notes that a node has told this one.
+// toldRound records the message of a round from another node.
 func (e *Endpoint) toldRound(m *Message, number uint32) {
 	c := &e.collective
 	if len(m.Words) != 4 || m.Words[1] >= maxRounds || !e.timely(number) {

@@ -1,10 +1,10 @@
 package am
 
-// This file is messages of bytes: the protocol of them all, and how a short one travels.
+// This file defines the protocol of all messages of bytes, and sends the short ones.
 //
-// A message of up to 80 bytes is one packet (typeBytes). Of a longer one the bytes are moved by
-// transfers (typePart) into memory of the receiver, which tells the sender beforehand where: its
-// card puts them there, and nothing is copied.
+// A message of up to 80 bytes is one packet (typeBytes). Transfers (typePart) move the bytes of a
+// longer one into memory of the receiver, which tells the sender its address beforehand. The
+// receiver's card puts the bytes there, and nothing is copied.
 //
 //	sender                                          receiver
 //	typeReady id, handler, kind, length      ->     takes memory, or lets the message wait for it:
@@ -14,32 +14,32 @@ package am
 //	                                                handler
 //	                                         <-     typeTaken id, status
 //
-// The length is in bytes, and the transfers carry it rounded up to 16, padded with 0, in any number
-// of pieces and any order. Status 0 is done; the others are those of calls (remote.go). Instead of
-// a grant typeTaken may come, with a reason. Bit 19 of the word with the kind says that the sender
-// needs no typeTaken with status 0: a node in C ends the message when it has left, and of a call
-// the answer says it.
+// The length is in bytes. The transfers carry it rounded up to 16, padded with 0, in any number of
+// pieces and any order. Status 0 means success; the others are those of calls (remote.go). The
+// receiver may refuse by a typeTaken with a reason instead of a grant. Bit 19 of the word with the
+// kind says that the sender needs no typeTaken with status 0. Two senders set it: a node in C, for
+// which the message is done when it has left, and a call, whose answer confirms it.
 //
 // The lease, if it is not 0, is the address of 8 slots of 2048 bytes, which belong to that sender
-// for the life of both. A message leaves at once while a slot is free, if it fits the slot together
-// with the words of its kind, which precede it. It leaves as transfers of up to 16 words with their
-// data. All of them have the same argument (types.go), and they follow each other from the slot's
-// address on. The receiver counts words, runs the handler, and answers typeTaken with that
-// argument, which makes the slot free. The number in the argument changes with each use of the
-// slot.
+// for the life of both. A message leaves at once if a slot is free, and the message fits it
+// together with the words of its kind, which precede it. It leaves as transfers of up to 16 words
+// with their data, addressed one after the other from the slot's start. All of them have the same
+// argument (types.go). The receiver counts words, runs the handler, and answers typeTaken with that
+// argument, which frees the slot. The number in the argument changes with each use of the slot.
 //
-// The sender's messages are requests; the receiver's are replies from the request handler, and else
-// requests that leave with the next Poll (pump.go). Only parts in slots travel at reply priority,
-// if the message is a reply. The bytes of a long message never do, for later replies would wait for
-// them; its kind says that the handler is to run as a reply handler.
+// The sender's messages are requests. The receiver's are replies if they come from the request
+// handler, and otherwise requests that leave with the next Poll (pump.go). Only parts in slots
+// travel at reply priority, if the message is a reply. The bytes of a long message never do,
+// because later replies would wait for them; its kind says that the handler runs as a reply
+// handler.
 //
-// A sender that gives a message up after the grant, or is granted memory for none that it knows,
-// sends typeAbort with the key when its card does not write there any more. Then the receiver
-// leaves the memory alone for a time (Memory.Hold), because late packets may still be written, and
-// frees it; likewise that of a node that is gone. What comes back carries the first word: id, key
-// or argument. After a resynchronisation of cards a grant, typeTaken (with statusLost) and
-// typeAbort are sent again; each may arrive twice. A slot one of whose parts came back is not used
-// again.
+// A sender sends typeAbort with the key if it gives a message up after the grant, or if it is
+// granted memory for a message that it does not know. It does so once its card no longer writes to
+// that memory. The receiver then leaves the memory alone for a time (Memory.Hold), because late
+// packets may still be written, and frees it. It does the same with memory granted to a node that
+// is gone. A returned message has the first word: id, key or argument. After a resynchronisation of
+// cards a grant, a typeTaken (with statusLost) and a typeAbort are sent again; each may arrive
+// twice. A slot is not used again if one of its parts came back.
 
 import (
 	"errors"
@@ -51,22 +51,22 @@ import (
 )
 
 const (
-	// ShortBytes is the most bytes of a message that travels in one packet.
+	// ShortBytes is the largest number of bytes of a message that travels in one packet.
 	ShortBytes = 4 * (funi.MaxPayloadWords - 1)
-	// MaxBytes is the most bytes of a message.
+	// MaxBytes is the largest number of bytes of a message.
 	MaxBytes = 1 << 26
 
-	// The parts of a message's first word, or of the word after its id, besides the lives
-	// (member.go).
+	// Fields of a message's first word, or of the word after its id, besides the lives (member.go).
 	handlerMask  = 0xff
 	paddingShift = 8
 )
 
-// ErrModelled: a message of more than ShortBytes bytes has no price on a modelled machine (Pace).
+// ErrModelled reports a message of more than ShortBytes bytes on a modelled machine (Pace), where
+// it has no price.
 var ErrModelled = errors.New("am: only messages of up to 80 bytes have a cost on a modelled machine")
 
-// BytesHandler runs at the receiver of a message of bytes; b is valid until it returns, and m.Words
-// is nil. An error that it returns, and a panic, fails the endpoint: see Failed.
+// BytesHandler runs at the receiver of a message of bytes. b is valid until it returns, and m.Words
+// is nil. An error or a panic of the handler fails the endpoint: see Failed.
 type BytesHandler func(m *Message, b []byte) error
 
 // PanicError is the failure of an endpoint whose handler panicked.
@@ -94,23 +94,23 @@ type byteMessages struct {
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
 	failed   error                   // of the first handler that failed
-	// of messages whose handlers others do not have, until a Poll returns it
+	// messages without a handler at their receivers, until a Poll returns this
 	homeless *Undelivered
 
 	landing *landing    // nil: only short messages
 	peers   []*bytePeer // by node; nil as landing, and each until it is needed
 	busy    bool        // pump has something to do
-	waits   bool        // and what it left waits for the card, which gives slots back, or for time
-	tail    uint32      // of the send queue when it left that
-	idle    uint32      // polls in vain since
+	waits   bool        // the rest waits for the card, which gives slots back, or for a time
+	tail    uint32      // tail of the send queue at that moment
+	idle    uint32      // polls in vain since then
 	sending
 	receiving
 }
 
-// HandleBytes registers a handler for messages of bytes. Its numbers are 0 to Handlers-1, apart
-// from those of Handle, HandleNotice and HandleCall; every node registers the same, before the
-// first message can arrive. Any context; it sends nothing. ErrNumber for a number out of range or
-// taken, or no handler.
+// HandleBytes registers a handler for messages of bytes. Its numbers are 0 to Handlers-1, separate
+// from those of Handle, HandleNotice and HandleCall. Every node registers the same ones, before the
+// first message can arrive. Any context; it sends nothing. ErrNumber reports a number out of range
+// or taken, or a nil handler.
 func (e *Endpoint) HandleBytes(number uint32, h BytesHandler) error {
 	x := &e.bytes
 	if number >= Handlers || h == nil || x.handlers != nil && x.handlers[number] != nil {
@@ -124,21 +124,21 @@ func (e *Endpoint) HandleBytes(number uint32, h BytesHandler) error {
 }
 
 // Failed returns why the endpoint failed: the error of the first BytesHandler that returned one, or
-// a *PanicError; nil: it has not. A failed endpoint handles messages as before, but every call that
-// polls or waits returns that error. Any context.
+// a *PanicError; nil: it has not failed. A failed endpoint handles messages as before, but every
+// call that polls or waits returns that error. Any context.
 func (e *Endpoint) Failed() error { return e.bytes.failed }
 
-// SendBytes runs a handler of HandleBytes on a node with b, at request priority. When it returns b
+// SendBytes runs a handler of HandleBytes on a node with b, at request priority. When it returns, b
 // may be changed. An empty b is a message, too.
 //
-// Up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber: the
-// handler's number is above Handlers-1. That the node has no such handler is the error of a later
-// Poll: an Undelivered that is ErrNoHandler.
+// With up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber
+// reports a handler number above Handlers-1. If the node has no such handler, a later Poll returns
+// an Undelivered error that is ErrNoHandler.
 //
 // More bytes need memory at both ends (UseMemory; ErrNoMemory, ErrMemory). Up to EagerBytes they
-// may leave at once, copied. Else it waits until the message was delivered and its handler has run,
-// and has the errors of StartBytes. ErrLong: more than MaxBytes. On a modelled machine they are
-// ErrModelled. Messages to one node may overtake each other.
+// may leave at once, copied. Otherwise SendBytes waits until the message was delivered and its
+// handler has run, and has the errors of StartBytes. ErrLong reports more than MaxBytes. A modelled
+// machine returns ErrModelled for them. Messages to one node may overtake each other.
 func (e *Endpoint) SendBytes(node int, handler uint32, b []byte) error {
 	if err := e.PostBytes(node, handler, b); err != nil {
 		return err
@@ -169,11 +169,11 @@ func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 	return nil
 }
 
-// ReplyBytes runs a handler of HandleBytes on the node that sent the request with b, at reply
-// priority. Contexts and errors are those of Message.Reply4 and of SendBytes. It waits for room in
-// the send queue only: a reply of more than ShortBytes bytes that cannot leave at once is copied
-// and leaves with later Polls (ErrMemory: as many bytes wait already as Memory.Limit allows). If it
-// is not delivered a Poll says so, as of any reply.
+// ReplyBytes runs a handler of HandleBytes with b on the node that sent the request, at reply
+// priority. Contexts and errors are those of Message.Reply4 and of SendBytes. It waits only for
+// room in the send queue. A reply of more than ShortBytes bytes that cannot leave at once is copied
+// and leaves with later Polls. ErrMemory reports that as many bytes wait already as Memory.Limit
+// allows. As with any reply, a Poll reports that it was not delivered.
 func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 	if len(b) > ShortBytes || handler >= Handlers {
 		return m.replyLong(handler, b)
@@ -190,7 +190,7 @@ func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 	return nil
 }
 
-// composeBytes makes a short message. The bytes that fill up its last word are 0.
+// composeBytes composes a short message. The bytes that fill up its last word are 0.
 func (e *Endpoint) composeBytes(s *funi.Slot, node int, handler uint32, b []byte) {
 	if len(b) == 16 { // as many as Request4 has, and as fast
 		s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 5))
@@ -241,10 +241,10 @@ func (e *Endpoint) runBytes(m *Message, number uint32, b []byte) bool {
 	return true
 }
 
-// recovered ends a Poll's round of handlers in which one for bytes panicked, and lets other panics
-// go on. It is deferred for a round, because for each message it would cost as much as the rest. A
-// request handler may have waited for room for a reply while a reply handler panicked; then neither
-// message is given back yet.
+// recovered ends a Poll's round of handlers in which a BytesHandler panicked, and re-raises other
+// panics. It is deferred once a round, because deferring it for each message would cost as much as
+// the rest. A request handler may have been waiting for room for a reply when a reply handler
+// panicked; then neither message has been given back yet.
 func (e *Endpoint) recovered() {
 	value := recover()
 	if value == nil {
@@ -268,7 +268,7 @@ func (e *Endpoint) recovered() {
 	e.fail(&PanicError{Handler: e.bytes.number, Source: source, Value: value, Stack: debug.Stack()})
 }
 
-// fail makes the endpoint fail, once.
+// fail records the endpoint's failure, once.
 func (e *Endpoint) fail(err error) {
 	if e.bytes.failed == nil {
 		e.bytes.failed = err

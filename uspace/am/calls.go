@@ -1,12 +1,13 @@
 package am
 
-// This file is split-phase calls, which another node answers while the program goes on: how an
-// answer finds its call, and what happens to calls to a node that is gone.
+// This file implements split-phase calls, which another node answers while the program goes on. It
+// matches answers with calls, and ends calls to a node that is gone.
 //
-// A call has a ticket: its index in a table, and a number that changes when the entry is used
-// again. The ticket travels in every message of the call and comes back in the answer, or in the
-// message itself if that is not delivered. So an answer that arrives after its call has failed
-// finds nothing. The numbers start at random in each life of a process, so that it does not take
+// A call has a ticket: its index in a table, and a number that changes when the entry is reused.
+// The ticket travels in every message of the call. It comes back in the answer, or in the message
+// itself if that is not delivered. So an answer that arrives after its call has failed matches no
+// call. The numbers start at random in each life of a process, so that it does not take answers to
+// its predecessor for its own.
 // answers to its predecessor for its own.
 
 import (
@@ -17,25 +18,25 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// MaxCalls is how many split-phase calls of an endpoint may be under way; one more waits until one
-// is complete.
+// MaxCalls is how many split-phase calls of an endpoint may be in flight; the next one waits until
+// one is complete.
 const MaxCalls = 256
 
-// ErrCounter: a program waits for more calls than there are.
+// ErrCounter reports a wait for more calls than are complete or under way.
 var ErrCounter = errors.New("am: fewer calls of the counter are under way than are waited for")
 
-// Counter counts split-phase calls that are complete. The zero value is ready; it must not
-// be copied or moved while calls of it are under way. It belongs to one endpoint.
+// Counter counts completed split-phase calls. The zero value is ready. A Counter must not be copied
+// or moved while its calls are under way. It belongs to one endpoint.
 type Counter struct {
 	complete, under int
-	err             error // of the first that failed and was not reported
+	err             error // of the first failed call whose error was not yet returned
 }
 
-// Complete returns the number of complete calls that WaitCounter has not subtracted yet. Any
+// Complete returns the number of completed calls that WaitCounter has not subtracted yet. Any
 // context.
 func (c *Counter) Complete() int { return c.complete }
 
-// UnderWay returns how many calls are neither complete nor failed. Any context.
+// UnderWay returns how many calls have neither completed nor failed. Any context.
 func (c *Counter) UnderWay() int { return c.under }
 
 // calls is the table of calls.
@@ -51,19 +52,18 @@ type call struct {
 	number  uint32 // its upper 24 bits
 	node    uint16
 	open    bool
-	left    int    // answers that have yet to come
-	into    []byte // for the data of answers; nil: they bring none
+	left    int    // answers still to come
+	into    []byte // where the data of answers goes; nil: they carry none
 	counter *Counter
-	segment *segment // that the answer goes to; nil: none
+	segment *segment // where the answer goes; nil: no segment
 }
 
-// WaitCounter waits until n calls of a counter are complete, and subtracts n. N is at least 0; for
-// 0 it does not wait. It polls, and now and then sends a request without meaning to the nodes whose
-// answers are missing.
+// WaitCounter waits until n calls of a counter are complete, and subtracts n. n is at least 0; for
+// 0 it does not wait. It polls, and now and then probes the nodes whose answers are missing.
 //
-// A failed call is not counted: WaitCounter returns its error once, Undelivered or ErrAddress. An
-// Undelivered error of another message ends WaitCounter, too; it can be called again. Waiting for
-// more calls than are complete or under way returns ErrCounter. Main program only (ErrHandler).
+// A failed call is not counted. WaitCounter returns its error once: Undelivered or ErrAddress. An
+// Undelivered error of another message ends WaitCounter, too; it can be called again. ErrCounter
+// reports a wait for more calls than are complete or under way. Main program only (ErrHandler).
 func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 	var failed error
 	e.charge(waitCost)
@@ -89,7 +89,7 @@ func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 	return nil
 }
 
-// probeCalls probes the nodes from which answers are missing: those of a counter, or all.
+// probeCalls probes the nodes whose answers are missing, for one counter or for all.
 func (e *Endpoint) probeCalls(of *Counter) error {
 	if e.calls == nil {
 		return nil // the counter is another endpoint's
@@ -108,7 +108,7 @@ func (e *Endpoint) probeCalls(of *Counter) error {
 	return nil
 }
 
-// begin opens a call, and waits if there are too many. It returns its ticket.
+// begin opens a call and returns its ticket. It waits while there are too many.
 func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint32, error) {
 	if err := e.refusal(node, 0); err != nil {
 		return 0, err
@@ -131,8 +131,8 @@ func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint
 	return c.number<<8 | uint32(c.place), nil
 }
 
-// newCalls makes a table whose numbers start from a seed: a process that is started anew has the
-// places that its predecessor had, and must not have the tickets, too.
+// newCalls makes a table whose numbers start from a seed. A process that is started anew uses the
+// places of its predecessor, and must not use the same tickets.
 func newCalls(seed uint64) *calls {
 	t := &calls{nfree: MaxCalls}
 	var random rand.PCG
@@ -165,8 +165,8 @@ func (t *calls) end(c *call) {
 	t.nfree++
 }
 
-// giveUp closes a call that the program will not learn of. Answers that still come find
-// nothing.
+// giveUp closes a call whose outcome will not be reported to the program. Late answers match no
+// call.
 func (e *Endpoint) giveUp(ticket uint32) {
 	if c := e.calls.find(ticket); c != nil {
 		e.calls.end(c)
@@ -193,8 +193,8 @@ func (t *calls) fail(c *call, err error) {
 	t.end(c)
 }
 
-// cameBack fails the calls that a packet that came back was of, or was needed for. If the
-// reason is the node, that is all calls to it.
+// cameBack fails the calls that a returned packet belonged to. If the node is the reason for the
+// return, it fails all calls to that node.
 func (e *Endpoint) cameBack(r *funi.Returned, err error) {
 	t := e.calls
 	if t == nil {
@@ -211,7 +211,7 @@ func (e *Endpoint) cameBack(r *funi.Returned, err error) {
 	}
 }
 
-// failAll fails calls.
+// failAll fails all calls that which selects.
 func (t *calls) failAll(err error, which func(*call) bool) {
 	if t == nil {
 		return

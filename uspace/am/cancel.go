@@ -1,10 +1,10 @@
 package am
 
-// This file is cancellation: how a context.Context ends what waits.
+// This file implements cancellation: the end of a context.Context ends calls that wait.
 //
-// When the context ends, another goroutine sets a flag. A call that waits looks at it where it
-// looks whether the card is gone: in Poll, and where a request handler waits for room in the
-// send queue. So it costs one load of a word that never changes while nothing is cancelled.
+// When the context ends, another goroutine sets a flag. A call that waits tests it in the places
+// where it tests whether the card is gone: in Poll, and where a request handler waits for room in
+// the send queue. So the cost is one load of a word that never changes while nothing is cancelled.
 
 import (
 	"context"
@@ -15,33 +15,33 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrCancelled: the context that the endpoint is bound to has ended. Errors that wrap it
-// wrap its cause (context.Cause) too.
+// ErrCancelled reports that the context of Bind has ended. Errors that wrap it also wrap the
+// context's cause (context.Cause).
 var ErrCancelled = errors.New("am: cancelled")
 
-// binding is a context and whether it has ended. Each call of Bind makes one, so that the end
-// of an earlier context is not taken for that of a later one.
+// binding is a context and its flag. Each call of Bind makes one, so that the end of an earlier
+// context is not taken for the end of a later one.
 type binding struct {
 	ctx   context.Context
 	ended atomic.Bool
 	stop  func() bool // nil: the context cannot end
-	wake  func()      // ends a sleep of the card; nil: it is not known how
+	wake  func()      // ends a sleep of the card; nil: not possible
 }
 
 // Bind ties the calls that wait to a context. When the context ends, every call that waits on the
-// endpoint, or has to wait later, returns an error that wraps ErrCancelled and the context's cause.
-// The calls that wait are those that poll: Poll itself, the waits, collective calls, and sends
-// while the send queue is full. A call that need not wait does not look at the context. Handlers
+// endpoint, or would have to wait later, returns an error that wraps ErrCancelled and the context's
+// cause. The calls that wait are those that poll: Poll itself, the waits, collective calls, and
+// sends while the send queue is full. A call that need not wait does not test the context. Handlers
 // run as before, but a Reply that has to wait for room returns that error. Afterwards the endpoint
-// is as after an Undelivered error: an interrupted Barrier or reduction can be called again and
-// goes on where it stopped; a get or put that was asked for stays under way.
+// is in the same state as after an Undelivered error. An interrupted Barrier or reduction can be
+// called again and continues where it stopped. A get or put that was requested stays under way.
 //
-// A card that sleeps while the program waits is woken (Wakes). An endpoint that does not know how
-// to do that sees the flag when the card wakes by itself: after 1 ms on a card in the process, 8 ms
-// on that of a daemon.
+// A card that sleeps while the program waits is woken (Wakes). Without Wakes the endpoint sees the
+// flag when the card wakes by itself: after 1 ms on a card in the process, 8 ms on that of a
+// daemon.
 //
 // A later Bind replaces an earlier one. So a program gives a part of its work a deadline by binding
-// a context that has one, and the former context afterwards; context.Background() ends every
+// a context that has one, and afterwards the former context. context.Background() removes any
 // binding. An endpoint starts unbound. Main program or handler; like every call, on the endpoint's
 // own goroutine. Any goroutine may end the context.
 func (e *Endpoint) Bind(ctx context.Context) {
@@ -65,14 +65,14 @@ func (e *Endpoint) Bind(ctx context.Context) {
 	}
 }
 
-// Wakes tells the endpoint how to end a sleep in its drive function from another goroutine: the
-// method Interrupt of the card that it is on. It counts from the next Bind on. Main program or
-// handler.
+// Wakes tells the endpoint how to end a sleep in its drive function from another goroutine.
+// interrupt is the method Interrupt of the card that it is on. It takes effect with the next Bind.
+// Main program or handler.
 func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 
-// ended returns the reason why waiting is of no use any more, or nil: the context that the endpoint
-// is bound to has ended, or its context on the card (funi.ErrDetached), or a handler of bytes has
-// failed (Failed).
+// ended returns the reason why waits must end, or nil. The context of Bind has ended, the
+// endpoint's context has left the card (funi.ErrDetached), or a handler of bytes has failed
+// (Failed).
 func (e *Endpoint) ended(doing string) error {
 	if e.bound.ended.Load() || e.iface.Gone() || e.bytes.failed != nil {
 		return e.why(doing)
@@ -80,7 +80,7 @@ func (e *Endpoint) ended(doing string) error {
 	return nil
 }
 
-// why is the error that ended returns, unless it is nil.
+// why returns the reason itself, for ended.
 func (e *Endpoint) why(doing string) error {
 	if e.bound.ended.Load() {
 		return fmt.Errorf("%s on node %d: %w: %w", doing, e.node, ErrCancelled, context.Cause(e.bound.ctx))

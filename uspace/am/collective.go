@@ -1,20 +1,20 @@
 package am
 
-// This file holds what reduction and broadcast share; the barrier uses its numbers.
+// This file holds the common part of reduction and broadcast; the barrier uses its call numbers.
 //
-// The journey: a node waits until all its children in the tree have said that their subtrees have
-// called, and tells its parent, with the contribution of its subtree (up). When the root has heard
-// from all its children, the result goes down the same way, and a node that has passed it on is
-// done.
+// The journey: a node waits for the messages of all its children in the tree, which say that their
+// subtrees have called. Then it tells its parent, with the contribution of its own subtree (up).
+// When the root has heard from all its children, the result goes down the same way. A node that has
+// passed the result on has finished.
 //
-// A node that is done may begin the next call while others still pass on the result of this one,
-// but cannot end the next call without them. So a message up is at most one call ahead, and then
-// all nodes have gathered the messages up of this call: one entry for each child is enough. A
-// message down is never ahead, and its words go straight to where they belong. Everything is at
-// request priority.
+// A node that has finished may begin the next call while others still pass on the result of this
+// one, but cannot end the next call without them. So a message up is at most one call ahead. At
+// that time all nodes have collected the messages up of this call, so one entry for each child is
+// enough. A message down is never ahead, and its words go straight to their destination. Everything
+// is at request priority.
 //
-// The words of a message up: call number, what is called, which child, and 64 bits. Of
-// one down: call number, offset, length of the whole, and data.
+// The words of a message up are the call number, the kind of call, the child's index, and 64 bits.
+// Those of a message down are the call number, offset, length of the whole, and data.
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ import (
 // downWords is how many words of a result go into one message.
 const downWords = MaxWords - 2
 
-// kind is the kind of a call: an operation on a type, or one of the following.
+// kind is the kind of a call: an operation on a type, or one of the constants below.
 type kind uint8
 
 const (
@@ -39,20 +39,20 @@ const (
 // reduces reports whether the call has a result of 64 bits that the root computes.
 func (k kind) reduces() bool { return k >= int64Kind }
 
-// ErrCollective: the nodes do not call the same operation, or not with the same root.
+// ErrCollective reports that the nodes do not call the same operation, or not with the same root.
 var ErrCollective = errors.New("am: all nodes must call the same barriers, reductions and broadcasts in the same order, with the same operation, root and length")
 
-// collective is the state of the node's collective calls.
+// collective is the state of a node's collective calls.
 type collective struct {
 	number   uint32 // of the call under way, or the last
 	open     bool   // a call is under way, maybe one that ended with an error
 	gathered bool   // all children have called, and the parent has been told
-	value    uint64 // then: what the subtree contributes
-	unpassed int    // children that have yet to get the result
-	sent     int    // words of it that the next of them has got; -1: nothing yet
-	what     uint32 // is called: the kind, and the root
+	value    uint64 // the subtree's contribution, if gathered
+	unpassed int    // children that the result has yet to be sent to
+	sent     int    // words sent to the next of them; -1: nothing yet
+	what     uint32 // the kind of the call, and the root
 	result   []uint32
-	came     int  // words of the result that have come
+	came     int  // words of the result that have arrived
 	wrong    bool // another node calls something else
 	ups      [maxChildren]upward
 	pair     [2]uint32 // a result of 64 bits
@@ -60,12 +60,12 @@ type collective struct {
 
 // upward is a child's message to its parent.
 type upward struct {
-	number uint32 // of its call; an old one: it has not called yet
+	number uint32 // of its call; an old number: it has not called yet
 	what   uint32
 	value  uint64
 }
 
-// enter begins a call, or goes on with one that ended with an error.
+// enter begins a call, or continues one that ended with an error.
 func (e *Endpoint) enter(t *tree, what uint32, result []uint32) error {
 	c := &e.collective
 	if err := e.together(); err != nil {
@@ -87,7 +87,7 @@ func (e *Endpoint) enter(t *tree, what uint32, result []uint32) error {
 	return nil
 }
 
-// calledElse reports whether a node that was here first called something else.
+// calledElse reports whether a node that called earlier called something else.
 func (e *Endpoint) calledElse(what uint32) bool {
 	c := &e.collective
 	for k := range maxRounds {
@@ -101,9 +101,9 @@ func (e *Endpoint) calledElse(what uint32) bool {
 	return false
 }
 
-// collect is a call: it combines the values of all nodes at the root, puts the result of
-// a reduction, whose words are c.pair, there, and brings result to all nodes. After an
-// error the same call goes on where that one stopped.
+// collect carries out a call. It combines the values of all nodes at the root, stores a reduction's
+// result there in c.pair, and copies result to all nodes. After an error the same call continues
+// where it stopped.
 func (e *Endpoint) collect(root int, kind kind, value uint64, combine func(a, b uint64) uint64, result []uint32) error {
 	if err := e.refusal(root, 0); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (e *Endpoint) collect(root int, kind kind, value uint64, combine func(a, b 
 	return nil
 }
 
-// gather waits until all children have called, combines what they contribute with the
-// node's own, always in the same order, and tells the parent.
+// gather waits until all children have called, combines their values with the node's own, always in
+// the same order, and tells the parent.
 func (e *Endpoint) gather(t *tree, value uint64, combine func(a, b uint64) uint64) (uint64, error) {
 	c := &e.collective
 	if c.gathered {
@@ -153,7 +153,7 @@ func (e *Endpoint) gather(t *tree, value uint64, combine func(a, b uint64) uint6
 	return value, nil
 }
 
-// tellParent sends what the subtree contributes.
+// tellParent sends the subtree's contribution to the parent.
 func (e *Endpoint) tellParent(t *tree, value uint64) error {
 	node, k := t.parent()
 	s, err := e.reserve(node, 4)
@@ -167,8 +167,8 @@ func (e *Endpoint) tellParent(t *tree, value uint64) error {
 	return nil
 }
 
-// spread waits for the result, unless the node is the root, and passes it on, to the
-// largest subtree first.
+// spread waits for the result, unless the node is the root, and passes it on, first to the largest
+// subtree.
 func (e *Endpoint) spread(t *tree) error {
 	c := &e.collective
 	if t.relative() != 0 {
@@ -192,7 +192,7 @@ func (e *Endpoint) spread(t *tree) error {
 	return nil
 }
 
-// pass sends what a child has not yet got of the result, which is at least one message.
+// pass sends a child the part of the result that it lacks, which is at least one message.
 func (e *Endpoint) pass(child int) error {
 	c := &e.collective
 	for c.sent < len(c.result) {

@@ -1,11 +1,10 @@
 // Package am is active messages on FUNi, after the CMAM library of thesis
 // appendix A: a message names a handler that runs at the receiver.
 //
-// The journey of a message: Request or Message.Reply reserves a slot of the send
-// queue of its level, writes handler number and words, and commits it; the card
-// does the rest. At the receiver Poll lets the card run, then takes every message
-// out of the receive queues, replies before requests, and calls its handler with
-// the words still in the slot.
+// The journey of a message: Request or Message.Reply reserves a slot of the send queue of its
+// level, writes handler number and words, and commits the slot. The card does the rest. At the
+// receiver Poll lets the card run, then takes every message out of the receive queues, replies
+// before requests. It calls each message's handler with the words still in the slot.
 //
 // The calls, and their names in CMAM and the thesis:
 //
@@ -29,9 +28,9 @@
 //	                                                        length)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
-// The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
-// the time that it would have taken there: pace.go is the hook, costs.go the costs.
-// On a machine that was only measured, whole calls have a price (prices.go).
+// The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes the time
+// that it would have taken there: pace.go charges the costs, which costs.go lists. On a machine
+// that was only measured, whole calls have a price (prices.go).
 //
 // Each call is allowed in some contexts only. The main program is all code that runs outside
 // handlers. A request handler runs for a message of request priority, and a reply handler for one
@@ -42,50 +41,49 @@
 //     handles replies, and nothing else.
 //   - A reply handler sends nothing.
 //
-// So replies always drain, therefore request handlers end, therefore requests
-// drain. Breaking the rules gives ErrHandler.
+// So replies always drain; therefore request handlers end; therefore requests drain. A call that
+// breaks the rules returns ErrHandler.
 //
 // Request or Post: a Request lets the card run. So the message leaves at once, in a frame of its
 // own if it is the only one. That suits a program that then waits for the outcome. A Post only puts
 // the message into the send queue, and the next call that polls takes all of them along. That suits
 // programs that send many messages, and is up to twenty times as fast (Post4 has figures).
 //
-// A transfer (transfer.go) moves data between registered memory of two nodes without
-// either process touching it, and runs a notice handler at the receiver; the same rules
-// hold for it. Memory that Share has made known can also be read and written by
-// Get, Put and the like, and filled in segments; the library's own handlers do that when
-// the owner polls.
+// A transfer (transfer.go) moves data between registered memory of two nodes without either process
+// touching it, and runs a notice handler at the receiver. The same rules apply. Share makes memory
+// known to other nodes. They can read and write it by Get, Put and the like, and fill segments in
+// it. The library's own handlers serve these when the owner polls.
 //
-// A call (remote.go) is a request with an answer that is bytes or an error. Its handler is a
-// request handler, and what it returns is sent as its reply. A call that was started and is no
-// longer wanted is cancelled.
+// A call (remote.go) is a request whose answer is bytes or an error. Its handler is a request
+// handler, and the handler's result is sent as its reply. Cancel ends a started call that is no
+// longer wanted.
 //
-// A message with a tag (tags.go) runs no handler: a receive of the program's waits for it. Messages
-// from one node with one tag are received in the order of sending. What all nodes do together over
-// them is in package collective.
+// A message with a tag (tags.go) runs no handler: a receive of the program waits for it. Messages
+// from one node with one tag are received in the order of sending. Package collective builds the
+// collective operations on them.
 //
-// A message of bytes (bytes.go) of up to 80 bytes is one packet. The bytes of a longer one are
-// moved by transfers into memory that the receiver has for them (UseMemory), and its handler gets
-// them there. Requests and grants obey the same rules; what a handler must not send the library
-// sends when the program polls.
+// A message of bytes (bytes.go) of up to 80 bytes is one packet. Transfers move the bytes of a
+// longer one into memory that the receiver keeps for such messages (UseMemory), and its handler
+// gets them there. Requests and grants obey the same rules. The library sends messages that a
+// handler must not send when the program polls.
 //
 // A message that could not be delivered comes back: the next Poll, Wait or Request returns an
-// Undelivered error that says which message and why. Sending goes on as before; the program decides
-// whether to go on. Calls that wait for a node that is gone end with such an error: a call that
-// waits sends the node a probe now and then. A node whose process was started anew is not gone, and
-// does not know what its predecessor was asked. So does a message whose node has no handler of its
-// number: that node says so, and drops and counts it (Unknown).
+// Undelivered error with the message and the reason. The program decides whether to continue;
+// sending still works. A call that waits for a node that is gone ends with such an error, because
+// it sends the node a probe now and then. A node whose process was started anew is not gone, and
+// does not know the requests to its predecessor. A message without a handler at its receiver also
+// gives an Undelivered error: the receiver reports it, and drops and counts it (Unknown).
 //
-// The package has these bounds. A full send queue holds the sender up as the rules say. Beyond
-// MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next call waits. One segment more
-// than OpenSegments, or one object more than MaxObjects, is an error. Poll ends after some two
-// thousand messages. Beyond MaxSends long messages the next one waits, and a message for which the
-// receiver has no memory waits there until it has. One that is longer than that memory gets some of
-// its own (Memory.Grow), or is refused (ErrMemory). After the first call of a kind, later calls of
-// that kind do not allocate, unless they fail.
+// The package has these limits. A full send queue holds up the sender, as the rules say. Beyond
+// MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next call waits. Opening more than
+// OpenSegments segments, or adding more than MaxObjects objects, is an error. Poll ends after some
+// two thousand messages. Beyond MaxSends long messages the next one waits. A message for which the
+// receiver has no memory waits until it has. A message longer than that memory gets memory of its
+// own (Memory.Grow), or is refused (ErrMemory). After the first call of a kind, later calls of that
+// kind allocate only if they fail.
 //
-// Every call that waits can be cancelled: it ends when the context.Context ends that the
-// endpoint is bound to (Bind), with an error that wraps ErrCancelled.
+// Every call that waits can be cancelled. It ends when the context.Context that the endpoint is
+// bound to (Bind) ends, with an error that wraps ErrCancelled.
 //
 // An Endpoint belongs to one goroutine, and its handlers run there.
 package am

@@ -1,6 +1,6 @@
 package am
 
-// This file is the endpoint and its handlers.
+// This file defines the endpoint and its handlers.
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxWords is the most words of a message besides the handler number.
+	// MaxWords is the largest number of words of a message besides the handler number.
 	MaxWords = funi.MaxPayloadWords - 1
 	// Handlers is how many handler numbers a program has: 0 to Handlers-1.
 	Handlers = 240
@@ -20,13 +20,13 @@ const (
 
 // Errors that callers decide on.
 var (
-	// ErrHandler: a request handler may only reply, and a reply handler may send nothing.
+	// ErrHandler reports that a request handler did more than reply, or that a reply handler sent.
 	ErrHandler = errors.New("am: a request handler may only reply and a reply handler may not send")
-	// ErrWords: a message has at most MaxWords words.
+	// ErrWords reports a message of more than MaxWords words.
 	ErrWords = errors.New("am: a message has at most 20 words")
-	// ErrNumber: handler numbers are 0 to Handlers-1.
+	// ErrNumber reports a handler number outside 0 to Handlers-1, or one registered twice.
 	ErrNumber = errors.New("am: handler numbers are 0 to 239, each registered once")
-	// ErrNode: nodes are 0 to N-1.
+	// ErrNode reports a node outside 0 to N-1.
 	ErrNode = errors.New("am: no such node in the group")
 )
 
@@ -35,7 +35,7 @@ type Handler func(m *Message)
 
 // Message is a message as its handler sees it.
 type Message struct {
-	// Source is the node that sent it; the cards vouch for it.
+	// Source is the node that sent the message; the cards guarantee it.
 	Source int
 	// Words are the message's words, in the receive queue itself.
 	Words []uint32
@@ -44,23 +44,23 @@ type Message struct {
 	level    funi.Level
 }
 
-// Endpoint is a process's active messages.
+// Endpoint is a process's end of active messages.
 type Endpoint struct {
 	iface    *funi.Interface
 	drive    func()
 	bound    *binding
-	cpu      *timing.CPU           // nil: what the library does takes the time that it takes
+	cpu      *timing.CPU           // nil: the library takes the time that it takes
 	prices   *Prices               // nil: the processor executes instructions
-	cached   [arctic.Levels]uint32 // head registers in the processor's cache
-	bursts   [arctic.Levels]uint32 // of the card into the queues when they were read
-	known    [arctic.Levels]uint32 // tail registers that were read
+	cached   [arctic.Levels]uint32 // head registers, as they are in the processor's cache
+	bursts   [arctic.Levels]uint32 // the card's bursts into the queues when they were read
+	known    [arctic.Levels]uint32 // tail registers, as they were read
 	node     int
 	nodes    int
 	seed     uint64 // of the numbers of calls
 	message  [arctic.Levels]Message
 	depth    [arctic.Levels]bool // a handler of the level is running
 	lost     uint32
-	last     funi.Returned // that came back; lost ones are described as it is
+	last     funi.Returned // the last returned message; lost returns are described like it
 	unknown  uint64
 	handlers [Handlers]Handler
 	notices  [Handlers]NoticeHandler
@@ -80,11 +80,11 @@ type Endpoint struct {
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised
-// interface. Drive lets the card run: an embedded card's step, or a pause where the card runs
-// elsewhere. The numbers of the endpoint's calls start from the seed. A program gives a random
-// seed. Then no call takes a late answer to a process that was this node before for its own.
-// Virtual time gives a seed that is the same in each run, and another for each life of a node. New
-// fails with ErrNode unless 0 <= node < nodes <= 65536.
+// interface. drive lets the card run: it is an embedded card's step, or a pause if the card runs
+// elsewhere. The numbers of the endpoint's calls start from the seed. A program passes a random
+// seed. Then no call takes a late answer to an earlier process of this node for its own. Virtual
+// time passes a seed that is the same in each run, and different for each life of a node. New
+// returns ErrNode unless 0 <= node < nodes <= 65536.
 func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*Endpoint, error) {
 	if node < 0 || node >= nodes || nodes > 1<<16 {
 		return nil, fmt.Errorf("making endpoint of node %d of %d: %w", node, nodes, ErrNode)
@@ -102,9 +102,9 @@ func (e *Endpoint) Node() int { return e.node }
 // Nodes returns how many nodes the group has. Any context.
 func (e *Endpoint) Nodes() int { return e.nodes }
 
-// Handle registers a handler; every node registers the same numbers. It must come
-// before the first message for the number can arrive. Any context; it sends nothing.
-// ErrNumber for a number above Handlers-1 or taken, or no handler.
+// Handle registers a handler; every node registers the same numbers. It must come before the first
+// message for the number can arrive. Any context; it sends nothing. ErrNumber reports a number
+// above Handlers-1 or taken, or a nil handler.
 func (e *Endpoint) Handle(number uint32, h Handler) error {
 	if number >= Handlers || e.handlers[number] != nil || h == nil {
 		return fmt.Errorf("registering handler %d: %w", number, ErrNumber)
@@ -113,7 +113,7 @@ func (e *Endpoint) Handle(number uint32, h Handler) error {
 	return nil
 }
 
-// Unknown returns how many messages arrived that were for nobody: for numbers without a
-// handler, objects and segments that do not exist or are too small, or of no known type.
-// They were dropped. Any context.
+// Unknown returns how many messages were dropped because nothing here takes them. They were for
+// numbers without a handler, for objects and segments that do not exist or are too small, or of an
+// unknown type. Any context.
 func (e *Endpoint) Unknown() uint64 { return e.unknown }

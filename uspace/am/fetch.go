@@ -1,12 +1,12 @@
 package am
 
-// This file is how a message with a tag of more than mostPieced bytes travels: as the bytes of a
-// long message do (bytes.go).
+// This file transports messages with a tag of more than mostPieced bytes, as long messages of bytes
+// are transported (bytes.go).
 //
 // The journey: the envelope carries an offer, the id of a message of bytes that is not announced
-// otherwise, so its place in the order is the envelope's. Until a receive takes the envelope
-// nothing else of the message is at the receiver. Then the receive waits for memory among the other
-// messages that do, and the grant goes to the offer. The bytes land in that memory, and are copied
+// otherwise. So its place in the order is the envelope's. Until a receive takes the envelope, the
+// receiver has nothing else of the message. Then the receive waits for memory among the other
+// messages that do, and the offer gets the grant. The bytes arrive in that memory, and are copied
 // from there into the memory of the receive.
 //
 //	sender                                          receiver
@@ -15,23 +15,23 @@ package am
 //	transfers, argument: key                 ->     copies to the receive when there are all
 //	                                         <-     typeTaken offer, status
 //
-// Where one of the two has no memory for messages (UseMemory), or the message is longer than the
-// receiver's, the receiver answers the envelope with typeTold, and the message travels in pieces
-// (pieces.go). At most half of MaxSends offers are open; further messages travel in pieces, too, so
-// that sends without tags never wait for receives.
+// The receiver answers the envelope with typeTold if either node has no memory for messages
+// (UseMemory), or if the message is longer than the receiver's memory. The message then travels in
+// pieces (pieces.go). At most half of MaxSends offers are open. Further messages travel in pieces,
+// too, so that sends without tags never wait for receives.
 
 import "slices"
 
 const (
 	// mostPieced is the longest message with a tag, in bytes, that travels faster in pieces than as
-	// a transfer. In pieces 4 KiB took 0.83 to 0.91 of the time of a transfer, 64 KiB took 1.7
+	// a transfer. In pieces, 4 KiB took 0.83 to 0.91 of the time of a transfer, 64 KiB took 1.7
 	// times and 1 MiB twice that time. BenchmarkTagged of package funet measured this on two hosts
 	// of a lab.
 	mostPieced = 4096
 	mostOffers = MaxSends / 2
 )
 
-// offerTagged makes the offer of a send, if it is to have one.
+// offerTagged makes the offer of a send, if the send gets one.
 func (e *Endpoint) offerTagged(s *tagSend) {
 	x := &e.bytes
 	if len(s.b) <= mostPieced || len(s.b) > MaxBytes || x.landing == nil || e.cpu != nil || x.under >= mostOffers {
@@ -49,8 +49,8 @@ func (e *Endpoint) offerTagged(s *tagSend) {
 	s.offer = e.open(int(s.node), kindTagged, 0, [2]uint32{s.word()}, gather{first: s.b}, len(s.b), s.moved).id
 }
 
-// endOffer ends the offer of a send that ends, or that travels in pieces. Told says that the
-// receiver may still take it, and is to hear then that it will not come.
+// endOffer ends the offer of a send that ends, or that travels in pieces. told says that the
+// receiver may still take the offer, and must then be told that the message will not come.
 func (e *Endpoint) endOffer(s *tagSend, told bool) {
 	o := e.bytes.findSend(s.offer)
 	if s.offer == 0 || o == nil {
@@ -60,7 +60,7 @@ func (e *Endpoint) endOffer(s *tagSend, told bool) {
 	e.endBytes(o, ErrCancelled, told)
 }
 
-// dropOffer frees the offer of a send that was given up, whose receiver asks for pieces.
+// dropOffer frees the offer of a send that was given up and whose receiver asks for pieces.
 func (e *Endpoint) dropOffer(node uint16, word uint32) {
 	for i := range e.bytes.sends {
 		if o := &e.bytes.sends[i]; o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) ==
@@ -70,8 +70,9 @@ func (e *Endpoint) dropOffer(node uint16, word uint32) {
 	}
 }
 
-// fetch asks for memory for the message that a receive has taken, and grants it to the offer;
-// false: the message cannot be had so. M is a message of the sender that is being handled, or nil.
+// fetch asks for memory for the message that a receive has taken, and grants it to the offer. It
+// returns false if the message cannot be fetched this way. m is a message of the sender that is
+// being handled, or nil.
 func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
 	x := &e.bytes
 	if x.landing == nil || e.cpu != nil || r.want == 0 || r.received.Bytes > x.landing.longest {
@@ -87,8 +88,8 @@ func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
 	return true
 }
 
-// fetching returns the receive of a number whose message of a node is under way as transfers, or
-// nil.
+// fetching returns the receive with a number whose message from a node is under way as transfers,
+// or nil.
 func (e *Endpoint) fetching(node int, number uint32) *tagReceive {
 	if e.tags == nil {
 		return nil
@@ -100,7 +101,7 @@ func (e *Endpoint) fetching(node int, number uint32) *tagReceive {
 	return r
 }
 
-// fetched gives a message that has landed to its receive, unless that has ended.
+// fetched gives a message that has arrived to its receive, unless the receive has ended.
 func (e *Endpoint) fetched(node int, number uint32, b []byte) {
 	r := e.fetching(node, number)
 	if r == nil || len(b) != r.received.Bytes {
@@ -117,8 +118,8 @@ func (e *Endpoint) failFetch(node int, number uint32, err error) {
 	}
 }
 
-// stopFetch has a receive that ends wait for memory no more. Its sender is told that the message is
-// done, as it would be if the bytes had come: a send is complete when a receive has taken it.
+// stopFetch cancels the wait for memory of a receive that ends. Its sender is told that the message
+// is done, as if the bytes had arrived: a send is complete when a receive has taken it.
 func (e *Endpoint) stopFetch(r *tagReceive) {
 	x := &e.bytes
 	if r.offer == 0 {

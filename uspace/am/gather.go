@@ -1,11 +1,11 @@
 package am
 
-// This file is the bytes of a message at its sender.
+// This file reads the bytes of a message at its sender.
 
 import "encoding/binary"
 
-// gather holds what a message consists of, and how much of it has been read: the words of its kind,
-// then pieces of memory.
+// gather holds the content of a message, and how much of it has been read: first the words of its
+// kind, then pieces of memory.
 type gather struct {
 	head  [8]byte
 	heads int // bytes of head
@@ -14,14 +14,14 @@ type gather struct {
 	at    int // bytes read
 }
 
-// setHead makes the first words of the message.
+// setHead sets the first words of the message.
 func (g *gather) setHead(words int, w0, w1 uint32) {
 	g.heads = 4 * words
 	binary.LittleEndian.PutUint32(g.head[:], w0)
 	binary.LittleEndian.PutUint32(g.head[4:], w1)
 }
 
-// size returns how many bytes the pieces have; false: more than MaxBytes.
+// size returns how many bytes the pieces have; false: they have more than MaxBytes.
 func (g *gather) size() (int, bool) {
 	n := len(g.first)
 	for _, b := range g.rest {
@@ -33,7 +33,7 @@ func (g *gather) size() (int, bool) {
 	return n, n >= 0 && n <= MaxBytes
 }
 
-// read copies the bytes that follow to dst, and returns how many those were.
+// read copies the next bytes to dst, and returns how many it copied.
 func (g *gather) read(dst []byte) int {
 	n, skip := 0, g.at
 	n, skip = piece(dst, n, skip, g.head[:g.heads])
@@ -48,7 +48,7 @@ func (g *gather) read(dst []byte) int {
 	return n
 }
 
-// piece copies b but for the bytes to skip to dst from n on.
+// piece copies b without its first skip bytes to dst, from index n on.
 func piece(dst []byte, n, skip int, b []byte) (int, int) {
 	if skip >= len(b) {
 		return n, skip - len(b)

@@ -1,7 +1,7 @@
 package am
 
-// This file is the get of four words on a modelled machine, in the form that Table 6.1 of the
-// thesis shows. The caller opens a segment over the memory. The node answers with one message of
+// This file implements the get of four words on a modelled machine, in the form of Table 6.1 of the
+// thesis. The caller opens a segment over the memory. The node answers with one message of
 // cmam_xfer_4 into the segment, and the segment closes when it is full.
 
 import (

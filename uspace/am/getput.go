@@ -1,12 +1,12 @@
 package am
 
-// This file is get and put: split-phase copies between this process's memory and a node's
+// This file implements get and put: split-phase copies between this process's memory and a node's
 // (thesis 6.2.1, "shared memory library calls"; Split-C's get and put).
 //
 // The journey: one or two words travel in a message of four words, and fewer than 16 in one of
-// variable length. Of a longer copy the card itself moves the block that begins and ends at
-// multiples of 16 bytes on both sides; the up to 3 words before and behind the block travel in
-// messages. Where the two addresses differ modulo 16 bytes no card can move a block, and everything
+// variable length. In a longer copy the card itself moves the block that begins and ends at
+// multiples of 16 bytes on both sides. The up to 3 words before and behind the block travel in
+// messages. If the two addresses differ modulo 16 bytes no card can move a block, and everything
 // travels in messages of 16 words. Each piece is answered; the call is complete when all answers
 // have arrived.
 
@@ -17,22 +17,22 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// pieceWords is the most words of a call that travel in a message.
+// pieceWords is the largest number of words of a call in one message.
 const pieceWords = 16
 
 // Get copies words from a node's memory at address to this process's memory at local, and adds one
-// to the counter when all have arrived. Both addresses are multiples of 4 in shared regions, the
-// node's with the right Source and this process's with Destination (ErrAddress). Words is at least
-// 0.
+// to the counter when all have arrived. Both addresses are multiples of 4 in shared regions. The
+// node's region needs the right Source and this process's the right Destination (ErrAddress). words
+// is at least 0.
 //
-// It returns when it has asked. Up to MaxCalls calls are under way; one more waits until one is
-// complete. The program must leave the memory alone until the call is complete; if the call fails,
-// or Get returns an error, the memory may have been written in part. The question may wait in the
-// send queue until the next Request, Poll, Wait or Barrier.
+// Get returns when it has sent the question. Up to MaxCalls calls are in flight; the next one waits
+// until one is complete. The program must leave the memory alone until the call is complete. If the
+// call fails, or Get returns an error, the memory may have been written in part. The question may
+// wait in the send queue until the next Request, Poll, Wait or Barrier.
 //
 // Questions are at request priority and answers at reply priority. Main program only. Errors are
-// ErrAddress and those of Request; if the node has not shared such memory, WaitCounter says so.
-// After an error of Get itself nothing is counted.
+// ErrAddress and those of Request. If the node has not shared such memory, WaitCounter returns the
+// error. After an error of Get itself nothing is counted.
 func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) error {
 	into, err := e.ownMemory(local, words, funi.Destination)
 	if err != nil {
@@ -103,18 +103,18 @@ func checkRemote(node int, address uint32, words int) error {
 	return nil
 }
 
-// copying is how a copy is cut into pieces: first messages up to where blocks begin, then
-// blocks up to where they end, then a message.
+// copying cuts a copy into pieces: messages up to the start of the blocks, then blocks, then one
+// message.
 type copying struct {
 	total      int
 	begin, end int // of what the card moves, in words
-	pieces     int // at least 1: a copy of nothing asks too
+	pieces     int // at least 1: an empty copy sends a question, too
 
-	// The piece that next has found.
+	// The piece that next found.
 	number int
 	at     int // in words
 	words  int
-	block  bool // the card moves it
+	block  bool // the card moves this piece
 }
 
 // plan cuts a copy.

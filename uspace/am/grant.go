@@ -1,7 +1,7 @@
 package am
 
-// This file is the receiver of long messages: it grants memory, counts what has arrived, runs
-// handlers, and tells senders.
+// This file is the receiver of long messages: it grants memory, counts arriving words, runs
+// handlers, and answers senders.
 
 import (
 	"math/rand/v2"
@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// mostGrants is how many messages may be arriving; the next waits.
+	// mostGrants is how many messages may be arriving at a time; the next one waits.
 	mostGrants = 1 << grantPlaceBits
-	// mostAsked is how many messages of a node may wait for grants; it is the sender who keeps to
-	// that.
+	// mostAsked is how many messages of a node may wait for grants. The sender keeps to that limit.
 	mostAsked = 8
 
 	grantPlaceBits = 12
@@ -22,7 +21,7 @@ const (
 	grantKeyMask   = 1<<31 - 1
 )
 
-// What a message is, bits 18:16 of the word behind its id.
+// The kind of a message, bits 18:16 of the word behind its id.
 const (
 	kindBytes  = 0 // for a handler of bytes
 	kindReply  = 1 // the same, sent by a request handler: the handler runs as a reply handler
@@ -33,8 +32,8 @@ const (
 	kindMask   = 7
 
 	kindShift = 16
-	// quietBit, beside the kind: the sender need not be told that the message was taken, only if it
-	// was not. Of a call the answer says it.
+	// quietBit, beside the kind, asks the receiver to report only a message that was not taken. The
+	// answer of a call serves as the report for one that was.
 	quietBit = 1 << 19
 )
 
@@ -47,7 +46,7 @@ type grant struct {
 	second uint32 // handler, life, kind
 	words  [2]uint32
 	bytes  int
-	left   int // words
+	left   int // words still to come
 	extent
 }
 
@@ -60,7 +59,7 @@ type asking struct {
 	bytes  int
 }
 
-// receiving is the state of the messages that arrive.
+// receiving is the state of the messages that are arriving.
 type receiving struct {
 	grants  []grant
 	free    []uint16 // places
@@ -70,8 +69,8 @@ type receiving struct {
 	next    int      // grant whose node is probed next
 }
 
-// announced takes what a sender says of a message: id, handler and the like, length, and two words
-// of its kind. It grants memory at once if there is some and nobody waits.
+// announced handles a sender's announcement of a message: id, handler and the like, length, and two
+// words of its kind. It grants memory at once if some is free and no other message waits.
 func (e *Endpoint) announced(m *Message, id uint32) {
 	if m.level != funi.Request || len(m.Words) != 4 {
 		e.unknown++
@@ -96,8 +95,8 @@ func (e *Endpoint) announced(m *Message, id uint32) {
 	}
 }
 
-// grant opens memory for a message and tells the sender, at once if m is not nil; false: there is
-// none.
+// grant opens memory for a message and tells the sender, at once if m is not nil. It returns false
+// if there is no memory.
 func (e *Endpoint) grant(a *asking, m *Message) bool {
 	x := &e.bytes
 	if len(x.free) == 0 && !x.moreGrants(e.seed) {
@@ -120,15 +119,15 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 	return true
 }
 
-// told returns what the sender of a message is told of its grant.
+// told returns the message that tells a sender of its grant.
 func (g *grant) told(e *Endpoint) control {
 	l := e.bytes.landing
 	return control{node: g.node, typ: typeGrant, n: 4,
 		words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
 }
 
-// moreGrants makes the table larger, or reports false. Keys begin at random, so that those of a
-// predecessor are unknown.
+// moreGrants enlarges the table, or returns false. Keys begin at random, so that those of an
+// earlier process are unknown.
 func (x *receiving) moreGrants(seed uint64) bool {
 	const first = 16
 	n := len(x.grants)
@@ -145,7 +144,7 @@ func (x *receiving) moreGrants(seed uint64) bool {
 	return true
 }
 
-// find returns the grant of a key to a node, or nil.
+// find returns the grant with a key to a node, or nil.
 func (x *receiving) find(node int, key uint32) *grant {
 	place := key & grantPlaceMask
 	if place >= uint32(len(x.grants)) {
@@ -157,15 +156,15 @@ func (x *receiving) find(node int, key uint32) *grant {
 	return nil
 }
 
-// end closes a grant. Its memory is the caller's.
+// end closes a grant. The caller disposes of its memory.
 func (x *receiving) end(g *grant) {
 	g.open = false
 	x.open--
 	x.free = append(x.free, uint16(g.key&grantPlaceMask))
 }
 
-// partArrived counts a part of a long message, or of one in a slot of a lease, and ends with the
-// last.
+// partArrived counts a part of a long message, or of one in a slot of a lease, and delivers the
+// message with the last part.
 func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 	x := &e.bytes
 	if m.Source >= e.nodes {
@@ -198,7 +197,8 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 	status = e.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.bytes(was.extent, was.bytes))
 }
 
-// deliver runs what a whole message is for, and returns the status that its sender is told.
+// deliver hands a whole message to its handler, call or receive, and returns the status for its
+// sender.
 func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b []byte) uint32 {
 	ran := false
 	switch {
@@ -229,7 +229,7 @@ func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b 
 	return statusDone
 }
 
-// taken tells the sender of a message what became of it.
+// taken tells the sender of a message its outcome.
 func (e *Endpoint) taken(m *Message, word, status uint32) {
 	e.sendControl(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
 }
@@ -245,7 +245,7 @@ func (e *Endpoint) aborted(m *Message, key uint32) {
 	}
 }
 
-// unfetched ends the receive that a grant which was closed is for, if it is for one.
+// unfetched ends the receive, if any, of a grant that was closed.
 func (e *Endpoint) unfetched(g *grant, err error) {
 	if kindOf(g.second) == kindTagged {
 		e.failFetch(int(g.node), g.words[0], err)
@@ -255,9 +255,9 @@ func (e *Endpoint) unfetched(g *grant, err error) {
 // kindOf returns the kind in the word behind the id of a message.
 func kindOf(second uint32) uint32 { return second >> kindShift & kindMask }
 
-// grantWaiting grants what has waited, in order, but that messages which fit the memory do not wait
-// for those that need a segment of their own. Now and then it probes a node that memory was granted
-// to: if it is gone the memory comes free.
+// grantWaiting grants memory to waiting messages, in order. However, messages that fit the common
+// memory do not wait for those that need a segment of their own. Now and then it probes a node that
+// holds a grant; if the node is gone its memory becomes free.
 func (e *Endpoint) grantWaiting() {
 	x := &e.bytes
 	var full [2]bool // of messages that fit, and of those that do not
@@ -300,8 +300,8 @@ func (e *Endpoint) grantWaiting() {
 	}
 }
 
-// forgetSender gives up the messages that a node was sending, for which receives end with err. The
-// node is told if it may be there after all.
+// forgetSender gives up the messages that a node was sending, and ends their receives with err. It
+// tells the node if that may be present after all.
 func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
 	x := &e.bytes
 	lost := func(id uint32) {

@@ -1,16 +1,16 @@
 package am
 
-// This file is memory that is taken for one long message: one that is longer than the memory of
-// UseMemory has room for.
+// This file takes memory from the card for one long message, which is too long for the memory of
+// UseMemory.
 //
 // Such a message waits for its grant as others do (grant.go), and does not hold up those that need
 // no memory of their own. Pump asks the card for a segment, which becomes one grant. When the
-// message is done the segment stays for the next one that fits it. It goes back after keepParts of
-// Memory.Hold without use, or at once if another message needs the bytes.
+// message is done, the segment is kept for the next one that fits it. It goes back after
+// Memory.Hold divided by keepParts without use, or at once if another message needs the bytes.
 //
-// A card that gives no memory, because the user's quota is reached, is asked again: other processes
-// of the user give theirs back. After giveUpHolds times Memory.Hold the first message that waits is
-// refused (ErrMemory at its sender).
+// If a card gives no memory because the user's quota is reached, it is asked again, since other
+// processes of the user give memory back. After giveUpHolds times Memory.Hold the first waiting
+// message is refused (ErrMemory at its sender).
 
 import (
 	"slices"
@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// keepParts is which part of Memory.Hold an unused segment stays.
+	// keepParts divides Memory.Hold: an unused segment is kept for that part of it.
 	keepParts = 8
 	// giveUpHolds is how many times Memory.Hold a message waits for a card that gives no memory.
 	giveUpHolds = 3
-	// firstAsk is the time until a card that gave no memory is asked again; it doubles up to
+	// firstAsk is the time until a card that gave no memory is asked again. It doubles up to
 	// lastAsk.
 	firstAsk = int64(5 * time.Millisecond)
 	lastAsk  = int64(500 * time.Millisecond)
 )
 
-// growth is the memory beyond that of UseMemory.
+// growth is the state of the memory beyond that of UseMemory.
 type growth struct {
 	grown   []segmentOfOne
-	refused int64 // when the card first gave no memory; 0: it did
-	ask     int64 // when it is asked again
+	refused int64 // when the card first gave no memory; 0: it gave some
+	ask     int64 // when to ask it again
 	gap     int64
 }
 
@@ -43,13 +43,13 @@ type segmentOfOne struct {
 	extent // behind the memory of UseMemory
 	memory []byte
 	used   bool  // by a grant, or in quarantine
-	since  int64 // unused
+	since  int64 // since when it is unused
 }
 
-// most returns the most bytes of a message that can be granted memory.
+// most returns the length of the longest message that can be granted memory.
 func (l *landing) most() int { return max(l.longest, min(l.Grow, MaxBytes)) }
 
-// room takes memory for a message; false: it has to wait.
+// room takes memory for a message. It returns false if the message has to wait.
 func (l *landing) room(bytes int) (extent, bool) {
 	if bytes <= l.longest {
 		return l.take(bytes)
@@ -63,7 +63,7 @@ func (l *landing) room(bytes int) (extent, bool) {
 	return extent{}, false
 }
 
-// bytes returns the first bytes of memory that was taken.
+// bytes returns the first n bytes of memory that was taken.
 func (l *landing) bytes(x extent, n int) []byte {
 	if g := l.segmentAt(x); g != nil {
 		return g.memory[:n]
@@ -80,7 +80,7 @@ func (l *landing) giveBack(x extent, to *extents) {
 	to.give(x)
 }
 
-// segmentAt returns the segment of one message that an extent is; nil: it is none.
+// segmentAt returns the segment of one message that an extent lies in; nil: it lies in none.
 func (l *landing) segmentAt(x extent) *segmentOfOne {
 	if x.at < len(l.memory) {
 		return nil
@@ -88,8 +88,8 @@ func (l *landing) segmentAt(x extent) *segmentOfOne {
 	return &l.grown[slices.IndexFunc(l.grown, func(g segmentOfOne) bool { return g.at == x.at })]
 }
 
-// grow asks the card for a segment for a message, if the time has come. It reports that the message
-// is to be refused.
+// grow asks the card for a segment for a message, if that is due. It returns true if the message
+// must be refused.
 func (l *landing) grow(bytes int) (refuse bool) {
 	now := l.Now()
 	if now < l.ask {
@@ -118,8 +118,8 @@ func (l *landing) grow(bytes int) (refuse bool) {
 	return true
 }
 
-// place returns where a new segment of the given size may be; false: Grow would be exceeded, or
-// there are no addresses.
+// place returns the position of a new segment of the given size. It returns false if Grow would be
+// exceeded, or no addresses are free.
 func (l *landing) place(size int) (at int, ok bool) {
 	at = (len(l.memory) + funi.PageSize - 1) &^ (funi.PageSize - 1)
 	total := size
@@ -134,7 +134,7 @@ func (l *landing) place(size int) (at int, ok bool) {
 	return at, total <= l.Grow && at+size <= lifeStride
 }
 
-// shrink gives segments back to the card that were not used for some time, or all that are unused.
+// shrink gives segments back to the card: those unused for some time, or all unused ones.
 func (l *landing) shrink(all bool) {
 	if len(l.grown) == 0 {
 		return

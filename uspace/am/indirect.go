@@ -1,32 +1,32 @@
 package am
 
-// This file is indirect messages (cmam_indirect_4, cmam_indirect_n and their replies of
-// thesis appendix A): the message names an object of the receiver, and the handler is
-// found through it and gets it.
+// This file implements indirect messages (cmam_indirect_4, cmam_indirect_n and their replies of
+// thesis appendix A). The message names an object of the receiver, which determines the handler and
+// is passed to it.
 //
-// In C the message carried a pointer to a pointer to the handler, and so anyone could
-// make a node jump anywhere. Here it carries a reference that the receiver has given
-// out: the object's place in a table and a number that changes when the place is used
-// again, so that a message that comes too late finds nothing.
+// In C the message carried a pointer to a pointer to the handler, so any sender could make a node
+// jump anywhere. Here it carries a reference that the receiver has handed out: the object's place
+// in a table, and a number that changes when the place is reused. So a late message finds no
+// object.
 
 import (
 	"errors"
 	"fmt"
 )
 
-// MaxObjects is the most objects of an endpoint at a time.
+// MaxObjects is the largest number of objects of an endpoint at a time.
 const MaxObjects = 1 << 16
 
-// ErrObject: there is no such object, or no room for one.
+// ErrObject reports an object that does not exist, or that there is no room for another.
 var ErrObject = errors.New("am: an endpoint has at most 65536 objects, each known from AddObject to RemoveObject")
 
-// Object receives indirect messages. Receive is the handler: a request handler or
-// a reply handler as the message came, with the same rules.
+// Object receives indirect messages. Receive is the handler: a request handler or a reply handler,
+// depending on the message, with the same rules.
 type Object interface {
 	Receive(m *Message)
 }
 
-// objects is the table of objects. A reference is a place, and from bit 16 on the
+// objects is the table of objects. A reference is a place in its lower 16 bits, and above them the
 // number of the object in it, never 0.
 type objects struct {
 	table []place
@@ -38,8 +38,8 @@ type place struct {
 	number uint16
 }
 
-// AddObject makes an object known, and returns the reference by which messages name it;
-// it holds on this node only, until RemoveObject. ErrObject for the 65537th object or a
+// AddObject makes an object known, and returns the reference by which messages name it. The
+// reference is valid on this node only, until RemoveObject. ErrObject reports a 65537th object or a
 // nil one. Any context; it sends nothing.
 func (e *Endpoint) AddObject(o Object) (uint32, error) {
 	t := &e.objects
@@ -58,8 +58,8 @@ func (e *Endpoint) AddObject(o Object) (uint32, error) {
 	return uint32(p.number)<<16 | uint32(i), nil
 }
 
-// RemoveObject forgets an object; what still arrives for it is dropped and counted by
-// Unknown. ErrObject if there is none. Any context; it sends nothing.
+// RemoveObject removes an object. Messages that still arrive for it are dropped and counted by
+// Unknown. ErrObject reports an unknown reference. Any context; it sends nothing.
 func (e *Endpoint) RemoveObject(reference uint32) error {
 	if e.objects.find(reference) == nil {
 		return fmt.Errorf("removing object %#x: %w", reference, ErrObject)

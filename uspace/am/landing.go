@@ -1,6 +1,6 @@
 package am
 
-// This file is the memory that long messages land in and are sent from: which part of it is free.
+// This file manages the memory that long messages arrive in and are sent from.
 
 import (
 	"errors"
@@ -16,57 +16,58 @@ const (
 	LeastMemory = 64 << 10
 	MostMemory  = 128 << 20
 
-	// The library's own addresses. Each life of a node has its memory elsewhere, so that what was
-	// meant for its predecessor comes back (arctic.ReasonDestination). Below lie the windows
-	// through which the card reads messages where they are.
+	// The library's own addresses. Each life of a node has its memory elsewhere, so that messages
+	// for an earlier life come back (arctic.ReasonDestination). Below lie the windows through which
+	// the card reads messages in place.
 	landingBase = 0xc000_0000
 	lifeStride  = MostMemory
 	windowBase  = landingBase - windows*MaxBytes
 	windows     = 8
 
-	// grain is the multiple to which sizes of memory are rounded up.
+	// grain is the multiple to which sizes of memory are rounded.
 	grain = 64
-	// stages is how many parts of messages that are copied may be under way, and mostStage the most
-	// bytes of one.
+	// stages is how many parts of copied messages may be under way, and mostStage the largest
+	// number of bytes of a part.
 	stages    = 4
 	mostStage = 256 << 10
-	// mostLeases is the most bytes of memory that is leased.
+	// mostLeases is the largest number of bytes of leased memory.
 	mostLeases = 4 << 20
 )
 
-// ErrLimit: Memory.Limit and Grow are out of bounds, or the endpoint has memory already.
+// ErrLimit reports that Memory.Limit or Grow is out of bounds, or that the endpoint has memory
+// already.
 var ErrLimit = errors.New("am: no such limit of memory for messages")
 
-// ErrNoMemory: messages of more than ShortBytes bytes need UseMemory, once.
+// ErrNoMemory reports a message of more than ShortBytes bytes on an endpoint without UseMemory.
 var ErrNoMemory = errors.New("am: messages of more than 80 bytes need memory that the card may use (UseMemory, once)")
 
-// Memory holds what messages of more than ShortBytes bytes need of the card that the endpoint is
-// on.
+// Memory describes the memory for messages of more than ShortBytes bytes, and the methods of the
+// endpoint's card that provide it.
 type Memory struct {
-	// Segment returns new memory that the card may use, as the method Segment of cards.
+	// Segment returns new memory that the card may use, as the method Segment of cards does.
 	Segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error)
-	// Register lets the card use memory of the process, Unregister ends that, and Withdraw ends it
-	// although transfers are under way, as the methods of a card in this process. With them long
-	// messages are read where they are; without Register they are copied, unless they lie in shared
-	// memory. Withdraw goes with Register, and Unregister with it or Grow.
+	// Register lets the card use memory of the process, and Unregister ends that. Withdraw ends it
+	// even while transfers are under way, as the method of a card in this process does. With them
+	// long messages are read in place. Without Register they are copied, unless they lie in shared
+	// memory. Withdraw is required with Register, and Unregister with Register or Grow.
 	Register             func(funi.Segment) error
 	Unregister, Withdraw func(base uint32) error
 	// Now is the card's clock, in nanoseconds.
 	Now func() int64
-	// Limit is how many bytes of memory are taken, LeastMemory to MostMemory. An eighth of it, at
-	// most 1 MiB, is for messages that are copied and leave, and a quarter, at most 4 MiB, for
-	// those that come at once. Messages that arrive share the rest, so that a message which is
-	// longer than that is refused (ErrMemory at its sender) or needs Grow. Copies of long replies,
-	// which wait for their receivers, may take Limit and Grow again.
+	// Limit is the number of bytes of memory, LeastMemory to MostMemory. An eighth of it, at most 1
+	// MiB, is for outgoing messages that are copied. A quarter, at most 4 MiB, is for incoming
+	// messages that leave at once. Arriving long messages share the rest. A message longer than the
+	// rest is refused (ErrMemory at its sender) or needs Grow. Copies of long replies, which wait
+	// for their receivers, may take as much as Limit and Grow in addition.
 	Limit int
-	// Grow is how many bytes more may be taken for messages that are longer than that (grow.go):
-	// each has a segment of its own while it arrives, and a second one waits. 0: such messages are
-	// refused. Limit and Grow together are at most MostMemory. Messages with tags do without, and
-	// travel in pieces.
+	// Grow is how many further bytes may be taken for messages longer than that (grow.go). Each has
+	// a segment of its own while it arrives; if Grow has no room for it, it waits. 0: such messages
+	// are refused. Limit and Grow together are at most MostMemory. Messages with tags do not use
+	// Grow; they travel in pieces.
 	Grow int
-	// Hold is how long memory is left alone whose message was given up, because late packets may
-	// still be written there: as long as a card sends a packet again (engine.Config.PeerTimeout).
-	// 0: five seconds.
+	// Hold is how long the memory of a message that was given up is left alone, because late
+	// packets may still be written there. It is as long as a card retransmits
+	// (engine.Config.PeerTimeout). 0: five seconds.
 	Hold time.Duration
 }
 
@@ -75,10 +76,10 @@ type landing struct {
 	Memory
 	base    uint32
 	memory  []byte
-	stage   int // bytes of each part of memory that copies leave from; those lie first
+	stage   int // bytes of each part of memory for copies that leave; these come first
 	staged  [stages]bool
-	extents     // for messages that are granted memory
-	longest int // bytes of them all
+	extents     // granted to messages
+	longest int // total bytes of extents
 	growth
 	leases extents // apart, at the end, because a lease is held for long
 	window [windows]windowState
@@ -90,20 +91,20 @@ type windowState uint8
 const (
 	windowFree windowState = iota
 	windowOpen
-	windowClosing // the message was delivered; the card has to unregister it yet
+	windowClosing // the message was delivered; the card has yet to unregister it
 )
 
-// quarantine is memory that late packets may be written to until a time.
+// quarantine is memory that late packets may still be written to, until the given time.
 type quarantine struct {
 	extent
 	to    *extents
 	until int64
 }
 
-// UseMemory gives the endpoint memory for messages of more than ShortBytes bytes, once, before the
-// first of them. Without it such a message can be neither sent nor received (ErrNoMemory, and
-// ErrMemory at the sender). It comes after Rejoin. It takes addresses from 0xa0000000 up, which
-// must be free. Errors are those of Segment, and ErrLimit. Any context; it sends nothing.
+// UseMemory gives the endpoint memory for messages of more than ShortBytes bytes. It is called
+// once, before the first of them and after Rejoin. Without it such a message can be neither sent
+// nor received (ErrNoMemory, and ErrMemory at the sender). It takes addresses from 0xa0000000 up,
+// which must be free. Errors are those of Segment, and ErrLimit. Any context; it sends nothing.
 func (e *Endpoint) UseMemory(m Memory) error {
 	if m.Limit < LeastMemory || m.Grow < 0 || m.Limit > MostMemory-m.Grow || e.bytes.landing != nil {
 		return fmt.Errorf("using %d bytes for messages: %w: limits are %d to %d bytes, once", m.Limit, ErrLimit,
@@ -128,12 +129,12 @@ func (e *Endpoint) UseMemory(m Memory) error {
 	return nil
 }
 
-// close puts memory into quarantine, that of a grant or of a lease.
+// close puts the memory of a grant or of a lease into quarantine.
 func (l *landing) close(x extent, to *extents) {
 	l.closed = append(l.closed, quarantine{x, to, l.Now() + int64(l.Hold)})
 }
 
-// reopen ends the quarantines whose time has come.
+// reopen frees the memory whose quarantine has ended.
 func (l *landing) reopen() {
 	if len(l.closed) == 0 {
 		return
@@ -145,13 +146,14 @@ func (l *landing) reopen() {
 	l.closed = slices.Delete(l.closed, 0, n)
 }
 
-// extents is memory that is free: in order, and no two that adjoin.
+// extents holds free memory, in order; no two extents adjoin.
 type extents struct{ free []extent }
 
 // extent is size bytes from at on, both multiples of grain.
 type extent struct{ at, size int }
 
-// take returns size bytes, rounded up, the first that are free; false: no free memory is as long.
+// take returns the first free extent of size bytes, rounded up; false: no free extent is long
+// enough.
 func (x *extents) take(size int) (extent, bool) {
 	size = (size + grain - 1) &^ (grain - 1)
 	for i := range x.free {
@@ -166,7 +168,7 @@ func (x *extents) take(size int) (extent, bool) {
 	return extent{}, false
 }
 
-// give frees what was taken.
+// give frees an extent that was taken.
 func (x *extents) give(f extent) {
 	i, _ := slices.BinarySearchFunc(x.free, f.at, func(a extent, at int) int { return a.at - at })
 	if i > 0 && x.free[i-1].at+x.free[i-1].size == f.at {

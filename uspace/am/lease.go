@@ -1,17 +1,17 @@
 package am
 
-// This file is messages that travel at once in a few packets, into slots of memory that the
-// receiver has leased.
+// This file sends messages at once, in a few packets, into slots of memory that the receiver has
+// leased to the sender.
 
 import "github.com/funet/funet/uspace/funi"
 
 const (
-	// EagerBytes is the most bytes of a message that leaves at once.
+	// EagerBytes is the largest number of bytes of a message that leaves at once.
 	EagerBytes = 2048
 	// leaseSlots is how many slots a node leases to another.
 	leaseSlots = 8
 	leaseBytes = leaseSlots * EagerBytes
-	// partWords is the most words of a packet with its data.
+	// partWords is the largest number of words of a packet with its data.
 	partWords = 16
 
 	partBit         = 1 << 31
@@ -26,7 +26,7 @@ const (
 // headWords is how many words of a kind travel before the bytes.
 var headWords = [kindMask + 1]int{kindCall: 1, kindAnswer: 2}
 
-// bytePeer holds what an endpoint knows of another.
+// bytePeer is an endpoint's state for another node.
 type bytePeer struct {
 	// As a receiver of messages of that node.
 	leased  *extent // nil: no lease
@@ -34,11 +34,11 @@ type bytePeer struct {
 	waiting int // for grants
 	// As a sender.
 	lease  uint32 // address of the slots there; 0: none
-	free   uint8  // the slots
+	free   uint8  // bit set of free slots
 	number [leaseSlots]uint8
-	used   [leaseSlots]uint32 // the argument that the slot was used with last
-	asked  int                // messages that the node was told of, and has not granted
-	held   []uint16           // places of messages that it will be told of, in order
+	used   [leaseSlots]uint32 // the argument of each slot's last use
+	asked  int                // messages announced to the node, and not granted yet
+	held   []uint16           // places of messages to be announced to it, in order
 }
 
 // leasedSlot is a message that is arriving in a slot.
@@ -47,7 +47,7 @@ type leasedSlot struct {
 	left     int // words; 0: none
 }
 
-// peer returns what is known of a node, where there is memory.
+// peer returns the state for a node; there must be memory.
 func (e *Endpoint) peer(node int) *bytePeer {
 	p := e.bytes.peers[node]
 	if p == nil {
@@ -57,7 +57,7 @@ func (e *Endpoint) peer(node int) *bytePeer {
 	return p
 }
 
-// lease returns the address of the slots that a node may use, or 0: there is no memory for a lease.
+// lease returns the address of the slots leased to a node, or 0 if there is no memory for a lease.
 func (e *Endpoint) lease(node int) uint32 {
 	l, p := e.bytes.landing, e.peer(node)
 	if p.leased == nil {
@@ -70,9 +70,9 @@ func (e *Endpoint) lease(node int) uint32 {
 	return l.base + uint32(p.leased.at)
 }
 
-// sendEager sends a message at once, if it is short enough, there is a free slot at the receiver,
-// and the send queue is long enough; false: it is not. M is nil, or the request that it replies to.
-// Either all of its packets are sent or, if an error comes, none.
+// sendEager sends a message at once, if it is short enough, a slot at the receiver is free, and the
+// send queue is long enough; otherwise it returns false. m is nil, or the request that it replies
+// to. Either all of its packets are sent or, after an error, none.
 func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather,
 	size int) (bool, error) {
 	x := &e.bytes
@@ -143,7 +143,7 @@ func (e *Endpoint) roomFor(m *Message, node, packets int) error {
 	return nil
 }
 
-// leasedArrived counts a part of a message in a slot, and ends with the last.
+// leasedArrived counts a part of a message in a slot, and delivers the message with the last part.
 func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[m.Source] == nil || x.peers[m.Source].leased == nil {
@@ -180,7 +180,7 @@ func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
 	status = e.deliver(m, kind, n.Argument&handlerMask, words, b[4*heads:])
 }
 
-// slotTaken makes a slot free again whose message was taken, and notes if nobody was there for it.
+// slotTaken frees a slot whose message was taken, and notes if the message had no handler.
 func (e *Endpoint) slotTaken(node int, argument, status uint32) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {

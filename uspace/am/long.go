@@ -1,6 +1,6 @@
 package am
 
-// This file is the sender of long messages, from the start to what becomes of them.
+// This file is the sender of long messages, from start to outcome.
 
 import (
 	"fmt"
@@ -11,24 +11,24 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// MaxSends is how many long messages of an endpoint may be under way; one more waits until one is
-// delivered.
+// MaxSends is how many long messages of an endpoint may be in flight; the next one waits until one
+// is delivered.
 const MaxSends = 1 << ticketBits
 
-// mostControl is how many answers wait for room in the send queue; nodes that keep to the protocol
-// do not cause as many.
+// mostControl is how many answers may wait for room in the send queue. Nodes that keep to the
+// protocol do not cause that many.
 const mostControl = 2 * mostGrants
 
-// sendState is how far a long message has come.
+// sendState is the progress of a long message.
 type sendState uint8
 
 const (
 	sendFree    sendState = iota
-	sendHeld              // mostAsked others are before it
-	sendAsked             // the receiver is told of it, or will be; it has yet to grant memory
-	sendGranted           // its bytes leave
-	sendGone              // all have left
-	// its bytes must not be looked at any more; the receiver does not know yet
+	sendHeld              // mostAsked others are ahead of it
+	sendAsked             // announced to the receiver, or about to be; no memory granted yet
+	sendGranted           // its bytes are being sent
+	sendGone              // all bytes have been sent
+	// its bytes must not be read any more; the receiver does not know yet
 	sendGivenUp
 )
 
@@ -43,18 +43,18 @@ type send struct {
 	size    int
 	kept    int    // bytes that are the library's own copy
 	key     uint32 // of the grant
-	address uint32 // of the next byte there
-	staged  int    // parts that the card has not read yet, of copies and of shared memory
-	window  int    // through which the card reads it; -1: none
+	address uint32 // of the next byte at the receiver
+	staged  int    // parts of copies and of shared memory that the card has yet to read
+	window  int    // through which the card reads the bytes; -1: none
 	done    func(error)
 }
 
-// sending is the state of the messages that leave.
+// sending is the state of the messages that are sent.
 type sending struct {
 	sends     []send
 	freeSends []uint16 // places
 	under     int
-	kept      int       // bytes of replies
+	kept      int       // bytes of copied replies
 	granted   []uint32  // ids of messages that have bytes to send, in turn
 	control   []control // messages of the library that wait for room
 	retiring  []retiring
@@ -62,7 +62,7 @@ type sending struct {
 	finish    func(error) // of single
 }
 
-// control is a message of the library about a message; typeReady is composed when it leaves.
+// control is a message of the library about a message. A typeReady is composed when it leaves.
 type control struct {
 	node  uint16
 	typ   uint16
@@ -70,32 +70,32 @@ type control struct {
 	words [5]uint32
 }
 
-// retiring is something that is to be done when the card has given back the slots of requests up to
-// a place in the send queue.
+// retiring is an action that waits until the card has given back the slots of requests up to a
+// place in the send queue.
 type retiring struct {
 	place   uint32
-	stage   int // memory that is free then; -1: none
+	stage   int // stage that becomes free; -1: none
 	id      uint32
 	counter *Counter
 }
 
-// singleSend is the state of the message whose sender waits: there is one at a time.
+// singleSend is the state of the message whose sender waits; there is one at a time.
 type singleSend struct {
 	err   error
 	ended bool
 }
 
-// StartBytes is SendBytes that does not wait: done is called, once, when b may be changed, with an
+// StartBytes is SendBytes that does not wait. done is called once, when b may be changed, with an
 // error if b was not delivered. A message of up to ShortBytes bytes, and one that can leave at
-// once, is done before StartBytes returns; then the ID is 0. Otherwise done is called from a later
-// Poll of any kind; b must not change before. Done runs as a reply handler does: it sends nothing.
-// It may be nil.
+// once, is done before StartBytes returns; then the ID is 0. Otherwise a later Poll of any kind
+// calls done, and b must not change before. done runs under the rules of a reply handler: it sends
+// nothing. It may be nil.
 //
-// A long b that lies in shared memory (Share, ShareNew) with the right Source at an address that is
-// a multiple of 16 is not copied; after Cancel the card may still read it, for nobody.
+// A long b is not copied if it lies in shared memory (Share, ShareNew) with the right Source, at an
+// address that is a multiple of 16. After Cancel the card may still read it; the data is discarded.
 //
-// While MaxSends messages are under way it waits, as well as for room in the send queue. After an
-// error of StartBytes itself done is not called.
+// While MaxSends messages are in flight StartBytes waits, as well as for room in the send queue.
+// After an error of StartBytes itself done is not called.
 func (e *Endpoint) StartBytes(node int, handler uint32, b []byte, done func(error)) (ID, error) {
 	if len(b) <= ShortBytes && handler < Handlers {
 		if err := e.PostBytes(node, handler, b); err != nil {
@@ -107,8 +107,8 @@ func (e *Endpoint) StartBytes(node int, handler uint32, b []byte, done func(erro
 	return e.startLong(node, kindBytes, handler, [2]uint32{}, gather{first: b}, done)
 }
 
-// SendList is SendBytes of several pieces of memory, in this order, that arrive as one message
-// (MPI's and writev's gather).
+// SendList is SendBytes of several pieces of memory, which arrive as one message in this order
+// (gather in MPI and writev).
 func (e *Endpoint) SendList(node int, handler uint32, list ...[]byte) error {
 	g := gather{rest: list}
 	size, ok := g.size()
@@ -120,7 +120,7 @@ func (e *Endpoint) SendList(node int, handler uint32, list ...[]byte) error {
 	return e.sendGathered(node, handler, g)
 }
 
-// StartList is StartBytes of several pieces of memory, in this order, that arrive as one message.
+// StartList is StartBytes of several pieces of memory, which arrive as one message in this order.
 func (e *Endpoint) StartList(node int, handler uint32, list [][]byte, done func(error)) (ID, error) {
 	g := gather{rest: list}
 	size, ok := g.size()
@@ -132,7 +132,7 @@ func (e *Endpoint) StartList(node int, handler uint32, list [][]byte, done func(
 	return e.startLong(node, kindBytes, handler, [2]uint32{}, g, done)
 }
 
-// sendLong sends what does not fit one packet, and waits until it is delivered.
+// sendLong sends bytes that do not fit one packet, and waits until they are delivered.
 func (e *Endpoint) sendLong(node int, handler uint32, b []byte) error {
 	return e.sendGathered(node, handler, gather{first: b})
 }
@@ -165,7 +165,7 @@ func (m *Message) replyLong(handler uint32, b []byte) error {
 	return err
 }
 
-// checkLong refuses what is no long message.
+// checkLong refuses arguments that make no valid long message.
 func (e *Endpoint) checkLong(node int, handler uint32, g *gather) (int, error) {
 	size, ok := g.size()
 	switch {
@@ -181,7 +181,7 @@ func (e *Endpoint) checkLong(node int, handler uint32, g *gather) (int, error) {
 	return size, nil
 }
 
-// startLong sends a message of any kind but of a reply handler. Main program only.
+// startLong sends a message of any kind except one of a reply handler. Main program only.
 func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g gather, done func(error)) (ID, error) {
 	if err := e.refusal(node, 0); err != nil {
 		return 0, err
@@ -211,8 +211,8 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 	return bytesID | ID(s.id), nil
 }
 
-// startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too
-// many, or if those that wait for their receivers have as many bytes as the memory.
+// startReply sends a reply of any kind to a request, without waiting. It returns ErrMemory if there
+// are too many, or if the replies that wait for their receivers have as many bytes as the memory.
 func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte,
 	done func(error)) (ID, error) {
 	if !m.mayReply() {
@@ -246,8 +246,8 @@ func (m *Message) mayReply() bool {
 	return m.level == funi.Request && d[funi.Request] && !d[funi.Reply]
 }
 
-// moreSends makes the table larger, or reports false. Numbers start at random, so that what a
-// predecessor sent is unknown.
+// moreSends enlarges the table, or returns false. Numbers start at random, so that messages of an
+// earlier process are unknown.
 func (x *sending) moreSends(seed uint64) bool {
 	const first = 16
 	n := len(x.sends)
@@ -264,8 +264,8 @@ func (x *sending) moreSends(seed uint64) bool {
 	return true
 }
 
-// open makes a message that is under way, and asks the receiver for memory as soon as few others
-// wait for that. One with a tag has an envelope of its own that asks.
+// open makes a message that is under way. It asks the receiver for memory as soon as few other
+// messages wait for that. A message with a tag has an envelope, which asks instead.
 func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
 	x, p := &e.bytes, e.peer(node)
 	place := x.freeSends[len(x.freeSends)-1]
@@ -304,7 +304,7 @@ func (e *Endpoint) announce(p *bytePeer) {
 	}
 }
 
-// freeSend makes a place free.
+// freeSend frees a place.
 func (x *sending) freeSend(s *send) {
 	x.kept -= s.kept
 	s.state, s.gather, s.kept, s.done = sendFree, gather{}, 0, nil
@@ -312,7 +312,7 @@ func (x *sending) freeSend(s *send) {
 	x.under--
 }
 
-// findSend returns the message of an id, or nil.
+// findSend returns the message with an id, or nil.
 func (x *sending) findSend(id uint32) *send {
 	place := id & ticketMask
 	if place >= uint32(len(x.sends)) {
@@ -324,7 +324,7 @@ func (x *sending) findSend(id uint32) *send {
 	return nil
 }
 
-// granted takes the memory that a receiver has granted: id, key, address, lease.
+// granted handles a receiver's grant of memory: id, key, address, lease.
 func (e *Endpoint) granted(m *Message, id uint32) {
 	if len(m.Words) != 3 || m.Words[0]&partBit != 0 || m.Words[0] == 0 {
 		e.unknown++
@@ -358,7 +358,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 // asked reports whether the receiver has yet to answer.
 func (s *send) asked() bool { return s.state == sendAsked || s.state == sendGivenUp && s.key == 0 }
 
-// answeredAsk notes that a receiver has answered, and tells it of the next message.
+// answeredAsk notes that a receiver has answered, and announces the next message to it.
 func (e *Endpoint) answeredAsk(s *send) {
 	if kindOf(s.second) == kindTagged {
 		return // those wait for receives, and hold up no others
@@ -368,8 +368,8 @@ func (e *Endpoint) answeredAsk(s *send) {
 	e.announce(p)
 }
 
-// abort tells the receiver that a message which was given up will not come, once the card does not
-// write it any more.
+// abort tells the receiver that a message which was given up will not come, once the card no longer
+// writes it.
 func (e *Endpoint) abort(s *send) {
 	if s.staged > 0 {
 		return
@@ -378,7 +378,7 @@ func (e *Endpoint) abort(s *send) {
 	e.bytes.freeSend(s)
 }
 
-// tookMessage takes what became of a message: id or argument, and status.
+// tookMessage handles the outcome of a message: id or argument, and status.
 func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	if len(m.Words) != 1 {
 		e.unknown++
@@ -412,8 +412,8 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	e.endBytes(s, err, false)
 }
 
-// endBytes ends a message whose receiver does not expect it any more, or if abort is true will be
-// told so.
+// endBytes ends a message. Either its receiver does not expect it any more, or abort is true and
+// the receiver will be told.
 func (e *Endpoint) endBytes(s *send, err error, abort bool) {
 	x := &e.bytes
 	done := s.done
@@ -434,8 +434,8 @@ func (e *Endpoint) endBytes(s *send, err error, abort bool) {
 	e.call(done, err)
 }
 
-// call calls the function of an operation that ended. It may not send: this may be in the middle of
-// receiving.
+// call calls the function of an operation that ended. The function may not send, because the
+// endpoint may be in the middle of receiving.
 func (e *Endpoint) call(done func(error), err error) {
 	if done == nil {
 		return
@@ -456,12 +456,12 @@ func (e *Endpoint) cancelBytes(id uint32) bool {
 	return true
 }
 
-// SendsUnderWay returns how many long messages are under way, also those that were cancelled and
-// whose receiver has to be told. Any context.
+// SendsUnderWay returns how many long messages are in flight. It includes cancelled ones whose
+// receiver has yet to be told. Any context.
 func (e *Endpoint) SendsUnderWay() int { return e.bytes.under }
 
-// ProbeSends sends a request without meaning to each node that long messages are under way to; it
-// comes back if the node is gone, and ends them. Who waits for messages by Poll alone calls it now
+// ProbeSends sends a probe to each node that long messages are under way to. If the node is gone,
+// the probe comes back and ends them. A program that waits for messages by Poll alone calls it now
 // and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeSends() error {
 	if e.inHandler() {
@@ -481,7 +481,7 @@ func (e *Endpoint) ProbeSends() error {
 	return nil
 }
 
-// aboutMessage does what a message about messages is for.
+// aboutMessage dispatches a message about messages.
 func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	if m.Source >= e.nodes {
 		e.unknown++
@@ -499,8 +499,8 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	}
 }
 
-// sendControl sends a message about messages: as a reply from a request handler, if m is not nil,
-// and else with the next Poll.
+// sendControl sends a message about messages. If m is not nil it is a reply to that request;
+// otherwise it leaves with the next Poll.
 func (e *Endpoint) sendControl(m *Message, c control) {
 	x := &e.bytes
 	if m != nil && m.mayReply() {
@@ -523,8 +523,8 @@ func (c *control) fill(s *funi.Slot) {
 	copy(s[funi.PayloadWord:], c.words[:c.n])
 }
 
-// bytesCameBack does what a message of this protocol that came back asks for, and reports whether
-// that is all: nobody else needs to know.
+// bytesCameBack handles a returned message of this protocol. It reports whether that is sufficient,
+// so that the program need not know.
 func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	x := &e.bytes
 	// perhaps it was delivered
@@ -575,7 +575,7 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	return false
 }
 
-// sendOf returns the message to a node that was granted a key, or nil.
+// sendOf returns the message that holds a grant of a node with a key, or nil.
 func (x *sending) sendOf(node uint16, key uint32) *send {
 	for i := range x.sends {
 		if s := &x.sends[i]; (s.state == sendGranted || s.state == sendGone) && s.node == node && s.key == key {
@@ -585,7 +585,7 @@ func (x *sending) sendOf(node uint16, key uint32) *send {
 	return nil
 }
 
-// bytesLost ends all messages: what came back is not known.
+// bytesLost ends all messages, because it is not known which message came back.
 func (e *Endpoint) bytesLost(u error) {
 	for i := range e.bytes.sends {
 		if s := &e.bytes.sends[i]; s.state != sendFree && s.state != sendGivenUp {
@@ -611,8 +611,8 @@ func (e *Endpoint) failSends(node uint16, u error) {
 	}
 }
 
-// departBytes ends what is kept for a node that has left the job, and forgets what was agreed on
-// with it.
+// departBytes ends everything kept for a node that has left the job, and forgets agreements with
+// it.
 func (e *Endpoint) departBytes(node int, err error) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {

@@ -1,9 +1,9 @@
 package am
 
-// This file is the receiving side of messages with tags: their order, and which receive takes
-// which.
+// This file is the receiving side of messages with tags: it keeps their order, and matches them
+// with receives.
 
-// envelope is a message that has come and that nobody has received.
+// envelope is a message that has arrived and was not received yet.
 type envelope struct {
 	links[envelope]
 	pair   *pair
@@ -11,8 +11,8 @@ type envelope struct {
 	form   uint32
 	tag    uint32
 	number uint32
-	theirs uint32 // the send of a long one
-	offer  uint32 // and the message of bytes that it can travel as; 0: none
+	theirs uint32 // the sender's send, for a long message
+	offer  uint32 // the message of bytes that it can travel as; 0: none
 	length int
 	short  [ShortTagged]byte
 }
@@ -20,12 +20,12 @@ type envelope struct {
 // Forms of envelopes, bits 17:16 of the third word.
 const (
 	formShort = 0 // the bytes follow
-	formLong  = 1 // follow: the send, how many bytes it has, and if it has one its offer (fetch.go)
-	formVoid  = 2 // an envelope of that number has come back, and will not come
+	formLong  = 1 // these follow: the send, its number of bytes, and its offer if any (fetch.go)
+	formVoid  = 2 // the envelope of that number has come back, and will not arrive
 )
 
-// tagged takes an envelope. The first word is the number, 30 bits, and the space of its tag, 2
-// bits.
+// tagged handles an envelope. The first word is the message's number, 30 bits, and the space of its
+// tag, 2 bits.
 func (e *Endpoint) tagged(m *Message, first uint32) {
 	if len(m.Words) < taggedWords-1 || first&3 > 1 {
 		e.unknown++
@@ -75,10 +75,10 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 	}
 }
 
-// numberMask is for numbers of messages, which count on from 0 after it.
+// numberMask masks the numbers of messages, which wrap to 0 after it.
 const numberMask = 1<<30 - 1
 
-// has reports whether an envelope has come early.
+// has reports whether the envelope of a number has arrived early.
 func (p *pair) has(number uint32) bool {
 	for n := p.early.first; n != nil; n = n.next {
 		if n.number == number {
@@ -88,7 +88,7 @@ func (p *pair) has(number uint32) bool {
 	return false
 }
 
-// turn returns the envelope that is next, if it came early.
+// turn returns the next envelope in order, if it arrived early.
 func (p *pair) turn() *envelope {
 	for n := p.early.first; n != nil; n = n.next {
 		if n.number == p.next {
@@ -99,8 +99,8 @@ func (p *pair) turn() *envelope {
 	return nil
 }
 
-// accept gives the next envelope to the receive that waits for it, or keeps it. M is a message of
-// its sender.
+// accept gives the next envelope to a receive that waits for it, or keeps it. m is a message of its
+// sender.
 func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 	t := e.tags
 	if n.form == formVoid {
@@ -118,8 +118,8 @@ func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 	t.kept.add(n)
 }
 
-// match gives a message to a receive, neither of which is in a list, and ends the receive or says
-// what it wants. M is a message of the sender that is being handled, or nil.
+// match gives a message to a receive; neither is in a list. It ends the receive, or tells the
+// sender what the receive wants. m is a message of the sender that is being handled, or nil.
 func (e *Endpoint) match(r *tagReceive, n *envelope, m *Message) {
 	t := e.tags
 	p := n.pair
@@ -145,7 +145,7 @@ func (e *Endpoint) match(r *tagReceive, n *envelope, m *Message) {
 	}
 }
 
-// truncated returns what is wrong with a message that is longer than there is room for.
+// truncated returns the error for a message that is longer than the memory of its receive.
 func truncated(r *tagReceive) error {
 	if r.received.Bytes > r.want {
 		return ErrTruncate
@@ -161,7 +161,7 @@ func (t *tags) received(p *pair) {
 	}
 }
 
-// envelope returns one that nobody uses.
+// envelope returns an unused envelope.
 func (t *tags) envelope() *envelope {
 	n := t.spare.first
 	if n == nil {

@@ -1,27 +1,27 @@
 package am
 
-// This file is the membership of a job whose nodes may die and be started again (funet run
-// --restart): who is there, in which life, and which messages are of a life that is over. Failed
-// nodes are noticed, told of and left behind as in User-Level Failure Mitigation of MPI (Bland et
-// al. 2013); that a node comes back under its number is ours.
+// This file implements the membership of a job whose nodes may die and be started again (funet run
+// --restart). It knows which nodes are present, in which life, and which messages belong to a past
+// life. Failures are detected, announced and left behind as in User-Level Failure Mitigation of MPI
+// (Bland et al. 2013). New here is that a node returns under its number.
 //
-// The journey of a node that dies: a message to it comes back, the program's or a heartbeat
+// The journey of a node that dies: a message to it comes back, from the program or a heartbeat
 // (announce.go), and the node has left. Then calls to it fail, sends to it are refused, collective
-// calls end with ErrLeft, and the program gets the event Left. Its next life says hello to all
-// nodes. Each that hears it takes it for a member again, gives the program the event Joined and
-// answers, and from then on the two exchange messages. When the program has done what it must it
-// calls Agree (agree.go), and collective calls work again.
+// calls end with ErrLeft, and the program gets the event Left. The node's next life says hello to
+// all nodes. Each node that hears it makes it a member again, gives the program the event Joined,
+// and answers. From then on the two exchange messages. When the program is ready it calls Agree
+// (agree.go), and collective calls work again.
 //
-// A message tells the life that it is from and the life that it is for, 5 bits of each (lives
-// below). One for an earlier life does not run, and its sender gets it back as Undelivered with
-// arctic.ReasonReplaced. One from an earlier life does not run either: what a node sent before it
-// left and what it sends after it joined are never mixed. One of a life that is not known yet makes
-// the events first. Messages for objects and segments, Get, Put and transfers tell no lives: a
-// program that uses them agrees on new addresses before it does so again.
+// A message carries the lives of its sender and of its receiver, 5 bits of each (lives below). A
+// message for an earlier life does not run, and its sender gets it back as Undelivered with
+// arctic.ReasonReplaced. A message from an earlier life does not run either, so messages from
+// before a node left and from after it joined are never mixed. A message of a life that is not
+// known yet first makes the events. Messages for objects and segments, Get, Put and transfers carry
+// no lives. A program that uses them agrees on new addresses before it uses them again.
 //
-// The others may take a node that lives for dead, because the network to it failed for a while.
-// That node hears so from the first node that it sends anything to. It ends with ErrExpelled: the
-// others have left it behind.
+// If the network fails for a while, the others may take a live node for dead. That node learns of
+// it from the first node that it sends anything to, and ends with ErrExpelled, since the others
+// have left it behind.
 
 import (
 	"errors"
@@ -33,28 +33,28 @@ import (
 
 // Errors of jobs whose nodes may die.
 var (
-	// ErrLeft: the node has left the job, and has not joined it again; of a collective call: some
-	// node has left or joined since the last Agree.
+	// ErrLeft reports that the node has left the job, and has not joined it again. From a
+	// collective call it reports that some node has left or joined since the last Agree.
 	ErrLeft = errors.New("am: a node has left the job")
-	// ErrExpelled: the others hold this node to be dead, and go on without it.
+	// ErrExpelled reports that the others consider this node dead, and go on without it.
 	ErrExpelled = errors.New("am: the others have given this node up; it has to be started again")
-	// ErrRejoin: lives are 0 to MaxLife, told once before anything else is called, on real cards;
-	// and all nodes of the job ask for Rejoin, or none.
+	// ErrRejoin reports a wrong use of Rejoin. Lives are 0 to MaxLife. Rejoin is called once,
+	// before anything else, on real cards only, and by all nodes of the job or by none.
 	ErrRejoin = errors.New("am: Rejoin comes before all other calls, on every node of the job, with a life that is not negative; modelled machines have no lives")
 )
 
-// MaxLife is the highest number of a life.
+// MaxLife is the highest number that a life may have.
 const MaxLife = 1<<31 - 1
 
 // EventKind says what has happened to a node.
 type EventKind uint8
 
-// The events.
+// The kinds of events.
 const (
-	// Left: the node has died, or has closed its endpoint. What was sent to it and not handled is
-	// lost or comes back.
+	// Left says that the node has died, or has closed its endpoint. Messages to it that were not
+	// handled are lost or come back.
 	Left EventKind = iota
-	// Joined: a process has become the node, and can be sent to.
+	// Joined says that a new process has become the node, and that messages can be sent to it.
 	Joined
 )
 
@@ -70,7 +70,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind EventKind
 	Node int
-	Life int // of the process that has left or joined: how many were the node before it
+	Life int // how many processes were the node before the one that left or joined
 }
 
 // String says what happened.
@@ -81,23 +81,23 @@ func (v Event) String() string {
 // RejoinOptions say which life of its node a process is.
 type RejoinOptions struct {
 	// Life is how many processes were the node before this one (attach.Config.Life): 0 to MaxLife,
-	// and more than that of each of them.
+	// and larger than the Life of each of them.
 	Life int
-	// Now returns the time in nanoseconds from any beginning, for heartbeats.
+	// Now returns the time in nanoseconds from any origin, for heartbeats.
 	Now func() int64
 	// Event is called for each change, in the order in which this node learns of them, and before
-	// any message of the new life is handled. It runs as a reply handler does: it may send nothing.
-	// nil: nobody wants to know.
+	// any message of the new life is handled. It runs under the rules of a reply handler: it may
+	// send nothing. nil: changes are not reported.
 	Event func(Event)
 }
 
-// presence is whether a node is there.
+// presence says whether a node is present.
 type presence uint8
 
 const (
 	present presence = iota
 	left
-	unheard // a later life has said hello to it, and has no answer yet
+	unheard // a later life has sent it a hello, not answered yet
 )
 
 // member is the state of a node's membership.
@@ -105,44 +105,45 @@ type member struct {
 	o      RejoinOptions
 	nodes  []peer
 	absent int // nodes that are not present
-	// view is a digest of the lives of all nodes: equal views are equal lives, but for a chance of
-	// 2^-64.
+	// view is a digest of the lives of all nodes. Equal views mean equal lives, except with a
+	// probability of 2^-64.
 	view uint64
 	// changed is set when a node leaves or joins, and cleared by Agree.
 	changed bool
-	// ended is set when a node leaves that has said so. It has done its part of the calls that
-	// others may still be in, so these go on, and no other begins before Agree.
+	// ended is set when a node leaves after it has announced that. It has done its part of the
+	// calls that others may still be in. So these calls continue, and no other begins before Agree.
 	ended bool
 	stale staleCount
 
 	announcements []announcement
 	nextBeat      int64
-	polls         uint32 // to the next look at the clock
+	polls         uint32 // until the next look at the clock
 	suspects      []uint16
 	agree         agreement
 }
 
-// peer holds what is known of a node.
+// peer is the state of another node.
 type peer struct {
 	life  uint32
 	state presence
-	// heard: the node has said or answered hello since this process began, or this is a first life.
+	// heard: the node has said or answered hello since this process began, or this is its first
+	// life.
 	heard bool
 	rough bool // only the lower bits of life are known
-	// leaving: it has said that it ends; it has left when its context has, and all that it had sent
-	// has come.
+	// leaving: the node has said that it ends. It has left when its context has, and when all that
+	// it had sent has arrived.
 	leaving bool
-	suspect bool // a message without a life has come back, and the node is to be asked
+	suspect bool // a message without a life has come back; the node is to be probed
 }
 
-// staleCount is messages that came too late for their receiver's life, not yet reported.
+// staleCount counts the messages that were late for their receiver's life and not reported yet.
 type staleCount struct {
 	first Undelivered
 	count int
 }
 
-// Bits of a message's first word: the receiver's life and the sender's. Both are 0 in jobs without
-// Rejoin.
+// Fields of a message's first word: the receiver's life and the sender's. Both are 0 in jobs
+// without Rejoin.
 const (
 	lifeBits      = 5
 	lifeMask      = 1<<lifeBits - 1
@@ -151,41 +152,43 @@ const (
 	lives         = lifeMask<<receiverShift | lifeMask<<senderShift
 )
 
-// What a typeMember is for, in its first word beside the lives.
+// The purpose of a typeMember, in its first word beside the lives.
 const (
 	memberHello   = iota // request of a later life
 	memberBack           // reply to it
-	memberRefused        // reply to it of a node that knows no lives
+	memberRefused        // reply to it from a node without Rejoin
 	memberLeave          // request: the sender ends
-	memberGone           // request: node; its life: it has died
-	memberBeat           // request without meaning
+	memberGone           // request: node, and its life: it has died
+	memberBeat           // request: a heartbeat or a probe
 	memberStale          // reply: first word and type of a message for an earlier life
 	memberFence          // reply to a message of a node that has left
 	memberReady          // request to node 0: see agree.go
 	memberGo             // request of node 0
 	memberWhat    = 0xff
-	// A memberReady has a number there, for the network may change the order.
+	// A memberReady carries a number from this bit on, because the network may change the order.
 	readyShift = 15
 	readyMask  = 1<<12 - 1
 )
 
 // Rejoin makes the endpoint a member of a job whose nodes may die and join again. Every node of the
 // job calls it once, before it sends or polls. Without it the endpoint knows nothing of lives, and
-// a node that dies stays away. ErrRejoin: the options are wrong, it was called before, or the
-// machine is modelled; a call that polls returns it in a later life when another node has not asked
-// for Rejoin.
+// a node that dies stays away. ErrRejoin reports that the options are wrong, that Rejoin was called
+// before, or that the machine is modelled. In a later life a call that polls returns it if another
+// node has not called Rejoin.
 //
-// Events begin with the process: a later life is told only who leaves and joins from then on, and
-// of nodes that do not answer it, which have left for it.
+// Events begin with the process. A later life is told only of nodes that leave and join from then
+// on, and of nodes that do not answer it, which count as left.
 //
-// Then calls behave like this. A send to a node that has left returns ErrLeft at once, until the
-// node has joined. In a later life the first send to a node waits until that has answered. Messages
-// for a life that is over come back as Undelivered. Barrier, Broadcast and reductions return
-// ErrLeft from the first event on, and in a later life from the start, until Agree. What was
-// promised holds: a message whose send returned nil is in the receive queue of the life that it was
-// sent to, or comes back; what a process had in its queue and had not handled dies with it.
+// Calls then behave as follows. A send to a node that has left returns ErrLeft at once, until the
+// node has joined. In a later life the first send to a node waits until that node has answered.
+// Messages for a past life come back as Undelivered. Barrier, Broadcast and reductions return
+// ErrLeft from the first event on, and in a later life from the start, until Agree. Earlier
+// promises hold: a message whose send returned nil is in the receive queue of the life that it was
+// sent to, or comes back. Unhandled messages in a process's queue are lost when the process dies.
 //
-// A node that polls sends the next one a heartbeat each 100 ms, and tells all others when it has
+// A node that polls sends the next one a heartbeat each 100 ms, and tells all others when that node
+// has died. A node that announced its end (Leave) has left at once. Messages that it sent before
+// are handled even if they arrive after the event. Any context.
 // died. A node that said that it ends (Leave) has left at once; what it had sent before is handled
 // also when it arrives after the event. Any context.
 func (e *Endpoint) Rejoin(o RejoinOptions) error {
@@ -217,8 +220,7 @@ func (e *Endpoint) Rejoin(o RejoinOptions) error {
 	return nil
 }
 
-// Life returns which life of a node is known: how many processes were the node before it. Any
-// context.
+// Life returns the known life of a node: how many processes were the node before it. Any context.
 func (e *Endpoint) Life(node int) int {
 	if e.member == nil || uint(node) >= uint(e.nodes) {
 		return 0
@@ -226,20 +228,21 @@ func (e *Endpoint) Life(node int) int {
 	return int(e.member.nodes[node].life)
 }
 
-// Present reports whether a node can be sent to, as far as is known. Any context.
+// Present reports whether messages can be sent to a node, as far as is known. Any context.
 func (e *Endpoint) Present(node int) bool {
 	return uint(node) < uint(e.nodes) && (e.member == nil ||
 		e.member.nodes[node].state == present && !e.member.nodes[node].leaving)
 }
 
-// Heard reports whether a send to a node does not have to wait until that has answered a later
-// life's hello. Any context.
+// Heard reports whether a node has answered a later life's hello, so that a send to it does not
+// wait for that. Any context.
 func (e *Endpoint) Heard(node int) bool {
 	return e.member == nil || uint(node) >= uint(e.nodes) || e.member.nodes[node].state != unheard
 }
 
-// Leave tells the others that this node ends, so that they need not find out. The program closes
-// the card afterwards. It does nothing without Rejoin. Main program only. Errors are those of Poll.
+// Leave tells the other nodes that this node ends, so that they need not detect it. The program
+// closes the card afterwards. Without Rejoin it does nothing. Main program only. Errors are those
+// of Poll.
 func (e *Endpoint) Leave() error {
 	if e.inHandler() {
 		return fmt.Errorf("leaving: %w", ErrHandler)
@@ -252,7 +255,7 @@ func (e *Endpoint) Leave() error {
 	return e.Wait(func() bool { e.announceAll(); return len(m.announcements) == 0 })
 }
 
-// digest returns what a node's life adds to the view (SplitMix64, Steele, Lea and Flood 2014).
+// digest returns a node's contribution to the view (SplitMix64, Steele, Lea and Flood 2014).
 func (m *member) digest(node int) uint64 {
 	z := (uint64(node)<<32 | uint64(m.nodes[node].life)) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -278,12 +281,12 @@ func (m *member) setState(node int, s presence) {
 	m.agree.news = true
 }
 
-// stamp returns the lives of a message to a node.
+// stamp returns the lives for a message to a node.
 func (m *member) stamp(node int) uint32 {
 	return m.nodes[node].life&lifeMask<<receiverShift | uint32(m.o.Life)<<senderShift
 }
 
-// stamped returns the first word of a message of a type that tells lives.
+// stamped returns the first word of a message, with the lives if its type carries them.
 func (e *Endpoint) stamped(node int, typ uint16, first uint32) uint32 {
 	if tellsLives(typ) {
 		return e.stamp(node, first)
@@ -299,12 +302,12 @@ func (e *Endpoint) stamp(node int, word uint32) uint32 {
 	return word
 }
 
-// tellsLives reports whether the first word of a type has lives.
+// tellsLives reports whether the first word of a type carries lives.
 func tellsLives(typ uint16) bool {
 	return typ == typeFour || typ == typeN || typ == typeBytes || typ == typeMember
 }
 
-// admit waits until a node can be sent to, and refuses one that has left.
+// admit waits until a node can be sent to, and returns an error for a node that has left.
 func (e *Endpoint) admit(node int) error {
 	m := e.member
 	for m.nodes[node].state == unheard {
@@ -318,8 +321,8 @@ func (e *Endpoint) admit(node int) error {
 	return nil
 }
 
-// mayRun reports whether a message is of the lives that are now, of which a job without Rejoin
-// knows one.
+// mayRun reports whether a message is from and for the present lives. In a job without Rejoin each
+// node has one life.
 func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
 	if e.member != nil {
 		return e.current(m, typ, word)
@@ -330,8 +333,9 @@ func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
 	return word&lives == 0
 }
 
-// current reports whether a message is of the lives that are now, so that it may run, and notices a
-// life that is new. It answers one that is not.
+// current reports whether a message is from and for the present lives, so that it may run. It
+// records a new life of the sender. It tells the sender of a request if the receiver is in another
+// life, or if the sender has left.
 func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	k := e.member
 	if m.Source >= e.nodes {
@@ -364,7 +368,7 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	return true
 }
 
-// answerMember replies with a message of the membership's own.
+// answerMember replies with a membership message.
 func (e *Endpoint) answerMember(m *Message, what, a, b uint32) {
 	s, err := m.reserve(4)
 	if err != nil {
@@ -374,14 +378,14 @@ func (e *Endpoint) answerMember(m *Message, what, a, b uint32) {
 	e.commit(funi.Reply, s)
 }
 
-// fillMember composes a message of the membership's own.
+// fillMember composes a membership message.
 func (e *Endpoint) fillMember(s *funi.Slot, node int, n announcement) {
 	s.SetHeader(funi.NewHeader(uint16(node), typeMember, 5))
 	s[1], s[2], s[3], s[4], s[5] = n.what|e.member.stamp(node), uint32(e.member.o.Life), n.a, n.b, n.c
 }
 
-// memberArrived takes a message of the membership's own. Its words after the first: the sender's
-// life, and three more.
+// memberArrived handles a membership message. Its words after the first are the sender's life, and
+// three more.
 func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	k := e.member
 	what := word & memberWhat
@@ -434,7 +438,7 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	}
 }
 
-// hello notes a later life of a node, and answers it.
+// hello records a later life of a node, and answers it.
 func (e *Endpoint) hello(m *Message, life uint32) {
 	p := &e.member.nodes[m.Source]
 	if life > MaxLife || life < p.life && p.state != unheard {
@@ -451,9 +455,9 @@ func (e *Endpoint) hello(m *Message, life uint32) {
 	}
 }
 
-// helloAnswered takes a node for a member that was there before this life, or could not be reached
-// at its beginning. Of a rough life only the bits are known that a message tells; a word of the
-// membership's own tells the rest.
+// helloAnswered makes a node a member that was present before this life, or that could not be
+// reached at its beginning. Of a rough life only the bits are known that a message carries. A
+// membership message supplies the rest.
 func (e *Endpoint) helloAnswered(node int, life uint32, rough bool) {
 	k := e.member
 	p := &k.nodes[node]
@@ -490,7 +494,7 @@ func (e *Endpoint) join(node int, life uint32) {
 	e.event(Event{Joined, node, int(life)})
 }
 
-// depart notes that a node has left, and ends what waits for it.
+// depart records that a node has left, and ends everything that waits for it.
 func (e *Endpoint) depart(node int) {
 	k := e.member
 	p := &k.nodes[node]
@@ -512,7 +516,7 @@ func (e *Endpoint) depart(node int) {
 	e.event(Event{Left, node, int(p.life)})
 }
 
-// event tells the program, which may send nothing.
+// event reports an event to the program, which may send nothing.
 func (e *Endpoint) event(v Event) {
 	before := e.depth[funi.Reply]
 	e.depth[funi.Reply] = true
@@ -520,8 +524,8 @@ func (e *Endpoint) event(v Event) {
 	e.depth[funi.Reply] = before
 }
 
-// memberCameBack learns what it can from a message that came back. It reports whether it was one of
-// the membership's own, of which the program need not know.
+// memberCameBack draws conclusions from a returned message. It reports whether the message was a
+// membership message, which the program need not know of.
 func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
 	k := e.member
 	own = r.Header.Type() == typeMember && !r.Header.Transfer()

@@ -1,6 +1,7 @@
 package am
 
-// This file is which nodes an operation of all nodes still waits for when it ends with an error.
+// This file determines for which nodes a collective operation still waits when it ends with an
+// error.
 
 import (
 	"errors"
@@ -9,11 +10,11 @@ import (
 	"strings"
 )
 
-// Missing is the error of an operation of all nodes that ended before all had come: its context
-// ended, or a message came back. It wraps that.
+// Missing is the error of a collective operation that ended before all nodes had called it, because
+// its context ended or a message came back. It wraps that reason.
 type Missing struct {
-	// Nodes are those of which this node has not heard that they have called the operation. Some
-	// may have, and wait for the others of them.
+	// Nodes are those that this node has not heard from. Some of them may have called the
+	// operation, and wait for others of them.
 	Nodes []int
 	Err   error
 }
@@ -38,7 +39,7 @@ func (m *Missing) Error() string {
 // Unwrap returns why the operation ended.
 func (m *Missing) Unwrap() error { return m.Err }
 
-// missing adds which nodes have not come to an error of waiting for a node.
+// missing adds the missing nodes to an error of waiting for a node.
 func (e *Endpoint) missing(node int, err error) error {
 	if err == nil {
 		return nil

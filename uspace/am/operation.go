@@ -1,9 +1,8 @@
 package am
 
-// This file is operations that were started and can be cancelled.
+// This file names started operations, and cancels them.
 
-// ID names an operation that was started: which kind of operation it is, and which one. 0 names
-// none.
+// ID names a started operation: its kind, and which one it is. 0 names none.
 type ID uint64
 
 // Kinds of operations, bits 63:32 of an ID.
@@ -15,10 +14,10 @@ const (
 	kindID    ID = 0xffff_ffff << 32
 )
 
-// Cancel ends an operation: what its start was given to call is called with ErrCancelled before
-// Cancel returns, and nothing of the operation is touched afterwards. It reports whether the
-// operation was under way. What has left for another node may still be done there. Any context,
-// also from what an operation calls when it ends.
+// Cancel ends an operation. The function that was passed at its start is called with ErrCancelled
+// before Cancel returns; then the operation's memory is the program's again. Cancel reports whether
+// the operation was in flight. Messages that have left may still take effect at the other node. Any
+// context, also in the function that an operation calls when it ends.
 func (e *Endpoint) Cancel(id ID) bool {
 	switch id & kindID {
 	case callID:

@@ -1,23 +1,23 @@
 package am
 
-// This file is the hook of a modelled processor: what the primitives charge to it, in the
-// order in which the code of thesis appendix A does it. Natively there is none, and each
-// primitive looks once.
+// This file charges the primitives to a modelled processor, in the order in which the code of
+// thesis appendix A carries them out. On a real machine there is no such processor, and each
+// primitive tests that once.
 //
-// With a processor the library behaves as that of appendix A: after each message that it sends it
-// handles what has arrived, and Poll handles one message.
+// With a processor the library behaves as that of appendix A does. After each message that it sends
+// it handles the messages that have arrived, and Poll handles one message.
 
 import (
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Pace charges what the endpoint does from now on to a processor. A message that is sent
-// then lets handlers run, as any Poll does.
+// Pace charges the endpoint's work from now on to a processor. A message that is sent then lets
+// handlers run, as any Poll does.
 func (e *Endpoint) Pace(cpu *timing.CPU) { e.cpu = cpu }
 
-// Work charges instructions of one cycle each that the program executes for itself.
-// Natively it does nothing: they take the time that they take. Any context.
+// Work charges instructions of one cycle each, which the program executes for itself. On a real
+// machine it does nothing, since they take the time that they take. Any context.
 func (e *Endpoint) Work(cycles int) { e.charge(cycles) }
 
 // commit sends the slot that was reserved and filled in.
@@ -27,8 +27,8 @@ func (e *Endpoint) commit(l funi.Level, s *funi.Slot) {
 	}
 }
 
-// paced does what commit does if there is a processor to charge it to. Sending that must be
-// fast calls it itself, because commit is too long to become part of its caller.
+// paced is commit if there is a processor to charge it to; otherwise it returns false. Sends that
+// must be fast call it themselves, because commit is too long to be inlined.
 func (e *Endpoint) paced(l funi.Level, s *funi.Slot) bool {
 	if e.cpu == nil {
 		return false
@@ -37,7 +37,7 @@ func (e *Endpoint) paced(l funi.Level, s *funi.Slot) bool {
 	return true
 }
 
-// chargeFull charges a look at a send queue that is full, besides the poll that follows.
+// chargeFull charges a look at a full send queue, without the poll that follows.
 func (e *Endpoint) chargeFull(l funi.Level) {
 	e.cpu.Work(fullCost)
 	e.loadTail(l)
@@ -49,7 +49,7 @@ func (e *Endpoint) loadTail(l funi.Level) {
 	e.known[l] = e.iface.KnownTail(l)
 }
 
-// pacedCommit charges the composition of a slot, sends it, and handles what has arrived.
+// pacedCommit charges the composition of a slot, sends it, and handles messages that have arrived.
 func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 	c := e.cpu
 	h := s.Header()
@@ -97,8 +97,8 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 	}
 }
 
-// handleSent handles what has arrived after a message was sent whose price has the looks
-// in it.
+// handleSent handles messages that have arrived, after a send whose price includes the looks for
+// them.
 func (e *Endpoint) handleSent(l funi.Level) {
 	e.drive()
 	e.service(funi.Reply, most)
@@ -124,14 +124,15 @@ func (e *Endpoint) stores(n int) {
 	e.cpu.Store(2)
 }
 
-// isMany reports whether a message has the form of cmam_n: the program's, and those of
-// the library that are too long for the form of cmam_4.
+// isMany reports whether a message has the form of cmam_n: one of the program, or one of the
+// library that is too long for the form of cmam_4.
 func isMany(h funi.Header) bool {
 	return h.Type() == typeN || h.Type() == typeIndirectN || h.Length() > 5
 }
 
-// loadHead charges a load of a head register: nothing while it is in the cache, from which the
-// card's store takes it (thesis 2.7); with Library.LookMisses each burst into the queue does.
+// loadHead charges a load of a head register. It costs nothing while the register is in the cache;
+// the card's store removes it (thesis 2.7). With Library.LookMisses each burst into the queue
+// removes it.
 func (e *Endpoint) loadHead(l funi.Level) {
 	e.cpu.Settle()
 	if e.iface.ReceiveHead(l) != e.cached[l] || e.cpu.Library().LookMisses && e.cpu.Deliveries(int(l)) != e.bursts[l] {
@@ -140,7 +141,7 @@ func (e *Endpoint) loadHead(l funi.Level) {
 	}
 }
 
-// drain handles all messages of a level that the head register tells of.
+// drain handles all messages of a level that the head register shows.
 func (e *Endpoint) drain(l funi.Level) {
 	e.loadHead(l)
 	e.service(l, most)
@@ -179,8 +180,8 @@ func (e *Endpoint) look(l funi.Level) int {
 	return n
 }
 
-// chargeReceive charges a message up to the program's handler, and that as one that
-// counts.
+// chargeReceive charges the receipt of a message up to the program's handler, and the handler as
+// one that counts.
 func (e *Endpoint) chargeReceive(l funi.Level, s *funi.Slot) {
 	c := e.cpu
 	if e.prices != nil {

@@ -1,37 +1,37 @@
 package am
 
-// This file holds what two nodes tell each other of messages with tags, and the pieces of long
-// ones. It is sent as far as there is room in the send queue, at once or at the end of a later
+// This file sends the messages that two nodes exchange about messages with tags, and the pieces of
+// long ones. It sends as many as the send queue has room for, at once or at the end of a later
 // Poll.
 
 import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// What typeTold says, bits 17:16 of its second word. Each says how many messages were received,
-// too.
+// Forms of a typeTold, bits 17:16 of its second word. Each form also says how many messages were
+// received.
 const (
 	toldReceived = 0
-	toldGrant    = 1 // the receive wants the given number of bytes of the send
+	toldGrant    = 1 // the receive requests the given number of bytes of the send
 	toldAbort    = 2 // the send of the receive has been given up
 )
 
 const (
-	// pieceBytes is how many bytes a piece has, but the last.
+	// pieceBytes is how many bytes each piece but the last has.
 	pieceBytes = 4 * (funi.MaxPayloadWords - 2)
-	// turnPieces is how many pieces of a message are sent before those of the next.
+	// turnPieces is how many pieces of a message are sent before those of the next message.
 	turnPieces = 32
 	// pollPieces is about how many pieces a Poll sends at its end.
 	pollPieces = 512
 )
 
-// tell has a node told something.
+// tell queues a message to the other node of a pair.
 func (t *tags) tell(p *pair, w telling) {
 	p.tell = append(p.tell, w)
 	t.hurry(p)
 }
 
-// hurry notes that there is something to say to a node.
+// hurry marks a pair as having something to send.
 func (t *tags) hurry(p *pair) {
 	if !p.busy && !p.gone {
 		p.busy = true
@@ -39,8 +39,7 @@ func (t *tags) hurry(p *pair) {
 	}
 }
 
-// say sends what there is to say and pieces, and reports whether that was anything. It does not
-// wait.
+// say sends queued messages and pieces, and reports whether there were any. It does not wait.
 func (e *Endpoint) say() bool {
 	t := e.tags
 	if t == nil || len(t.busy) == 0 && t.granted.first == nil {
@@ -58,7 +57,7 @@ func (e *Endpoint) say() bool {
 	return true
 }
 
-// sayTo tells a node what it has yet to be told.
+// sayTo sends the queued messages of a pair.
 func (e *Endpoint) sayTo(p *pair) {
 	t := e.tags
 	for len(p.tell) > 0 || (p.taken-p.told)&numberMask >= TagWindow/2 {
@@ -83,7 +82,7 @@ func (e *Endpoint) sayTo(p *pair) {
 	}
 }
 
-// flush sends the envelopes that a node may get, in their order.
+// flush sends the envelopes that a node has room for, in their order.
 func (e *Endpoint) flush(p *pair) {
 	t := e.tags
 	for len(p.void) > 0 || p.waiting.first != nil {
@@ -131,8 +130,8 @@ func (e *Endpoint) flush(p *pair) {
 	}
 }
 
-// pieces sends pieces of the messages that are wanted, in turns, into at most half of the send
-// queue: the program's own messages find room.
+// pieces sends pieces of the requested messages, in turns. It uses at most half of the send queue,
+// so that the program's own messages find room.
 func (e *Endpoint) pieces() {
 	t := e.tags
 	for left := pollPieces; left > 0 && t.granted.first != nil; left -= turnPieces {
@@ -167,7 +166,7 @@ func (e *Endpoint) pieces() {
 	}
 }
 
-// toldOf takes what a node says of messages.
+// toldOf handles a typeTold.
 func (e *Endpoint) toldOf(m *Message, first uint32) {
 	if len(m.Words) != 4 || m.Words[0]>>18&3 > 1 {
 		e.unknown++
@@ -229,9 +228,9 @@ func (e *Endpoint) piece(m *Message, first uint32) {
 	}
 }
 
-// taggedCameBack does what a message of these that came back asks for. It reports whether that is
-// all, and the program need not know: what one node tells another of messages is the library's, and
-// the other may have all that it wanted and be gone.
+// taggedCameBack handles a returned message of this protocol. It reports whether that is
+// sufficient, so that the program need not know. Messages about messages concern only the library,
+// and the other node may have received all that it wanted and have ended.
 func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 	t := e.tags
 	if t == nil || r.Level != funi.Request || r.Header.Transfer() {
@@ -288,7 +287,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 	return own
 }
 
-// failTagged ends sends to nodes, and receives from them. Receives from any node go on.
+// failTagged ends sends to selected nodes, and receives from them. Receives from any node continue.
 func (e *Endpoint) failTagged(err error, which func(node int) bool) {
 	t := e.tags
 	if t == nil {
@@ -316,7 +315,7 @@ func (e *Endpoint) failTagged(err error, which func(node int) bool) {
 	}
 }
 
-// probeTagged probes the nodes that messages are awaited from, or that have yet to receive some.
+// probeTagged probes the nodes whose messages are awaited, or that have yet to receive some.
 func (e *Endpoint) probeTagged() error {
 	t := e.tags
 	if t == nil {

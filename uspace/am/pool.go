@@ -1,12 +1,12 @@
 package am
 
-// This file is where operations with tags are kept: pools of records that are found by a number
-// that travels, and lists of them.
+// This file stores operations with tags: pools of records that are found by a number that travels,
+// and lists of records.
 
 import "math/rand/v2"
 
-// pool is the records of one kind. A record has a place and a number that changes when it is used
-// again, as a call has.
+// pool holds the records of one kind. Like a call, a record has a place and a number that changes
+// when it is reused.
 type pool[T any] struct {
 	all  []*T
 	free []uint16
@@ -25,10 +25,10 @@ func (o *operation) word() uint32 { return o.number | uint32(o.place) }
 // used returns how many records are in use.
 func (p *pool[T]) used() int { return len(p.all) - len(p.free) }
 
-// room reports whether there is a record to take.
+// room reports whether a record can be taken.
 func (p *pool[T]) room() bool { return len(p.free) > 0 || len(p.all) < MaxTagged }
 
-// take returns a record that is free; there must be room.
+// take returns a free record; there must be room.
 func (p *pool[T]) take(random *rand.PCG) *T {
 	if len(p.free) == 0 {
 		r := new(T)
@@ -43,13 +43,13 @@ func (p *pool[T]) take(random *rand.PCG) *T {
 	return r
 }
 
-// give takes a record back.
+// give frees a record.
 func (p *pool[T]) give(place uint16) {
 	any(p.all[place]).(record).op().state = opFree
 	p.free = append(p.free, place)
 }
 
-// find returns the record of a number that is in use, or nil.
+// find returns the record in use with a number, or nil.
 func (p *pool[T]) find(id uint32) *T {
 	if place := id & ticketMask; place < uint32(len(p.all)) {
 		r := p.all[place]
@@ -60,12 +60,12 @@ func (p *pool[T]) find(id uint32) *T {
 	return nil
 }
 
-// links are those of a record that is in at most one list.
+// links are the list links of a record that is in at most one list.
 type links[T any] struct{ previous, next *T }
 
 func (l *links[T]) chain() *links[T] { return l }
 
-// list is records in an order.
+// list is an ordered list of records.
 type list[T any] struct{ first, last *T }
 
 // linked is the part of a record that its list needs.
@@ -73,7 +73,7 @@ type linked[T any] interface{ chain() *links[T] }
 
 func chain[T any](r *T) *links[T] { return any(r).(linked[T]).chain() }
 
-// add puts a record behind all others.
+// add appends a record.
 func (l *list[T]) add(r *T) {
 	c := chain(r)
 	c.previous, c.next = l.last, nil
@@ -85,7 +85,7 @@ func (l *list[T]) add(r *T) {
 	l.last = r
 }
 
-// remove takes a record out of its list.
+// remove removes a record from its list.
 func (l *list[T]) remove(r *T) {
 	c := chain(r)
 	if c.previous == nil {

@@ -1,11 +1,11 @@
 package am
 
-// This file sends, for long messages, whenever the program polls: it never waits for room.
+// This file sends long messages whenever the program polls, and never waits for room.
 
 import "github.com/funet/funet/uspace/funi"
 
-// pump sends what waits, as far as the send queue has room: first what the library has to tell,
-// then the bytes of messages. It reports whether it sent anything.
+// pump sends waiting messages as far as the send queue has room: first messages of the library,
+// then bytes of long messages. It reports whether it sent anything.
 func (e *Endpoint) pump() bool {
 	x, head := &e.bytes, e.iface.SendHead(funi.Request)
 	l := x.landing
@@ -37,11 +37,11 @@ func (e *Endpoint) pump() bool {
 	return e.iface.SendHead(funi.Request) != head
 }
 
-// idleMost is how many polls in vain pass before pump looks again at what waits for a time, or for
-// another part of the card than the one that gives slots back: some microseconds.
+// idleMost is how many polls in vain, some microseconds, pass before pump runs again for work that
+// waits for a time, or for another part of the card than the one that gives slots back.
 const idleMost = 64
 
-// pumps reports whether pump may have something to do, in a poll that has handled n messages.
+// pumps reports whether pump may have work, in a poll that has handled n messages.
 func (e *Endpoint) pumps(n int) bool {
 	x := &e.bytes
 	if x.busy {
@@ -54,7 +54,7 @@ func (e *Endpoint) pumps(n int) bool {
 	return n > 0 || x.idle >= idleMost || e.iface.Tail(funi.Request) != x.tail
 }
 
-// pumpGranted sends bytes of the messages that were granted memory, in turn.
+// pumpGranted sends bytes of messages with a grant, in turn.
 func (e *Endpoint) pumpGranted() {
 	x := &e.bytes
 	for len(x.granted) > 0 {
@@ -76,8 +76,8 @@ func (e *Endpoint) pumpGranted() {
 	}
 }
 
-// sendPart sends the next part of a message: straight from where it is, its end of less than 16
-// bytes from a slot, or a copy. False: there is no room.
+// sendPart sends the next part of a message: in place, or as a copy; an end of less than 16 bytes
+// is sent from a slot. It returns false if there is no room.
 func (e *Endpoint) sendPart(s *send) bool {
 	l := e.bytes.landing
 	slot := e.iface.Reserve(funi.Request)
@@ -118,7 +118,7 @@ func (e *Endpoint) sendPart(s *send) bool {
 	return true
 }
 
-// freeStage returns memory for a part of a message, or -1.
+// freeStage returns the index of a free stage, or -1.
 func (l *landing) freeStage() int {
 	for i, used := range l.staged {
 		if !used {
@@ -128,7 +128,7 @@ func (l *landing) freeStage() int {
 	return -1
 }
 
-// retire takes back what the card does not read any more, in the order of the send queue.
+// retire takes back memory that the card no longer reads, in the order of the send queue.
 func (e *Endpoint) retire() {
 	x := &e.bytes
 	n := 0
@@ -159,8 +159,8 @@ func (e *Endpoint) retired(place uint32) bool {
 	return e.iface.Unsent(funi.Request) <= after
 }
 
-// readsInPlace makes a message the source of a transfer, where it is: in memory that the program
-// shares, or through a window.
+// readsInPlace makes a message the source of a transfer, in place: in memory that the program
+// shares, or through a window. It returns false if that is not possible.
 func (e *Endpoint) readsInPlace(s *send, t *funi.Transfer) bool {
 	if len(s.gather.rest) > 0 {
 		return false
@@ -176,7 +176,7 @@ func (e *Endpoint) readsInPlace(s *send, t *funi.Transfer) bool {
 	return true
 }
 
-// openWindow lets the card read memory that it does not know.
+// openWindow lets the card read memory that it does not know yet.
 func (e *Endpoint) openWindow(s *send) bool {
 	l, g := e.bytes.landing, &s.gather
 	if l.Register == nil {
@@ -196,8 +196,8 @@ func (e *Endpoint) openWindow(s *send) bool {
 	return false
 }
 
-// closeWindow takes the memory back from the card; at once if the message failed, as it may change
-// now.
+// closeWindow takes memory back from the card. It does so at once if the message failed, because
+// the program may change the memory now.
 func (e *Endpoint) closeWindow(i int, failed bool) {
 	l := e.bytes.landing
 	base := windowBase + uint32(i)*MaxBytes
@@ -222,7 +222,7 @@ func (e *Endpoint) closeWindows() {
 	e.bytes.busy = true
 }
 
-// closing reports whether memory has to be taken back.
+// closing reports whether memory has to be taken back from the card.
 func (l *landing) closing() bool {
 	for _, state := range l.window {
 		if state == windowClosing {

@@ -1,6 +1,6 @@
 package am
 
-// This file is receiving: polling, and waiting for what has yet to arrive.
+// This file receives messages: it polls, and waits for messages yet to arrive.
 
 import (
 	"fmt"
@@ -12,22 +12,22 @@ const (
 	// burst is how many requests are handled between two looks for replies.
 	burst = 256
 	// most is about how many messages one Poll handles each time that the card has run. It is as
-	// many as a queue of the default size holds. So a receiver that is fast enough handles what the
-	// card brings before the card brings more, and rejects nothing. It is no more, so that a
+	// many as a queue of the default size holds. So a receiver that is fast enough handles all
+	// messages before the card brings more, and rejects nothing. It is no more than that, so that a
 	// polling program gets back to its work under any load.
 	most = 1024
 
 	// A caller that waits for a node sends the node a probe after firstProbe polls, some tens of
 	// milliseconds on a card in the same process. Each further probe follows after twice as many
-	// polls as the last, up to mostProbePolls. Few callers wait for a node that is gone.
+	// polls as the last, up to mostProbePolls. Waits for a node that is gone are rare.
 	firstProbe     = 1 << 16
 	mostProbePolls = 1 << 20
 )
 
-// Poll lets the card run and handles what has arrived: replies first, and again after
-// at most 256 requests. It returns how many messages were handled, at most some 2,000,
-// and an Undelivered error if messages came back, or funi.ErrDetached if the card is
-// gone. Main program only (ErrHandler).
+// Poll lets the card run and handles messages that have arrived: replies first, and again after at
+// most 256 requests. It returns how many messages it handled, at most some 2,000. It returns an
+// Undelivered error if messages came back, or funi.ErrDetached if the card is gone. Main program
+// only (ErrHandler).
 func (e *Endpoint) Poll() (int, error) {
 	if e.inHandler() {
 		return 0, fmt.Errorf("polling: %w", ErrHandler)
@@ -47,7 +47,7 @@ func (e *Endpoint) Poll() (int, error) {
 	return e.tidy(n + e.handleAll())
 }
 
-// tidy is the rest of a poll that has handled n messages, or may have something to send.
+// tidy does the rest of a poll that has handled n messages, or may have something to send.
 func (e *Endpoint) tidy(n int) (int, error) {
 	if e.member != nil {
 		if err := e.tend(); err != nil {
@@ -61,8 +61,8 @@ func (e *Endpoint) tidy(n int) (int, error) {
 	return n, e.returned()
 }
 
-// Waiting returns how many messages of a level have arrived and wait to be handled: 0 to
-// the size of a queue less one. It lets the card run and handles none. Any context.
+// Waiting returns how many messages of a level have arrived and were not handled: 0 to the size of
+// a queue less one. It lets the card run and handles none. Any context.
 func (e *Endpoint) Waiting(l funi.Level) int {
 	e.drive()
 	if e.cpu != nil {
@@ -76,7 +76,7 @@ func (e *Endpoint) InHandler() bool { return e.inHandler() }
 
 func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
 
-// handleAll handles what has arrived, replies first, and returns how many that were.
+// handleAll handles messages that have arrived, replies first, and returns how many.
 func (e *Endpoint) handleAll() (n int) {
 	if e.bytes.handlers != nil {
 		defer e.recovered()
@@ -109,9 +109,9 @@ func (e *Endpoint) service(l funi.Level, most int) int {
 	return n
 }
 
-// Wait polls until done. It returns the first Undelivered error, whichever message that is of. It
-// cannot notice that a node is gone while nothing is under way to that node; see WaitFor. Main
-// program only (ErrHandler, unless done at once).
+// Wait polls until done returns true. It returns the first Undelivered error of any message. While
+// nothing is under way to a node, it cannot detect that the node is gone; see WaitFor. Main program
+// only (ErrHandler, unless done at once).
 func (e *Endpoint) Wait(done func() bool) error {
 	for !done() {
 		if _, err := e.Poll(); err != nil {
@@ -122,9 +122,8 @@ func (e *Endpoint) Wait(done func() bool) error {
 }
 
 // WaitFor is Wait for something that a node has yet to send. Now and then it sends that node a
-// request without meaning, which comes back if the node is gone. When everything sent before has
-// been acknowledged, nothing else would say so. With Rejoin it returns ErrLeft when the node has
-// left.
+// probe, which comes back if the node is gone. Once everything sent before has been acknowledged,
+// nothing else would show that. With Rejoin it returns ErrLeft when the node has left.
 func (e *Endpoint) WaitFor(node int, done func() bool) error {
 	if e.member != nil {
 		return e.waitForMember(node, done)
@@ -132,8 +131,8 @@ func (e *Endpoint) WaitFor(node int, done func() bool) error {
 	return e.wait(done, func() error { return e.probe(node) })
 }
 
-// WaitFlag is WaitFor until a flag, which handlers count up, has reached n; then it subtracts n
-// (cmam_wait). N is at least 0.
+// WaitFlag is WaitFor until a flag, which handlers increment, has reached n; then it subtracts n
+// (cmam_wait). n is at least 0.
 func (e *Endpoint) WaitFlag(node int, flag *int, n int) error {
 	if err := e.WaitFor(node, func() bool { return *flag >= n }); err != nil {
 		return err
@@ -142,7 +141,7 @@ func (e *Endpoint) WaitFlag(node int, flag *int, n int) error {
 	return nil
 }
 
-// wait polls until done, and probes now and then.
+// wait polls until done returns true, and calls probe now and then.
 func (e *Endpoint) wait(done func() bool, probe func() error) error {
 	gap := firstProbe
 	for left := gap; !done(); left-- {

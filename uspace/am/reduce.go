@@ -1,6 +1,6 @@
 package am
 
-// This file is reductions, along the tree.
+// This file implements reductions, along the tree.
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Operation is how a reduction combines two values.
+// Operation says how a reduction combines two values.
 type Operation uint8
 
 // The operations. Sums of int64 wrap around. Min and Max of float64 are as Go's min and max: NaN if
@@ -19,12 +19,12 @@ const (
 	Max
 )
 
-// ErrOperation: an operation is Sum, Min or Max.
+// ErrOperation reports an operation other than Sum, Min and Max.
 var ErrOperation = errors.New("am: a reduction is Sum, Min or Max")
 
-// ReduceInt64 combines the values of all nodes and returns the result to all of them. It
-// is a barrier with a result: the same hops, messages, priority, contexts and errors, and
-// ErrOperation; called again after an error, with the same value, it goes on where it
+// ReduceInt64 combines the values of all nodes and returns the result to all of them. It is a
+// barrier with a result: hops, messages, priority, contexts and errors are the same, and
+// ErrOperation is added. Called again after an error, with the same value, it continues where it
 // stopped.
 func (e *Endpoint) ReduceInt64(op Operation, value int64) (int64, error) {
 	if op > Max {
@@ -35,8 +35,8 @@ func (e *Endpoint) ReduceInt64(op Operation, value int64) (int64, error) {
 	return int64(bits), err
 }
 
-// ReduceFloat64 is ReduceInt64 for doubles. The order in which they are combined depends
-// on the number of nodes only, so the sum is the same in every run.
+// ReduceFloat64 is ReduceInt64 for doubles. The order of combination depends only on the number of
+// nodes, so the sum is the same in every run.
 func (e *Endpoint) ReduceFloat64(op Operation, value float64) (float64, error) {
 	if op > Max {
 		return 0, fmt.Errorf("reducing by operation %d: %w", op, ErrOperation)
@@ -46,7 +46,7 @@ func (e *Endpoint) ReduceFloat64(op Operation, value float64) (float64, error) {
 	return math.Float64frombits(bits), err
 }
 
-// reduce is a reduction of 64 bits at root 0.
+// reduce carries out a reduction of 64 bits at root 0.
 func (e *Endpoint) reduce(k kind, value uint64, combine func(a, b uint64) uint64) (uint64, error) {
 	pair := &e.collective.pair
 	if err := e.collect(0, k, value, combine, pair[:]); err != nil {

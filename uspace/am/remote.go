@@ -1,18 +1,19 @@
 package am
 
-// This file is calls: a request that is answered, also with an error (remote procedure calls;
-// Birrell and Nelson 1984).
+// This file implements calls: requests that are answered, by a result or an error (remote procedure
+// calls; Birrell and Nelson 1984).
 //
 // The journey: StartCall takes a place in the table of calls and sends the request (typeCall). At
-// the other node its handler runs as a request handler, and what it returns is the answer
-// (typeAnswer), at reply priority. Back at the caller the answer finds the place again by its
-// ticket, and completes the call.
+// the other node its handler runs as a request handler, and the handler's result is the answer
+// (typeAnswer), at reply priority. At the caller the answer's ticket leads to the place again, and
+// completes the call.
 //
-// A ticket is the place, 12 bits, and a number that changes when the place is used again, 20 bits.
-// It is the first word of both messages, because only these are known of a message that comes back.
-// So an answer that comes after its call was cancelled finds nothing, and neither does one for a
-// process that was this node before: the numbers start from the seed. What comes back ends the
-// call: a request with Undelivered, an answer by a message of its sender's that says so.
+// A ticket is the place, 12 bits, and a number that changes when the place is reused, 20 bits. It
+// is the first word of both messages, because a returned message retains only that word. So an
+// answer matches no call if it arrives after its call was cancelled, or is for an earlier process
+// of this node; the numbers start from the seed. A returned message ends the call. A returned
+// request ends it with Undelivered; for a returned answer, the answer's sender tells the caller by
+// another message.
 
 import (
 	"cmp"
@@ -27,74 +28,74 @@ import (
 )
 
 const (
-	// MaxRemoteCalls is how many calls of an endpoint may be under way; one more waits until one is
-	// complete.
+	// MaxRemoteCalls is how many calls of an endpoint may be in flight; the next one waits until
+	// one is complete.
 	MaxRemoteCalls = 1 << ticketBits
-	// ShortCall is the most bytes of a call's request, and of its answer, that travel in one
-	// packet, and MaxCall of any.
+	// ShortCall is the largest number of bytes of a call's request, and of its answer, in one
+	// packet. MaxCall is the largest number of any request or answer.
 	ShortCall = 4 * (funi.MaxPayloadWords - callWords)
 	MaxCall   = MaxBytes
-	// MaxErrorText is the most bytes of an error's text that travel to the caller, and
-	// ShortErrorText those that do where there is no memory for more; the rest is cut off.
+	// MaxErrorText is the largest number of bytes of an error's text that travel to the caller, and
+	// ShortErrorText the largest without memory for more; the rest is cut off.
 	MaxErrorText   = 1 << 10
 	ShortErrorText = ShortCall - 4
 
 	ticketBits = 12
 	ticketMask = 1<<ticketBits - 1
 	callWords  = 2 // ticket; handler and the like
-	// untold is how many answers that came back may wait until their callers can be told.
+	// untold is how many returned answers may wait until their callers can be told.
 	untold = 1024
 )
 
-// What an answer says of its call; the upper 16 bits of its second word. Numbers of the library's
-// own errors.
+// Status of a call in its answer, the upper 16 bits of the second word; also the numbers of the
+// library's own errors.
 const (
 	statusDone      = 0
-	statusError     = 1 // of the handler's; from here on a code and a text follow
+	statusError     = 1 // of the handler's; from this status on a code and a text follow
 	statusNoHandler = 2
 	statusPanicked  = 3
 	statusMemory    = 4
 	statusLeaving   = 5
 	statusLost      = 6
 	statusLong      = 7
-	// CodeError is the code of an error that says no other, and FirstCode the first of the
-	// program's own.
+	// CodeError is the code of an error that has none, and FirstCode the first code of a program's
+	// own.
 	CodeError = statusError
 	FirstCode = 256
 )
 
-// Errors of calls that callers decide on. A RemoteError is one of them, or none.
+// Errors of calls that callers test for. A RemoteError may be one of them.
 var (
-	// ErrNoHandler: the other node has no handler of that number.
+	// ErrNoHandler reports that the other node has no handler of that number.
 	ErrNoHandler = errors.New("am: the node has no such handler")
-	// ErrPanicked: the handler ended in a panic.
+	// ErrPanicked reports that the handler ended in a panic.
 	ErrPanicked = errors.New("am: the handler panicked")
-	// ErrMemory: the receiver has no memory for a message of that length, or replies that wait have
-	// all memory for copies.
+	// ErrMemory reports that the receiver has no memory for a message of that length, or that
+	// waiting replies occupy all memory for copies.
 	ErrMemory = errors.New("am: no memory at the receiver; raise Options.Memory, or its quota")
-	// ErrLeaving: the other node is about to leave.
+	// ErrLeaving reports that the other node is about to leave.
 	ErrLeaving = errors.New("am: the node is leaving")
-	// ErrLost: what became of the call or the message is not known; its handler may have run.
+	// ErrLost reports that the outcome of the call or message is unknown; its handler may have run.
 	ErrLost = errors.New("am: the answer was lost, and the handler may have run")
-	// ErrLong: a message is longer than it may be.
+	// ErrLong reports a message that is longer than allowed.
 	ErrLong = errors.New("am: the message is too long")
 )
 
-// remoteErrors are those that have a status of their own.
+// remoteErrors are the errors with a status of their own.
 var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory,
 	statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
 
-// RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is
-// tells ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
+// RemoteError is an error that a call's handler returned, or that kept the handler from running.
+// errors.Is matches ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
 type RemoteError struct {
-	Node    int    // that was called
-	Handler uint32 // and which handler
-	// CodeError, or from FirstCode on the program's own; less than FirstCode: the library's
+	Node    int    // the node that was called
+	Handler uint32 // the handler that was called
+	// CodeError, or a code of the program from FirstCode on; other codes are the library's
 	Code uint32
-	Text string // UTF-8, as far as it travelled; may be empty
+	Text string // UTF-8, possibly cut off or empty
 }
 
-// Error says which call failed and why.
+// Error names the failed call and the reason.
 func (r *RemoteError) Error() string {
 	text := r.Text
 	if err := r.library(); err != nil && text == "" {
@@ -106,10 +107,10 @@ func (r *RemoteError) Error() string {
 	return fmt.Sprintf("call of handler %d on node %d: %s", r.Handler, r.Node, text)
 }
 
-// Is reports whether it is one of the library's errors.
+// Is reports whether the error is a given error of the library.
 func (r *RemoteError) Is(target error) bool { return target == r.library() }
 
-// library returns the library's error of that code, or nil.
+// library returns the library's error with that code, or nil.
 func (r *RemoteError) library() error {
 	if r.Code < uint32(len(remoteErrors)) {
 		return remoteErrors[r.Code]
@@ -117,7 +118,7 @@ func (r *RemoteError) library() error {
 	return nil
 }
 
-// errorOf is the error of a status other than statusDone that a node says of a message.
+// errorOf returns the error for a message's status other than statusDone.
 func errorOf(status uint32) error {
 	if status < uint32(len(remoteErrors)) && remoteErrors[status] != nil {
 		return remoteErrors[status]
@@ -125,17 +126,17 @@ func errorOf(status uint32) error {
 	return ErrLost
 }
 
-// CallHandler answers a call; b is valid until it returns. The answer, at most MaxCall bytes, is
-// copied when the handler has returned, and may be b or a part of it. An error goes to the caller
-// instead: its text, and its code if it or one that it wraps has a method Code() uint32 that
-// returns FirstCode or more.
+// CallHandler answers a call; b is valid until it returns. The answer has at most MaxCall bytes. It
+// is copied when the handler has returned, and may be b or a part of it. An error goes to the
+// caller instead, with its text. Its code also travels, if the error or one that it wraps has a
+// method Code() uint32 that returns FirstCode or more.
 type CallHandler func(m *Message, b []byte) ([]byte, error)
 
-// remote is the state of the calls that others answer and of those that are answered here.
+// remote is the state of the calls that this endpoint makes and answers.
 type remote struct {
 	handlers *[Handlers]CallHandler // nil: none
 	table    []remoteCall           // by place; grows to MaxRemoteCalls
-	free     []uint16               // places, the last is used next
+	free     []uint16               // places; the last one is used next
 	under    int
 	random   rand.PCG // for the numbers of new places
 	single   singleCall
@@ -145,7 +146,7 @@ type remote struct {
 
 // remoteCall is a place in the table.
 type remoteCall struct {
-	number  uint32 // the upper 20 bits of the ticket of the call that is or was here
+	number  uint32 // the upper 20 bits of the ticket of the present or last call
 	node    uint16
 	place   uint16
 	handler uint8
@@ -153,23 +154,24 @@ type remoteCall struct {
 	done    func(answer []byte, err error) // nil: no call
 }
 
-// singleCall is the state of the call that waits: there is one at a time.
+// singleCall is the state of the call that waits; there is one at a time.
 type singleCall struct {
 	answer []byte
 	err    error
 	ended  bool
 }
 
-// lostAnswer is an answer that came back, whose caller has yet to be told.
+// lostAnswer is a returned answer whose caller has yet to be told.
 type lostAnswer struct {
 	node   uint16
 	ticket uint32
 	status uint32
 }
 
-// HandleCall registers a handler for calls. Its numbers are 0 to Handlers-1, apart from those of
-// Handle and HandleNotice; every node registers the same, before the first call can arrive. Any
-// context; it sends nothing. ErrNumber for a number out of range or taken, or no handler.
+// HandleCall registers a handler for calls. Its numbers are 0 to Handlers-1, separate from those of
+// Handle and HandleNotice. Every node registers the same ones, before the first call can arrive.
+// Any context; it sends nothing. ErrNumber reports a number out of range or taken, or a nil
+// handler.
 func (e *Endpoint) HandleCall(number uint32, h CallHandler) error {
 	r := &e.remote
 	if number >= Handlers || h == nil || r.handlers != nil && r.handlers[number] != nil {
@@ -185,12 +187,12 @@ func (e *Endpoint) HandleCall(number uint32, h CallHandler) error {
 // Call runs a handler on a node with b, 0 to MaxCall bytes (ErrLong), waits for its answer and
 // appends that to answer, which may be nil. The request travels at request priority and the answer
 // at reply priority. More than ShortCall bytes either way need memory at both ends (UseMemory;
-// ErrNoMemory, ErrMemory), and the bytes of an answer that is longer than EagerBytes travel at
-// request priority. While it waits it polls, so handlers may run. Main program only.
+// ErrNoMemory, ErrMemory). The bytes of an answer longer than EagerBytes travel at request
+// priority. While Call waits it polls, so handlers may run. Main program only.
 //
-// Errors are *RemoteError, which the other node sent, and those of Request. Like any wait it ends
-// with an Undelivered error when the node is gone, or when another message has come back; the
-// handler may then have run, and its answer is dropped.
+// Errors are *RemoteError, which the other node sent, and those of Request. Like any wait Call ends
+// with an Undelivered error when the node is gone, or when another message has come back. The
+// handler may have run then, and its answer is dropped.
 func (e *Endpoint) Call(answer []byte, node int, handler uint32, b []byte) ([]byte, error) {
 	if err := e.refusal(node, 0); err != nil {
 		return answer, err // before the state of a call is touched that this handler interrupts
@@ -219,15 +221,15 @@ func (e *Endpoint) Call(answer []byte, node int, handler uint32, b []byte) ([]by
 	return b, nil
 }
 
-// StartCall is Call that does not wait: when the answer has arrived, or the call has failed, done
-// is called, once, from a later Poll of any kind. The answer is valid until done returns. Done runs
-// as a handler does, and sends nothing; it must not be nil, and a caller that keeps one function
-// for all its short calls allocates nothing. Of up to ShortCall bytes b may be changed when
-// StartCall returns; of more, when done is called.
+// StartCall is Call that does not wait. When the answer has arrived, or the call has failed, a
+// later Poll of any kind calls done, once. The answer is valid until done returns. done runs under
+// the rules of a handler that sends nothing; it must not be nil. A caller that uses one function
+// for all its short calls allocates nothing. A b of up to ShortCall bytes may be changed when
+// StartCall returns; a longer one, when done is called.
 //
-// While MaxRemoteCalls calls are under way it waits until one is complete. The request may wait in
-// the send queue until the next Request, Poll, Wait or Barrier. After an error of StartCall itself
-// done is not called.
+// While MaxRemoteCalls calls are in flight StartCall waits until one is complete. The request may
+// wait in the send queue until the next Request, Poll, Wait or Barrier. After an error of StartCall
+// itself done is not called.
 func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
 	if handler >= Handlers {
 		return 0, fmt.Errorf("calling handler %d on node %d: %w", handler, node, ErrNumber)
@@ -260,7 +262,8 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	return callID | ID(ticket), nil
 }
 
-// roomToCall waits until the table has a free place and the send queue a slot, and returns that.
+// roomToCall waits for a free place in the table and a slot of the send queue, and returns the
+// slot.
 func (e *Endpoint) roomToCall(node int) (*funi.Slot, error) {
 	if err := e.refusal(node, 0); err != nil {
 		return nil, err
@@ -280,7 +283,7 @@ func (e *Endpoint) roomToCall(node int) (*funi.Slot, error) {
 	}
 }
 
-// morePlaces makes the table larger, or reports false.
+// morePlaces enlarges the table, or returns false.
 func (e *Endpoint) morePlaces() bool {
 	const first = 64
 	r := &e.remote
@@ -299,8 +302,8 @@ func (e *Endpoint) morePlaces() bool {
 	return true
 }
 
-// compose makes a message of a call: ticket, the word that follows, and bytes. Those that fill up
-// the last word are 0, and bits 9:8 of the second word say how many they are.
+// compose composes a message of a call: ticket, second word, and bytes. The last word is filled up
+// with 0; bits 9:8 of the second word say with how many bytes.
 func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	words := (len(b) + 3) / 4
 	s.SetHeader(funi.NewHeader(node, typ, callWords+words))
@@ -312,11 +315,11 @@ func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	}
 }
 
-// bytesOf returns the bytes of words, which lie in memory as they travel: in little-endian order.
+// bytesOf returns the bytes of words, which lie in memory in wire order, little-endian.
 func bytesOf(words []uint32) []byte { return funi.Bytes(words) }
 
-// content returns the bytes of a message of a call, whose second word is given; false: they are not
-// as many as it says.
+// content returns the bytes of a message of a call with the given second word. It returns false if
+// their number contradicts that word.
 func content(second uint32, words []uint32) ([]byte, bool) {
 	padding := int(second >> 8 & 3)
 	if padding > 4*len(words) {
@@ -343,7 +346,7 @@ func (e *Endpoint) called(m *Message, ticket uint32) {
 	e.runCall(m, ticket, second&handlerMask, b)
 }
 
-// runCall runs the handler of a call, whose whole request has come, and answers.
+// runCall runs the handler of a call whose whole request has arrived, and answers.
 func (e *Endpoint) runCall(m *Message, ticket, number uint32, b []byte) {
 	var h CallHandler
 	if number < Handlers && e.remote.handlers != nil {
@@ -377,7 +380,7 @@ func (e *Endpoint) runCall(m *Message, ticket, number uint32, b []byte) {
 	}
 }
 
-// statusOf returns how an error of a handler travels.
+// statusOf returns the status and code for an error of a handler.
 func statusOf(err error) (status, code uint32) {
 	var coded interface{ Code() uint32 }
 	if errors.As(err, &coded) && coded.Code() >= FirstCode {
@@ -391,7 +394,7 @@ func statusOf(err error) (status, code uint32) {
 	return statusError, CodeError
 }
 
-// answer sends what a call has found.
+// answer sends the answer of a call.
 func (m *Message) answer(ticket, status uint32, b []byte) {
 	s, err := m.reserve(0)
 	if err != nil {
@@ -413,7 +416,7 @@ func (m *Message) refuse(ticket, status, code uint32, text string) {
 	m.answer(ticket, status, append(b, cut(text, ShortErrorText)...))
 }
 
-// cut returns as much of a text as travels, in whole characters.
+// cut returns as much of a text as fits, in whole characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -430,7 +433,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// answeredCall completes the call of an answer.
+// answeredCall completes the call that an answer belongs to.
 func (e *Endpoint) answeredCall(m *Message, ticket uint32) {
 	if len(m.Words) == 0 {
 		e.unknown++
@@ -461,7 +464,7 @@ func (e *Endpoint) finishCall(c *remoteCall, status uint32, b []byte) {
 	}
 }
 
-// remoteError is the error of an answer with a status; b is code and text, if they are there.
+// remoteError returns the error of an answer with a status; b is its code and text, if present.
 func remoteError(node int, handler, status uint32, b []byte) *RemoteError {
 	err := &RemoteError{Node: node, Handler: handler, Code: CodeError}
 	if status < uint32(len(remoteErrors)) {
@@ -491,8 +494,8 @@ func (r *remote) find(ticket uint32) *remoteCall {
 	return nil
 }
 
-// endCall ends a call and tells its caller, who may not send: this may be in the middle of
-// receiving. The place is free again before that.
+// endCall ends a call and calls its done, after it has freed the place. done may not send, because
+// the endpoint may be in the middle of receiving.
 func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
 	r := &e.remote
 	done, send := c.done, c.send
@@ -508,11 +511,11 @@ func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
 	e.depth[funi.Reply] = in
 }
 
-// CallsUnderWay returns how many calls are under way. Any context.
+// CallsUnderWay returns how many calls are in flight. Any context.
 func (e *Endpoint) CallsUnderWay() int { return e.remote.under }
 
-// ProbeCalled sends a request without meaning to each node whose answers or messages with tags are
-// missing; it comes back if the node is gone, and ends what waits for it. Who waits by Poll alone
+// ProbeCalled sends a probe to each node whose answers or messages with tags are missing. If the
+// node is gone the probe comes back, and ends the waits for it. A program that waits by Poll alone
 // calls it now and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeCalled() error {
 	last := -1
@@ -529,7 +532,7 @@ func (e *Endpoint) ProbeCalled() error {
 	return e.probeTagged()
 }
 
-// callCameBack does what a message of a call that came back asks for.
+// callCameBack handles a returned message of a call.
 func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
 	switch {
 	case r.Header.Type() == typeCall && r.Level == funi.Request:
@@ -544,7 +547,7 @@ func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
 	}
 }
 
-// gone reports whether a message came back because its node is not there any more.
+// gone reports whether a message came back because its node is gone.
 func gone(r arctic.Reason) bool {
 	switch r {
 	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted,
@@ -554,7 +557,7 @@ func gone(r arctic.Reason) bool {
 	return false
 }
 
-// failCalls ends calls.
+// failCalls ends selected calls.
 func (e *Endpoint) failCalls(err error, which func(*remoteCall) bool) {
 	for i := range e.remote.table {
 		if c := &e.remote.table[i]; c.done != nil && which(c) {
@@ -563,8 +566,8 @@ func (e *Endpoint) failCalls(err error, which func(*remoteCall) bool) {
 	}
 }
 
-// tellLost tells callers that their answers came back, as far as there is room in the send queue.
-// Such a message that comes back itself is not repeated.
+// tellLost tells callers that their answers came back, as far as the send queue has room. If such a
+// message comes back itself, it is not repeated.
 func (e *Endpoint) tellLost() {
 	r := &e.remote
 	told := 0

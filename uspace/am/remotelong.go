@@ -1,8 +1,9 @@
 package am
 
-// This file is calls of more than one packet. Request and answer are long messages of bytes
-// (bytes.go) of kinds of their own, which carry the ticket, and an answer its status, besides the
-// bytes. The handler runs when the whole request has come, in the memory where that lies.
+// This file implements calls of more than one packet. Request and answer are long messages of bytes
+// (bytes.go) with kinds of their own. Besides the bytes they carry the ticket, and an answer
+// carries its status. The handler runs when the whole request has arrived, on the memory where it
+// lies.
 
 import (
 	"errors"
@@ -55,9 +56,9 @@ func (e *Endpoint) callUnsent(ticket uint32, err error) {
 	}
 }
 
-// sentCall ends the request of a call that has ended: its bytes are the program's again. Where
-// there is an answer, and all has left, the request has been read; else the receiver is told that
-// it will not come.
+// sentCall ends the request of a call that has ended, so that its bytes are the program's again. If
+// the call was answered and all bytes have left, the request has been read. Otherwise the receiver
+// is told that it will not come.
 func (e *Endpoint) sentCall(send ID, answered bool) {
 	switch s := e.bytes.findSend(uint32(send)); {
 	case s == nil || s.state == sendGivenUp: // it is over
@@ -68,7 +69,7 @@ func (e *Endpoint) sentCall(send ID, answered bool) {
 	}
 }
 
-// answerLong answers with what does not fit one packet. It is copied, if it cannot leave at once.
+// answerLong sends an answer that does not fit one packet. It copies it if it cannot leave at once.
 func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 	e, node := m.endpoint, uint16(m.Source)
 	_, err := e.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
@@ -84,14 +85,14 @@ func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 	return err
 }
 
-// longAnswer completes the call of an answer that has come.
+// longAnswer completes the call of a long answer that has arrived.
 func (e *Endpoint) longAnswer(m *Message, ticket, status uint32, b []byte) {
 	if c := e.remote.find(ticket); c != nil && int(c.node) == m.Source {
 		e.finishCall(c, status, b)
 	}
 }
 
-// notTold notes that a caller has yet to be told that there will be no answer.
+// notTold records that a caller has yet to be told that no answer will come.
 func (e *Endpoint) notTold(l lostAnswer) {
 	if len(e.remote.back) < untold {
 		e.remote.back = append(e.remote.back, l)

@@ -1,8 +1,8 @@
 package am
 
-// This file is segments (CMAM's, thesis appendix A and C). A segment is memory that others fill: it
-// counts the bytes that are still missing, and calls a function when none is. A sender names a
-// place in a segment by one word: segment and offset.
+// This file implements segments (CMAM's, thesis appendix A and C). A segment is memory that other
+// nodes fill. It counts the missing bytes, and calls a function when none are missing. A sender
+// names a place in a segment by one word: segment and offset.
 
 import (
 	"errors"
@@ -13,25 +13,26 @@ import (
 )
 
 const (
-	// OpenSegments is the most segments of an endpoint that are open at a time.
+	// OpenSegments is the largest number of segments of an endpoint that are open at a time.
 	OpenSegments = 256
-	// MaxSegmentSize is the longest segment in bytes: 2^24 words, as the longest transfer.
+	// MaxSegmentSize is the largest segment in bytes: 2^24 words, as many as the largest transfer
+	// has.
 	MaxSegmentSize = 1 << 26
 
 	placeShift = 24
 	placeMask  = 1<<placeShift - 1
 )
 
-// ErrSegment: there is no such segment, all segments are open, or a size or a place is beyond what
-// a segment has.
+// ErrSegment reports a segment that does not exist, that all segments are open, or a size or place
+// beyond a segment's limits.
 var ErrSegment = errors.New("am: segments are 256 of up to 64 MiB, in multiples of 4 bytes, each there from OpenSegment until it is full or closed")
 
-// Place is a place in a segment of some node: the segment's number in its upper 8 bits,
-// and the offset, in words, in its lower 24. It travels in a word of a message.
+// Place is a place in a segment of some node. The segment's number is in its upper 8 bits, and the
+// offset, in words, in its lower 24. It travels in a word of a message.
 type Place uint32
 
 // At returns the place that is the given number of bytes further on, a multiple of 4, in the same
-// segment. Beyond 64 MiB it returns to the segment's start.
+// segment. Beyond 64 MiB it wraps to the segment's start.
 func (p Place) At(bytes int) Place {
 	return p&^placeMask | (p+Place(bytes/4))&placeMask
 }
@@ -40,38 +41,37 @@ func (p Place) At(bytes int) Place {
 func (p Place) offset() int { return int(p&placeMask) * 4 }
 
 // Completion runs when a segment has been filled and closed. It runs in the handler of the last
-// message, and may do what that handler may: reply to the sender, if the message was a request.
+// message, under the same rules: it may reply to the sender if the message was a request.
 type Completion func(m *Message, info any)
 
-// segments are the segments of an endpoint. Numbers are given out in turn, so that a
-// message that comes too late for one that was closed finds nothing for a while.
+// segments holds the segments of an endpoint. Numbers are assigned in turn, so that a late message
+// for a closed segment matches none for a while.
 type segments struct {
 	table [OpenSegments]segment
 	next  uint8
-	// the next of the library's calls: those have turns of their own, so that nodes that open as
-	// many name them alike
+	// the next of the library's calls, which have their own sequence, so that nodes that open the
+	// same number of them use the same names
 	own uint8
 }
 
-// ownSegments are the last of the table, which the library's calls take.
+// ownSegments is how many segments, at the end of the table, the library's own calls use.
 const ownSegments = OpenSegments / 2
 
 type segment struct {
 	memory []byte // nil: not open
 	base   uint32
-	remain int // bytes
+	remain int // bytes missing
 	done   Completion
 	info   any
 }
 
-// OpenSegment opens a segment of size bytes of shared memory at base, an address of a
-// region with the right Destination (ErrAddress), for others to fill, and returns its
-// start. When size bytes have been put into it, wherever they belong, it is closed and done is
-// called with info; done may be nil. Size is a multiple of 4 from 4 to MaxSegmentSize
-// (ErrSegment).
+// OpenSegment opens a segment of size bytes of shared memory at base, for other nodes to fill, and
+// returns its start. base is an address of a region with the right Destination (ErrAddress). When
+// size bytes have arrived in it, at whatever places, it is closed and done is called with info;
+// done may be nil. size is a multiple of 4 from 4 to MaxSegmentSize (ErrSegment).
 //
-// It also returns ErrSegment while all segments are open; a program then polls until one has been
-// filled, as CMAM's programs do. Any context; it sends nothing.
+// OpenSegment also returns ErrSegment while all segments are open. A program then polls until one
+// has been filled, as CMAM's programs do. Any context; it sends nothing.
 func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
 	return e.openSegment(base, size, done, info, false)
 }
@@ -105,8 +105,8 @@ func (e *Endpoint) openSegment(base uint32, size int, done Completion, info any,
 	return 0, fmt.Errorf("opening one more segment: %w", ErrSegment)
 }
 
-// Remaining returns how many bytes of an open segment have yet to arrive, and 0 for a segment that
-// is not open: one that has been filled is closed. Any context.
+// Remaining returns how many bytes of an open segment have yet to arrive. It returns 0 for a
+// segment that is not open, such as one that has been filled. Any context.
 func (e *Endpoint) Remaining(p Place) int {
 	if s := e.segment(p); s != nil {
 		return s.remain
@@ -114,10 +114,10 @@ func (e *Endpoint) Remaining(p Place) int {
 	return 0
 }
 
-// CloseSegment closes a segment that is not full, without calling its function, and
-// returns how many bytes were missing. What still arrives for it by Xfer is dropped and
-// counted by Unknown; the card writes what arrives by Mfer all the same. ErrSegment if it
-// is not open. Any context; it sends nothing.
+// CloseSegment closes a segment that is not full, without calling its function, and returns how
+// many bytes were missing. Data that still arrives for it by Xfer is dropped and counted by
+// Unknown; the card still writes data that arrives by Mfer. ErrSegment reports a segment that is
+// not open. Any context; it sends nothing.
 func (e *Endpoint) CloseSegment(p Place) (int, error) {
 	s := e.segment(p)
 	if s == nil {
@@ -136,8 +136,8 @@ func (e *Endpoint) segment(p Place) *segment {
 	return &e.segments.table[p>>placeShift]
 }
 
-// segmentAt returns the open segment that an address is in, or nil. Only a modelled machine's
-// library asks.
+// segmentAt returns the open segment that contains an address, or nil. Only the library of a
+// modelled machine calls it.
 func (e *Endpoint) segmentAt(address uint32) *segment {
 	if e.segments == nil || !e.cuts() {
 		return e.segment(0)
@@ -150,7 +150,7 @@ func (e *Endpoint) segmentAt(address uint32) *segment {
 	return nil
 }
 
-// xferArrived puts words where they belong.
+// xferArrived stores words at their place.
 func (e *Endpoint) xferArrived(m *Message, p Place) {
 	s := e.segment(p)
 	if s == nil || len(m.Words) == 0 || p.offset()+4*len(m.Words) > len(s.memory) {
@@ -161,7 +161,7 @@ func (e *Endpoint) xferArrived(m *Message, p Place) {
 	s.count(m, 4*len(m.Words))
 }
 
-// mferArrived counts what the card has put where it belongs.
+// mferArrived counts data that the card has stored at its place.
 func (e *Endpoint) mferArrived(m *Message, n funi.Notice) {
 	s := e.segment(Place(n.Argument))
 	if n.Words > arctic.MaxSingleWords && n.Argument == 0 {
@@ -174,7 +174,7 @@ func (e *Endpoint) mferArrived(m *Message, n funi.Notice) {
 	s.count(m, 4*n.Words)
 }
 
-// count takes off what has arrived, and closes the segment when that is all.
+// count subtracts arrived bytes, and closes the segment when none are missing.
 func (s *segment) count(m *Message, bytes int) {
 	if s.remain -= bytes; s.remain > 0 {
 		return

@@ -1,6 +1,6 @@
 package am
 
-// This file is sending: requests by the program, replies by request handlers.
+// This file sends messages: requests by the program, replies by request handlers.
 
 import (
 	"fmt"
@@ -8,11 +8,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Request4 runs a handler on a node with four words, at request priority. It
-// returns once the message is in the send queue and the card has been let run;
-// while the queue is full it polls, so handlers may run. Main program only. Errors:
-// ErrNode, ErrHandler when called from a handler, Undelivered for earlier messages; after
-// any of them the message was not sent.
+// Request4 runs a handler on a node with four words, at request priority. It returns once the
+// message is in the send queue and the card has run. While the queue is full it polls, so handlers
+// may run. Main program only. Errors are ErrNode, ErrHandler in a handler, and Undelivered for
+// earlier messages. After any error the message was not sent.
 func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
 	if err := e.post4(node, typeFour, handler, w0, w1, w2, w3); err != nil {
 		return err
@@ -21,8 +20,8 @@ func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
 	return nil
 }
 
-// Request runs a handler on a node with up to MaxWords words, which are copied. It
-// is otherwise like Request4; more words give ErrWords.
+// Request runs a handler on a node with up to MaxWords words, which are copied. It is otherwise
+// like Request4; more words return ErrWords.
 func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
 	if err := e.post(node, typeN, handler, words); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
 	return nil
 }
 
-// Post4 is Request4 for programs that send many messages in a row: the message may wait in the send
+// Post4 is Request4 for programs that send many messages in a row. The message may wait in the send
 // queue until the next Request, Poll, Wait or Barrier, so that several leave in one frame. Three
 // nodes on two processors each sent the two others 10,000 messages. On cards of their own that took
 // 275 to 407 ms with Request4 and 15 to 17 ms with Post4. Through daemons it took 37 to 69 ms with
@@ -45,9 +44,9 @@ func (e *Endpoint) Post(node int, handler uint32, words ...uint32) error {
 	return e.post(node, typeN, handler, words)
 }
 
-// Reply4 runs a handler on the node that sent the request, with four words, at
-// reply priority. It may be called any number of times, by a request handler only
-// (ErrHandler). While the queue is full reply handlers may run.
+// Reply4 runs a handler on the node that sent the request, with four words, at reply priority. Only
+// a request handler may call it, any number of times (ErrHandler). While the queue is full reply
+// handlers may run.
 func (m *Message) Reply4(handler, w0, w1, w2, w3 uint32) error {
 	return m.reply4(typeFour, handler, w0, w1, w2, w3)
 }
@@ -57,7 +56,7 @@ func (m *Message) Reply(handler uint32, words ...uint32) error {
 	return m.reply(typeN, handler, words)
 }
 
-// post4 sends a request of one and four words. What is usual comes first: there is a slot.
+// post4 sends a request with a first word and four more. The usual case, a free slot, comes first.
 func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
 	var s *funi.Slot
 	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
@@ -78,7 +77,7 @@ func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) err
 	return nil
 }
 
-// post sends a request of one and more words.
+// post sends a request with a first word and any number of others.
 func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) error {
 	s, err := e.reserve(node, len(words))
 	if err != nil {
@@ -91,7 +90,7 @@ func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) erro
 	return nil
 }
 
-// reply4 sends a reply of one and four words.
+// reply4 sends a reply with a first word and four more.
 func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 	s, err := m.reserve(4)
 	if err != nil {
@@ -105,7 +104,7 @@ func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 	return nil
 }
 
-// reply sends a reply of one and more words.
+// reply sends a reply with a first word and any number of others.
 func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 	s, err := m.reserve(len(words))
 	if err != nil {
@@ -125,7 +124,7 @@ func fill(s *funi.Slot, node int, typ uint16, first uint32, words []uint32) {
 	copy(s[funi.PayloadWord+1:], words)
 }
 
-// refusal returns why a request to a node may not be sent here, or nil.
+// refusal returns why a request to a node must not be sent here, or nil.
 func (e *Endpoint) refusal(node, words int) error {
 	switch {
 	case words > MaxWords:
@@ -138,7 +137,7 @@ func (e *Endpoint) refusal(node, words int) error {
 	return nil
 }
 
-// reserve returns a slot of the request send queue.
+// reserve waits for a slot of the request send queue and returns it.
 func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 	if words > MaxWords || uint(node) >= uint(e.nodes) || e.inHandler() {
 		return nil, e.refusal(node, words)
@@ -161,8 +160,8 @@ func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 	}
 }
 
-// reserve returns a slot of the reply send queue. Messages that come back in the
-// meantime are reported by the next Poll.
+// reserve waits for a slot of the reply send queue and returns it. The next Poll reports messages
+// that came back meanwhile.
 func (m *Message) reserve(words int) (*funi.Slot, error) {
 	e := m.endpoint
 	if words > MaxWords {

@@ -1,7 +1,7 @@
 package am
 
-// This file is shared memory: the regions of this process's memory that the library may read and
-// write for other nodes, and the words in them.
+// This file manages shared memory: the regions of this process's memory that the library may read
+// and write for other nodes, and access to their words.
 
 import (
 	"encoding/binary"
@@ -11,19 +11,19 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrAddress: an address and length are not multiples of 4 bytes, or do not lie in one shared
-// region that has the right which the call needs.
+// ErrAddress reports an address or length that is not a multiple of 4 bytes, or memory that does
+// not lie in one shared region with the right that the call needs.
 var ErrAddress = errors.New("am: not in a region that the node has shared for it, or not a multiple of 4 bytes")
 
-// Share lets the card and the library use a region of this process's memory, at the byte addresses
-// that the region names. register is the method Register of the card that the endpoint is on.
+// Share lets the card and the library use a region of this process's memory, at the region's byte
+// addresses. register is the method Register of the endpoint's card.
 //
 // With the right Destination all nodes of the group may write the region: by transfers, in
 // segments, and by Put and Write. With Source they may read it by Get and Read, and this process
 // may send transfers from it. A word has 4 bytes and a double 8, little-endian, as in transfers. A
 // read at the same time as a write may return some words of the old data and some of the new.
 //
-// It returns the errors of register and of funi.Segments. Any context; it sends nothing. A
+// Share returns the errors of register and of funi.Segments. Any context; it sends nothing. A
 // region is shared until Unshare.
 func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment) error {
 	if err := register(region); err != nil {
@@ -35,9 +35,9 @@ func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment)
 	return nil
 }
 
-// ShareNew is Share of new memory of the given size in bytes, all 0, which it returns. It works on
-// embedded cards and on the cards of daemons, which make such memory themselves. segment is the
-// method Segment of the card that the endpoint is on.
+// ShareNew is Share of new zeroed memory of the given size in bytes, which it returns. It works on
+// embedded cards, and on the cards of daemons, which make such memory themselves. segment is the
+// method Segment of the endpoint's card.
 func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, error), base uint32, bytes int,
 	rights funi.Rights) ([]byte, error) {
 	memory, err := segment(base, bytes, rights)
@@ -50,9 +50,9 @@ func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, erro
 	return memory, nil
 }
 
-// Unshare ends what Share or ShareNew began for the region at base. unregister is the method
-// Unregister of the card; its errors are returned, such as that the card still uses the memory, and
-// then the region is shared as before. Any context.
+// Unshare ends the sharing of the region at base. unregister is the method Unregister of the card.
+// If it returns an error, for example because the card still uses the memory, Unshare returns that,
+// and the region remains shared. Any context.
 func (e *Endpoint) Unshare(unregister func(uint32) error, base uint32) error {
 	if _, err := e.regions.At(base); err != nil {
 		return fmt.Errorf("unsharing memory: %w", err)
@@ -71,7 +71,7 @@ func (e *Endpoint) memory(address uint32, words int, right funi.Rights) []byte {
 	return e.regions.Memory(address, 4*words, right)
 }
 
-// ownMemory is memory with an error.
+// ownMemory is memory that returns an error.
 func (e *Endpoint) ownMemory(address uint32, words int, right funi.Rights) ([]byte, error) {
 	b := e.memory(address, words, right)
 	if b == nil {
@@ -80,7 +80,7 @@ func (e *Endpoint) ownMemory(address uint32, words int, right funi.Rights) ([]by
 	return b, nil
 }
 
-// load reads as many words as fit dst.
+// load reads words from memory until dst is full.
 func load(dst []uint32, memory []byte) {
 	for i := range dst {
 		dst[i] = binary.LittleEndian.Uint32(memory[4*i:])

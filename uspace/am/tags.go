@@ -3,19 +3,20 @@ package am
 // This file is messages with tags, and receives that wait for them: MPI_Send and MPI_Recv, with
 // MPI's order.
 //
-// The journey: StartSendTag sends an envelope (typeTagged): tag, a number that counts the messages
-// from this node to that one, and the bytes, if they fit, or how many they are. The receiver takes
-// envelopes in the order of their numbers, because the network keeps none (match.go). One that a
-// receive waits for is matched; the others are kept until one does. For a long message the receiver
-// then says that it wants it. Transfers move a message of more than 4 KiB, as they move a message
-// of bytes, if both nodes have memory for that (fetch.go). Otherwise typeTold says so, and the
-// sender's Polls send the message in pieces (typePiece). Each piece goes to its place in the
-// receiver's memory (pieces.go). So nothing long is ever kept.
+// The journey: StartSendTag sends an envelope (typeTagged). It holds the tag, a number that counts
+// the messages from this node to that one, and the bytes, or their number if they do not fit. The
+// receiver takes envelopes in the order of their numbers, because the network keeps no order
+// (match.go). It matches an envelope with a receive that waits for it, and keeps others until a
+// receive does. For a long message the receiver then asks the sender. Transfers move a message of
+// more than 4 KiB, like a message of bytes, if both nodes have memory for that (fetch.go).
+// Otherwise the receiver asks by typeTold, and the sender's Polls send the message in pieces
+// (typePiece). Each piece goes to its place in the receiver's memory (pieces.go). So long messages
+// are never buffered.
 //
-// The bound: a node keeps at most TagWindow messages of another that nobody has received. The next
-// ones wait at their sender, which the receiver tells how many it has received. Everything is at
-// request priority and sent by the main program, in the calls below and at the end of each Poll,
-// and nothing of it waits for room in the send queue.
+// The limit: a node keeps at most TagWindow unreceived messages of another node. The next ones wait
+// at their sender, which the receiver tells how many it has received. Everything is at request
+// priority. The main program sends it, in the calls below and at the end of each Poll, without
+// waiting for room in the send queue.
 
 import (
 	"errors"
@@ -26,18 +27,17 @@ import (
 )
 
 const (
-	// MaxTagged is how many sends, and how many receives, with tags may be under way; one more
+	// MaxTagged is how many sends, and how many receives, with tags may be in flight; the next one
 	// waits.
 	MaxTagged = 4096
 	// MaxTaggedBytes is the longest message with a tag.
 	MaxTaggedBytes = 1 << 30
-	// TagWindow is how many messages of a node may have come that nobody has received; more wait at
-	// the node.
+	// TagWindow is how many messages of a node may have arrived unreceived; further ones wait at
+	// the sender.
 	TagWindow = 32
 	// GroupTag is the bit of the tags that collective calls use; a program's own tags are below it.
 	GroupTag uint32 = 1 << 31
-	// AnyTag is for receives of a message with any of the program's tags, and AnySource of one from
-	// any node.
+	// AnyTag makes a receive accept any of the program's tags, and AnySource any node.
 	AnyTag    uint32 = 1<<32 - 1
 	AnySource        = -1
 
@@ -48,20 +48,20 @@ const (
 
 // Errors of messages with tags.
 var (
-	// ErrTag: tags are below GroupTag, and those of collective calls below 3<<30.
+	// ErrTag reports a tag that is not below GroupTag, or in a collective call not below 3<<30.
 	ErrTag = errors.New("am: no such tag")
-	// ErrTruncate: a message is longer than the memory of its receive, which has as much of it as
-	// there is room for.
+	// ErrTruncate reports a message longer than the memory of its receive, which got the part that
+	// fits.
 	ErrTruncate = errors.New("am: the message is longer than the memory to receive it")
-	// ErrAborted: the sender gave a message up while it was received.
+	// ErrAborted reports that the sender gave a message up while it was received.
 	ErrAborted = errors.New("am: the sender gave the message up")
 )
 
-// Received holds what a receive has got.
+// Received describes the message that a receive got.
 type Received struct {
 	Source int
 	Tag    uint32
-	Bytes  int // of the message; with ErrTruncate more than were received
+	Bytes  int // length of the message; with ErrTruncate larger than what was received
 }
 
 // tags is the state of an endpoint's messages with tags.
@@ -70,52 +70,52 @@ type tags struct {
 	pairs    [2][]*pair // by space and node; nil: none yet
 	sends    pool[tagSend]
 	receives pool[tagReceive]
-	posted   list[tagReceive] // that wait for a message, in their order
-	kept     list[envelope]   // that wait for a receive, in the order of their coming
+	posted   list[tagReceive] // receives that wait for a message, in order
+	kept     list[envelope]   // messages that wait for a receive, in order of arrival
 	spare    list[envelope]
-	granted  list[tagSend] // whose pieces the receiver waits for
-	busy     []*pair       // with something to say
+	granted  list[tagSend] // sends whose pieces the receiver waits for
+	busy     []*pair       // pairs with something to send
 	closing  []*pair       // memory for the next busy
 	single   singleTag
 }
 
-// pair holds what this node and another have sent each other, in one space of tags.
+// pair is the state of the messages between this node and another, in one space of tags.
 type pair struct {
 	node  uint16
 	space uint32
 	busy  bool
-	gone  bool // the node has left; what comes is another pair's
+	gone  bool // the node has left; later messages belong to another pair
 	// Of messages to the node:
 	sent    uint32 // number of the next
-	matched uint32 // how many it has said that it received
+	matched uint32 // how many the node says it has received
 	waiting list[tagSend]
-	void    []uint32 // numbers of envelopes that came back: the receiver is not to wait for them
+	void    []uint32 // numbers of returned envelopes, which the receiver must not wait for
 	// Of messages from the node:
-	next  uint32 // number of the next to be taken
-	taken uint32 // that were received
-	told  uint32 // what of that the node has been told
+	next  uint32 // number of the next to take
+	taken uint32 // how many were received
+	told  uint32 // the value of taken that the node was told
 	early list[envelope]
 	tell  []telling
 }
 
-// telling holds what the other node of a pair has yet to be told.
+// telling is a message that the other node of a pair has yet to be sent.
 type telling struct{ form, mine, theirs, want uint32 }
 
-// operation holds what sends and receives have in common.
+// operation is the common part of sends and receives.
 type operation struct {
 	number uint32 // the upper 20 bits of the ID
 	place  uint16
 	state  opState
 }
 
-// opState is how far an operation is.
+// opState is the progress of an operation.
 type opState uint8
 
 const (
 	opFree    opState = iota
-	opWaiting         // a send for its turn, a receive for a message
-	opOffered         // a send for its receive
-	opMoving          // its bytes are under way, or are asked for
+	opWaiting         // a send waits for its turn, a receive for a message
+	opOffered         // a send waits for its receive
+	opMoving          // its bytes are under way or requested
 )
 
 // tagSend is a send.
@@ -128,7 +128,7 @@ type tagSend struct {
 	done   func(error)
 	seq    uint32
 	theirs uint32 // the receive
-	at     int    // what has left
+	at     int    // bytes sent so far
 	offer  uint32 // the message of bytes that it can travel as; 0: none
 	moved  func(error)
 }
@@ -148,14 +148,14 @@ type tagReceive struct {
 	offer    uint32 // of the send, if memory was or will be granted to it
 }
 
-// SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag), and
-// returns when b may be changed: when it has left, which a long message does only when its receiver
-// waits for it (MPI_Send). Messages with one tag are received in the order in which they were sent,
-// and a receive with AnyTag takes them in their order. While it waits it polls, so handlers may
-// run. Main program only.
+// SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag)
+// (MPI_Send). It returns when b may be changed, which is when b has left. A long message leaves
+// only when its receiver waits for it. Messages with one tag are received in the order in which
+// they were sent, and a receive with AnyTag takes them in their order. While SendTag waits it
+// polls, so handlers may run. Main program only.
 //
-// Errors are those of Request. It ends with Undelivered when the node is gone, or when another
-// message has come back; then the message may or may not have been sent.
+// Errors are those of Request. SendTag ends with Undelivered when the node is gone, or when another
+// message has come back. The message may or may not have been sent then.
 func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 	if err := e.refusal(node, 0); err != nil {
 		return err
@@ -168,9 +168,9 @@ func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 	return err
 }
 
-// Recv receives the next message with a tag from a node into b (MPI_Recv). Source may be AnySource,
-// and tag AnyTag. It waits, and while it waits it polls. The rest is as with SendTag; ErrTruncate
-// if the message is longer than b; ErrAborted if its sender gave it up.
+// Recv receives the next message with a tag from a node into b (MPI_Recv). source may be AnySource,
+// and tag AnyTag. While Recv waits it polls. Contexts and errors are those of SendTag. ErrTruncate
+// reports a message longer than b, and ErrAborted a message that its sender gave up.
 func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
 	if err := e.refusal(max(source, 0), 0); err != nil {
 		return Received{}, err
@@ -183,7 +183,7 @@ func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
 	return s.what, err
 }
 
-// singleTag is the state of the send or receive that waits: there is one at a time.
+// singleTag is the state of the send or receive that waits; there is one at a time.
 type singleTag struct {
 	ended    bool
 	what     Received
@@ -192,7 +192,7 @@ type singleTag struct {
 	received func(Received, error)
 }
 
-// alone makes it ready.
+// alone prepares that state.
 func (t *tags) alone() *singleTag {
 	s := &t.single
 	if s.sent == nil {
@@ -219,12 +219,12 @@ func (e *Endpoint) finishTag(s *singleTag, id ID, node int) error {
 	return err
 }
 
-// StartSendTag is SendTag that does not wait (MPI_Isend): done is called once when b may be
-// changed, or with an error; maybe before StartSendTag returns, else by a later Poll of any kind.
-// Done runs as a handler does and sends nothing. A message that was cancelled after it was offered
-// ends its receive with ErrAborted.
+// StartSendTag is SendTag that does not wait (MPI_Isend). done is called once, when b may be
+// changed, or with an error. It is called before StartSendTag returns, or by a later Poll of any
+// kind. done runs under the rules of a handler that sends nothing. If a message is cancelled after
+// it was offered, its receive ends with ErrAborted.
 //
-// While MaxTagged sends are under way it waits until one is complete. After an error of
+// While MaxTagged sends are in flight StartSendTag waits until one is complete. After an error of
 // StartSendTag itself done is not called.
 func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)) (ID, error) {
 	switch {
@@ -256,10 +256,10 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	return id, nil
 }
 
-// StartRecv is Recv that does not wait (MPI_Irecv): done is called once, maybe before StartRecv
-// returns, else by a later Poll of any kind. Until then b must be left alone. Receives that fit a
-// message take it in the order in which they were started. Done runs as a handler does and sends
-// nothing. While MaxTagged receives are under way it waits until one is complete.
+// StartRecv is Recv that does not wait (MPI_Irecv). done is called once, before StartRecv returns
+// or by a later Poll of any kind. Until then b must be left alone. Receives that match the same
+// message get it in the order in which they were started. done runs under the rules of a handler
+// that sends nothing. While MaxTagged receives are in flight StartRecv waits until one is complete.
 func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Received, error)) (ID, error) {
 	switch {
 	case source != AnySource && uint(source) >= uint(e.nodes):
@@ -301,8 +301,8 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	return id, nil
 }
 
-// admitTagged refuses what may not be sent at present, and waits for a node that has yet to answer
-// this life's hello.
+// admitTagged refuses a send that is not allowed at present. It waits for a node that has yet to
+// answer this life's hello.
 func (e *Endpoint) admitTagged(node int, tag uint32) error {
 	if tag >= GroupTag {
 		if err := e.apart(); err != nil {
@@ -312,8 +312,8 @@ func (e *Endpoint) admitTagged(node int, tag uint32) error {
 	return e.admit(node)
 }
 
-// departTagged ends what waits for a node that has left, and forgets what was agreed on with it.
-// What it has sent whole can still be received.
+// departTagged ends everything that waits for a node that has left, and forgets agreements with it.
+// Messages that it has sent completely can still be received.
 func (e *Endpoint) departTagged(node int, err error) {
 	t := e.tags
 	if t == nil {
@@ -334,7 +334,7 @@ func (e *Endpoint) departTagged(node int, err error) {
 	}
 }
 
-// endTogether ends the collective calls' messages: their calls fail until all nodes have agreed.
+// endTogether ends the messages of collective calls, which fail until all nodes have agreed.
 func (e *Endpoint) endTogether(err error) {
 	t := e.tags
 	if t == nil {
@@ -360,7 +360,7 @@ func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
 	return e.tags.sends.used(), e.tags.receives.used()
 }
 
-// tagging returns the state, which the first call makes.
+// tagging returns the state; the first call makes it.
 func (e *Endpoint) tagging() *tags {
 	if e.tags == nil {
 		e.tags = new(tags)
@@ -374,8 +374,8 @@ func (r *tagReceive) takes(source int, tag uint32) bool {
 	return (r.source == AnySource || r.source == source) && (r.tag == tag || r.tag == AnyTag && tag < GroupTag)
 }
 
-// pair returns what there is between this node and another in the space of a tag: collective calls
-// have one of their own, so that messages that the program does not receive are not in their way.
+// pair returns the state between this node and another in the space of a tag. Collective calls have
+// a space of their own, so that unreceived messages of the program do not block them.
 func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	space := tag >> 31
 	if t.pairs[space] == nil {
@@ -425,8 +425,8 @@ func (e *Endpoint) cancelTagged(id uint32) bool {
 	return true
 }
 
-// dropSend ends a send wherever it is. A receiver that waits for pieces is told; one that has yet
-// to say that it wants the message is told then.
+// dropSend ends a send in any state. A receiver that waits for pieces is told at once. One that has
+// yet to ask for the message is told when it asks.
 func (e *Endpoint) dropSend(s *tagSend, err error) {
 	t := e.tags
 	p := t.pair(e.nodes, s.tag, s.node)
@@ -441,7 +441,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 	e.endTagged(s, err)
 }
 
-// cancelReceive ends a receive. Pieces that still come find nothing.
+// cancelReceive ends a receive. Late pieces match no receive.
 func (e *Endpoint) cancelReceive(id uint32) bool {
 	if e.tags == nil {
 		return false
@@ -454,8 +454,8 @@ func (e *Endpoint) cancelReceive(id uint32) bool {
 	return true
 }
 
-// dropReceive ends a receive wherever it is. Bytes that memory was granted for still come, and find
-// nobody.
+// dropReceive ends a receive in any state. Bytes for which memory was granted still arrive, and are
+// discarded.
 func (e *Endpoint) dropReceive(r *tagReceive, err error) {
 	if r.state == opWaiting {
 		e.tags.posted.remove(r)

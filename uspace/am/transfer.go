@@ -1,10 +1,10 @@
 package am
 
-// This file is transfers: data that the card moves from memory to memory (thesis
-// 3.2.4; cmam_mfer_n of appendix A), and handlers of the notices that it leaves.
+// This file implements transfers, which the card moves from memory to memory (thesis 3.2.4;
+// cmam_mfer_n of appendix A), and the handlers of their notices.
 //
-// The thesis tells the transfer's handler by packet type 5, which is that of segments
-// here too (xfer.go). Types from 256 on carry the number of a handler of the program.
+// The thesis selects the transfer's handler by packet type 5, which here is also the type of
+// segments (xfer.go). Types from 256 on carry the number of a handler of the program.
 
 import (
 	"errors"
@@ -13,17 +13,17 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrTransfer: the card would not take such a transfer.
+// ErrTransfer reports a transfer that the card would refuse.
 var ErrTransfer = errors.New("am: a transfer has a multiple of 4 words, at most 2^24 from memory to memory or 16 from memory to a handler")
 
 // NoticeHandler runs at the receiver when a whole transfer is in its memory. The message has no
-// words; it names the source node, and the handler may reply to it if the transfer was a request.
+// words; it names the source node. The handler may reply to it if the transfer was a request.
 type NoticeHandler func(m *Message, n funi.Notice)
 
 // HandleNotice registers a handler of transfers. Its numbers are separate from those of Handle and
 // have the same rules: 0 to Handlers-1, the same on every node, registered before the first
-// transfer can arrive. ErrNumber: the number is above Handlers-1 or taken, or there is no handler.
-// Any context; it sends nothing.
+// transfer can arrive. ErrNumber reports a number above Handlers-1 or taken, or a nil handler. Any
+// context; it sends nothing.
 func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 	if number >= Handlers || e.notices[number] != nil || h == nil {
 		return fmt.Errorf("registering notice handler %d: %w", number, ErrNumber)
@@ -32,14 +32,15 @@ func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 	return nil
 }
 
-// Transfer moves words from a segment of this process to one of a node, at request
-// priority, and runs notice handler number there when all of them have arrived. With
-// destination 0 it runs message handler number (of Handle) on up to 16 words.
+// Transfer moves words from a segment of this process to one of a node, at request priority. When
+// all have arrived, it runs notice handler number there. With destination 0 it runs message handler
+// number (of Handle) on up to 16 words.
 //
-// It returns when the request is in the send queue. The source must not change before Retrieved
-// reports that the card no longer needs it: a card may send a transfer of more than 16 words
-// straight from there, several times, until the other card has it. A failed transfer comes back as
-// one Undelivered error, from Poll or another call that polls; parts of it may have been written.
+// Transfer returns when the request is in the send queue. The source must not change before
+// Retrieved reports that the card no longer needs it. The card may send a transfer of more than 16
+// words straight from the source, several times, until the other card has it. A failed transfer
+// comes back as one Undelivered error, from Poll or another call that polls; parts of it may have
+// been written.
 //
 // Main program only. Errors are ErrTransfer, ErrNumber and those of Request.
 func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
@@ -49,10 +50,10 @@ func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
 	return e.transfer(node, transferType(number, &t), &t)
 }
 
-// TransferCounted is Transfer that adds one to the counter when its source may change: when the
-// card has given back this transfer's slot, as Retrieved says of all, and a later Poll has seen
-// that. It says nothing of the delivery; a transfer that failed is counted, too, and comes back.
-// WaitCounter waits for it.
+// TransferCounted is Transfer that adds one to the counter when its source may change. That is when
+// the card has given back this transfer's slot, which Retrieved reports for all slots, and a later
+// Poll has seen that. The counter says nothing of the delivery: a failed transfer is counted, too,
+// and comes back. WaitCounter waits for the counter.
 func (e *Endpoint) TransferCounted(node int, number uint32, t funi.Transfer, c *Counter) error {
 	if err := e.Transfer(node, number, t); err != nil {
 		return err
@@ -64,8 +65,8 @@ func (e *Endpoint) TransferCounted(node int, number uint32, t funi.Transfer, c *
 	return nil
 }
 
-// Transfer is Endpoint.Transfer to the node that sent the request, at reply
-// priority, for request handlers (ErrHandler).
+// Transfer is Endpoint.Transfer to the node that sent the request, at reply priority, for request
+// handlers (ErrHandler).
 func (m *Message) Transfer(number uint32, t funi.Transfer) error {
 	if err := m.endpoint.checkTransfer(m.Source, number, &t); err != nil {
 		return err
@@ -99,8 +100,8 @@ func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 	return nil
 }
 
-// checkTransfer refuses what the card would, and makes the handler of a transfer to a
-// queue its argument, which is where a message has it.
+// checkTransfer refuses a transfer that the card would refuse. For a transfer to a queue it stores
+// the handler in the argument, where a message has it.
 func (e *Endpoint) checkTransfer(node int, number uint32, t *funi.Transfer) error {
 	switch {
 	case number >= Handlers:
@@ -122,9 +123,10 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 }
 
 // Retrieved reports whether the card has given back the slots of everything that was sent at the
-// level so far; then the sources of transfers may change. The card keeps the slot of a transfer of
-// more than 16 words until the receiver has all but its end, or until the transfer comes back. It
-// gives back later slots after that one, although their messages need not wait for it. Any context.
+// level so far. Then the sources of transfers may change. The card keeps the slot of a transfer of
+// more than 16 words until the receiver has all but its end, or until the transfer comes back.
+// Later slots are given back after that one, although their messages need not wait for it. Any
+// context.
 func (e *Endpoint) Retrieved(l funi.Level) bool {
 	if e.cpu != nil {
 		e.cpu.Work(pointerCost + testCost)

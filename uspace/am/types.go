@@ -1,11 +1,10 @@
 package am
 
-// This file is the packet types: which kind of message a packet is, and what the program
-// or the library does with it.
+// This file lists the packet types, and dispatches each packet to the program or the library.
 //
-// Types 0 to 5 are those of thesis appendix A. From 6 on they are the messages of the library's own
-// calls, whose first word is the ticket of the call, so that a message that comes back says which
-// call failed.
+// Types 0 to 5 are those of thesis appendix A. Types from 6 on are messages of the library's own
+// calls. Their first word is the ticket of the call, so that a returned message tells which call
+// failed.
 
 import "github.com/funet/funet/uspace/funi"
 
@@ -31,8 +30,8 @@ const (
 	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
 	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
 
-	// Messages of bytes; the protocol is told in bytes.go. Lives are modulo
-	// 32, the receiver's and the sender's; both are 0 in jobs without Rejoin (member.go).
+	// Messages of bytes; bytes.go describes the protocol. Lives are the receiver's and the
+	// sender's, modulo 32; both are 0 in jobs without Rejoin (member.go).
 	typeBytes = 18 // handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 80 bytes
 	// XFER into memory that the receiver has granted; its argument is a grant's key, or that of a
 	// part (below)
@@ -45,17 +44,16 @@ const (
 	typeTaken = 22 // reply, later request: id, or argument of parts; status (remote.go)
 	typeAbort = 23 // request: key
 
-	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number
-	// 24:19, bytes less one 18:8, handler 7:0. That of a transfer that was granted: bit 31 is 0;
-	// the rest is the key.
+	// The argument of a typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number
+	// 24:19, bytes less one 18:8, handler 7:0. The argument of a granted transfer: bit 31 is 0; the
+	// rest is the key.
 
 	// request: ticket; handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 76 bytes
 	typeCall = 24
 	// reply, of a lost answer request: ticket; padding 9:8, status 31:16; 0 to 76 bytes, of an
 	// error code and text
 	typeAnswer = 25
-	// who is a member of the job: what, and the lives; the sender's life; three words: see
-	// member.go
+	// membership: purpose and lives; the sender's life; three words: see member.go
 	typeMember = 27
 
 	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
@@ -76,7 +74,7 @@ const (
 	typeTransfer = 256
 )
 
-// handle does what one message is for.
+// handle dispatches one message.
 func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 	h := s.Header()
 	if h.Transfer() {
@@ -130,8 +128,8 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 	}
 }
 
-// serve does what a message of the library is for; first is its first word and the
-// message has the others.
+// serve dispatches a message of the library; first is its first word, and the message has the
+// others.
 func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	switch typ {
 	case typeXfer:
@@ -180,7 +178,7 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	}
 }
 
-// notice does what a transfer is for, once all of it has arrived.
+// notice dispatches a transfer, once all of it has arrived.
 func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
 	m := &e.message[l]
 	m.Source, m.Words = int(s.Source()), nil

@@ -1,6 +1,6 @@
 package am
 
-// This file is messages that came back.
+// This file reports messages that came back.
 
 import (
 	"errors"
@@ -11,20 +11,20 @@ import (
 )
 
 // Undelivered is the error for messages that came back, and for messages whose handler the node
-// does not have (ErrNoHandler). Of those that came back compare Reason.
+// does not have (ErrNoHandler). For returned messages, compare Reason.
 type Undelivered struct {
 	Reason  arctic.Reason // ReasonNone: the node has no such handler
 	Level   funi.Level
-	Node    uint16 // for which the first was meant
-	Handler uint32 // and its handler, or its object, or its place in a segment
-	// Transfer says that it was a transfer, for a notice handler.
+	Node    uint16 // destination of the first such message
+	Handler uint32 // its handler, object, or place in a segment
+	// Transfer says that the message was a transfer, for a notice handler.
 	Transfer bool
-	// Library says that it was a message of one of the library's calls, such as Get or
-	// Barrier, or of an answer to one. Handler is 0 then.
+	// Library says that the message belonged to one of the library's calls, such as Get or Barrier,
+	// or was an answer to one. Handler is 0 then.
 	Library bool
-	Count   int // messages that came back with it
+	Count   int // number of messages that came back with it
 
-	vain bool // only probes came back, and nothing that is under way failed by that
+	vain bool // only probes came back, and no operation failed because of it
 }
 
 // Error says what came back, and why.
@@ -55,8 +55,8 @@ func (u *Undelivered) Unwrap() error {
 	return nil
 }
 
-// tellUnhandled tells the sender of a short message that its handler is not there. A modelled
-// machine has no such message.
+// tellUnhandled tells the sender of a short message that it has no handler here. A modelled machine
+// has no such message.
 func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
 	if e.cpu != nil || m.Source >= e.nodes {
 		return
@@ -68,8 +68,8 @@ func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
 	e.depth[m.level] = in
 }
 
-// unhandled takes that a node has no handler for a short message; first is its number, with the
-// lives.
+// unhandled handles the report that a node has no handler for a short message. first is the
+// handler's number, with the lives.
 func (e *Endpoint) unhandled(m *Message, first uint32) {
 	if len(m.Words) != 1 || m.Source >= e.nodes || m.Words[0] >= arctic.Levels {
 		e.unknown++
@@ -84,8 +84,8 @@ func (e *Endpoint) unhandled(m *Message, first uint32) {
 	}
 }
 
-// noHandler has a Poll say that a node has no handler for a message. One error is kept, and counts
-// the others.
+// noHandler makes a Poll report that a node has no handler for a message. One error is kept, and
+// counts the others.
 func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
 	x := &e.bytes
 	if x.homeless == nil {
@@ -95,11 +95,11 @@ func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
 	x.busy = true // the next Poll looks
 }
 
-// PassOn has back take what came back of requests for remote memory, from a Poll: another library
-// on the same interface sends those. Main program only.
+// PassOn makes Polls pass returned requests for remote memory to back, for another library on the
+// same interface that sends them. Main program only.
 func (e *Endpoint) PassOn(back func(funi.Returned)) { e.windows = back }
 
-// nextReturn takes the next that came back, but for operations on windows, which it passes on.
+// nextReturn takes the next returned message. It passes operations on windows on instead.
 func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
 	for r, ok = e.iface.NextReturn(); ok && e.windows != nil && r.Header.Remote(); r, ok = e.iface.NextReturn() {
 		e.windows(r)
@@ -107,8 +107,8 @@ func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
 	return r, ok
 }
 
-// returned reports messages that came back since the last call, or that nothing will
-// come any more.
+// returned returns an error for messages that came back since the last call, or because no message
+// will arrive any more.
 func (e *Endpoint) returned() error {
 	if u := e.bytes.homeless; u != nil {
 		e.bytes.homeless = nil
@@ -179,8 +179,8 @@ func (e *Endpoint) returned() error {
 	return u
 }
 
-// lostMore reports whether returns were lost of which nobody was told. The card may lose one and
-// count it after the ring was read: then nothing is left there.
+// lostMore reports whether returns were lost and not reported yet. The card may lose a return and
+// count it after the ring was read, when the ring is already empty.
 func (e *Endpoint) lostMore() bool { return e.iface.ReturnsLost() != e.lost }
 
 // underWay returns how many operations wait for other nodes.
@@ -195,9 +195,9 @@ func (e *Endpoint) underWay() int {
 	return n
 }
 
-// unasked reports whether the packet that came back is an answer of the library's to a node that
-// has gone. Nothing here waits for such an answer to arrive. A node may well end before the answer
-// to a call that it has cancelled arrives, or the outcome of a message.
+// unasked reports whether a returned packet is an answer of the library to a node that is gone.
+// Nothing here waits for such an answer to arrive. A node may well end before it gets the answer to
+// a call that it has cancelled, or the outcome of a message.
 func unasked(r *funi.Returned) bool {
 	if r.Header.Transfer() || !gone(r.Reason) {
 		return false
@@ -211,14 +211,14 @@ func unasked(r *funi.Returned) bool {
 	return false
 }
 
-// inVain reports whether an error is that probes came back to which nothing was tied any more: what
-// they asked about had come.
+// inVain reports whether an error means only that probes came back on which nothing depended any
+// more: their purpose had been met already.
 func inVain(err error) bool {
 	var u *Undelivered
 	return errors.As(err, &u) && u.vain
 }
 
-// describe makes the error for a packet that came back, and counts nothing yet.
+// describe makes the error for a returned packet, and does not count it yet.
 func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
 	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
 	if e.member != nil {

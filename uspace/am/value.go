@@ -1,7 +1,7 @@
 package am
 
-// This file is single values in a node's memory: read and write, which wait, and put,
-// which does not.
+// This file accesses single values in a node's memory: read and write, which wait, and put, which
+// does not.
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 
 // ReadInt32 returns the integer, one word, at an address of a node's memory. The address is a
 // multiple of 4 in a region that the node has shared with the right Source (ErrAddress). The
-// question travels at request priority and the answer at reply priority; the call polls until the
+// question travels at request priority and the answer at reply priority. The call polls until the
 // answer has arrived. Main program only.
 //
 // Errors are ErrAddress and those of Request. Like any wait it ends with an Undelivered error when
@@ -26,10 +26,10 @@ func (e *Endpoint) ReadFloat64(node int, address uint32) (float64, error) {
 	return math.Float64frombits(bits), err
 }
 
-// WriteInt32 writes an integer, one word, to an address of a node's memory, a multiple of 4
-// in a region that the node has shared with the right Destination, and waits until it is
-// there. Priorities, contexts and errors are those of ReadInt32; after an error other than
-// ErrAddress it may have been written.
+// WriteInt32 writes an integer, one word, to an address of a node's memory, and waits until it is
+// there. The address is a multiple of 4 in a region that the node has shared with the right
+// Destination. Priorities, contexts and errors are those of ReadInt32. After an error other than
+// ErrAddress the value may have been written.
 func (e *Endpoint) WriteInt32(node int, address uint32, value int32) error {
 	return e.write(node, address, uint64(uint32(value)), 1)
 }
@@ -39,8 +39,8 @@ func (e *Endpoint) WriteFloat64(node int, address uint32, value float64) error {
 	return e.write(node, address, math.Float64bits(value), 2)
 }
 
-// PutInt32 is WriteInt32 that does not wait: it counts one in the counter when the value is
-// there. See Put for the rest.
+// PutInt32 is WriteInt32 that does not wait; it adds one to the counter when the value is there.
+// Put describes the rest.
 func (e *Endpoint) PutInt32(node int, address uint32, value int32, c *Counter) error {
 	_, err := e.putValue(node, address, uint64(uint32(value)), 1, c)
 	return err
@@ -52,7 +52,7 @@ func (e *Endpoint) PutFloat64(node int, address uint32, value float64, c *Counte
 	return err
 }
 
-// single is the state of a call that waits: there is one at a time.
+// single is the state of a call that waits; there is one at a time.
 type single struct {
 	counter Counter
 	value   [8]byte

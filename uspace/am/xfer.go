@@ -1,7 +1,7 @@
 package am
 
-// This file fills segments: by messages (cmam_xfer_4), by transfers that the card makes
-// (cmam_mfer_n), and with data of any length by several of them.
+// This file fills segments: by messages (cmam_xfer_4), by transfers of the card (cmam_mfer_n), or
+// with data of any length by several messages.
 
 import (
 	"fmt"
@@ -23,10 +23,10 @@ func (e *Endpoint) Xfer4(node int, to Place, w0, w1, w2, w3 uint32) error {
 	return e.post4(node, typeXfer, uint32(to), w0, w1, w2, w3)
 }
 
-// Xfer puts data into a segment of a node, in messages of 16 bytes and a shorter one; the
-// data is copied. It is a multiple of 4 bytes, up to MaxSegmentSize (ErrSegment). While
-// the send queue is full it polls. After an error part of the data may have been sent.
-// It is otherwise like Xfer4.
+// Xfer puts data into a segment of a node, in messages of 16 bytes and a shorter one; it copies the
+// data. Its length is a multiple of 4 bytes, up to MaxSegmentSize (ErrSegment). While the send
+// queue is full it polls. After an error part of the data may have been sent. It is otherwise like
+// Xfer4.
 func (e *Endpoint) Xfer(node int, to Place, data []byte) error {
 	if err := to.check(len(data)); err != nil {
 		return err
@@ -74,15 +74,15 @@ func (m *Message) ReplyXfer(to Place, data []byte) error {
 	return nil
 }
 
-// Mfer lets the card put words of this process's memory at source into a node's memory at
-// destination, which lies in the segment of the place, and counts them there when all of
-// them have arrived, at request priority. Source and destination are addresses of
-// regions, multiples of 16; words is a multiple of 4 up to 2^24 (ErrTransfer).
+// Mfer makes the card copy words of this process's memory at source into a node's memory at
+// destination, at request priority. destination lies in the given segment, which counts the words
+// when all have arrived. source and destination are addresses of regions, multiples of 16. words is
+// a multiple of 4 up to 2^24 (ErrTransfer).
 //
 // Up to 16 words travel in one packet, and more in packets of 20 words or in full frames, as the
 // network allows; the segment counts all of them at once. Other errors, contexts, and when source
-// may change, are those of Transfer; what does not lie in an open segment is not counted, and
-// Unknown counts it.
+// may change, are those of Transfer. Data that does not lie in an open segment is not counted
+// there, but by Unknown.
 func (e *Endpoint) Mfer(node int, segment Place, source, destination uint32, words int) error {
 	t := funi.Transfer{Source: source, Destination: destination, Argument: uint32(segment), Words: words}
 	if err := checkBlock(node, &t); err != nil {
@@ -107,7 +107,7 @@ func (m *Message) ReplyMfer(segment Place, source, destination uint32, words int
 	return m.transfer(typeMfer, &t)
 }
 
-// cuts reports whether the library cuts blocks into packets, as that of thesis appendix C does: the
+// cuts reports whether the library cuts blocks into packets, as that of thesis appendix C does. The
 // thesis's card does not (3.2.4).
 func (e *Endpoint) cuts() bool { return e.cpu != nil && e.cpu.Library().TransferWords > 0 }
 
@@ -141,7 +141,7 @@ func (e *Endpoint) BlockWords() int {
 	return arctic.MaxSingleWords
 }
 
-// check refuses what no segment can take.
+// check refuses a place, and a length, that fit no segment.
 func (p Place) check(bytes int) error {
 	if bytes%4 != 0 || p.offset()+bytes > MaxSegmentSize {
 		return fmt.Errorf("putting %d bytes at offset %d: %w", bytes, p.offset(), ErrSegment)
@@ -149,7 +149,7 @@ func (p Place) check(bytes int) error {
 	return nil
 }
 
-// checkBlock refuses what is not a transfer from memory to memory.
+// checkBlock refuses a transfer that is not from memory to memory.
 func checkBlock(node int, t *funi.Transfer) error {
 	if t.Source == 0 || t.Destination == 0 || (t.Source|t.Destination)%arctic.TransferAlign != 0 || !t.Valid() {
 		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination,

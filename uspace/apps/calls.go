@@ -35,9 +35,9 @@ type CallsResult struct {
 	Nanoseconds int64 // for all of them
 }
 
-// Calls runs the program. Register makes a segment known to the card of this process,
-// clock returns nanoseconds. On nodes other than 0 the result is empty. What is not as it
-// should be is ErrVerify.
+// Calls runs the program. register makes a segment known to the card of this process; clock returns
+// nanoseconds. On nodes other than 0 the result is empty. ErrVerify reports a wrong result of a
+// call.
 func Calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CallsOptions) (CallsResult, error) {
 	if o.Rounds < 1 || o.Words < 1 || o.Words > MaxCallsWords {
 		return CallsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words",
@@ -157,8 +157,8 @@ func (c *caller) segment(node int) error {
 	return c.verify("segment", segmentBlock, node)
 }
 
-// fill puts the own block into the segment of the node that asked: the first half by the
-// card, the rest by messages.
+// fill puts the node's own block into the segment of the node that asked. The card moves the first
+// half, and messages carry the rest.
 func (c *caller) fill(m *am.Message) {
 	place, to := am.Place(m.Words[0]), m.Words[1]
 	words := c.o.Words / 2 &^ 3
@@ -237,7 +237,7 @@ func (c *caller) Receive(m *am.Message) {
 	}
 }
 
-// reduce combines what is known of every node.
+// reduce combines values of all nodes whose result every node can compute.
 func (c *caller) reduce() error {
 	n := c.e.Nodes()
 	sum, err := c.e.ReduceInt64(am.Sum, int64(c.e.Node()))

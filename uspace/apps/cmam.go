@@ -38,8 +38,8 @@ const (
 	cmamMemory = 1 << 16
 	// cmamSenders is the most nodes that send to node 0 at a time: enough to keep its card busy.
 	cmamSenders = 4
-	// cmamCalls is how many calls are under way at a time: few enough that none is complete
-	// before the last has begun.
+	// cmamCalls is how many calls are in flight: few enough that none is complete before the last
+	// has begun.
 	cmamCalls = 8
 	// cmamRounds is how many times a primitive that takes a round trip is measured.
 	cmamRounds = 16
@@ -48,8 +48,8 @@ const (
 	// cmamStarts is how many times nodes begin a row of barriers.
 	cmamStarts = 128
 
-	// cmamPause is the work between two looks of a node that is not measured, in cycles:
-	// that of a few messages.
+	// cmamPause is the work of a node that is not measured between two looks for messages, in
+	// cycles. It is that of a few messages.
 	cmamPause = 400
 
 	xferBytes = 16
@@ -63,8 +63,8 @@ type CMAMOptions struct {
 	// Rounds is how often everything is measured, up to 100; rows are medians over the
 	// rounds. 0 stands for 1.
 	Rounds int
-	// InPhase starts each round trip where the one before ended. Without it they start at many
-	// distances from what the answering node does over and over, and rows are means over these.
+	// InPhase starts each round trip where the one before ended. Without it round trips start at
+	// many different moments of the answering node's loop, and rows are means over these.
 	InPhase bool
 	// Progress is told how many rounds are done.
 	Progress Progress
@@ -272,7 +272,7 @@ func (c *cmam) got(p primitive) int {
 	return (c.remaining - c.e.Remaining(c.segment)) / p.bytes
 }
 
-// verify compares what has come into the segment.
+// verify compares the data in the segment with the expected data.
 func (c *cmam) verify() error {
 	for i, b := range c.into[64:] { // gets have been into the first 64 bytes
 		if want := byte((i+64)/4%255 + 1); b != 0 && b != want {

@@ -43,14 +43,14 @@ func (c *cmam) call(name, measure string, calls int, do func() error) func() err
 	}
 }
 
-// phase is how far, in cycles of a modelled processor, a node begins start i of cmamRounds or
-// cmamStarts from where it ended the one before: anywhere in what a node does over and over that
-// looks for messages.
+// phase returns the delay, in cycles of a modelled processor, with which a node begins start i of
+// cmamRounds or cmamStarts after the end of the one before. It may fall anywhere in the node's loop
+// that looks for messages.
 func phase(node, i int) int { return int(uint32(cmamStarts*node+i) * 2654435761 >> 25) }
 
-// calls are the measurements of shared memory. The overhead of a get is the time that it and its
-// answer take when many are under way; of a put, whose answer brings nothing, what the
-// call takes.
+// calls returns the measurements of shared memory. The overhead of a get is the time that it and
+// its answer take when many are in flight. The answer of a put carries nothing; so its overhead is
+// the time of the call.
 func (c *cmam) calls() []func() error {
 	e := c.e
 	var done am.Counter
@@ -102,9 +102,9 @@ func (c *cmam) calls() []func() error {
 	}))
 }
 
-// barrier measures barriers of all nodes, many series of them. In virtual time
-// nodes that look for messages keep step for ever as they once were, which decides what a
-// round takes; so they begin each time at another distance from each other.
+// barrier measures barriers of all nodes, in many series. In virtual time nodes that look for
+// messages keep their initial relative timing for ever, and it determines the time of a round. So
+// they begin each series at a different distance from each other.
 func (c *cmam) barrier() error {
 	e := c.e
 	var took int64

@@ -126,8 +126,8 @@ func (c *cmam) recvReplies(which int, p primitive) func() error {
 	}
 }
 
-// recv waits for all messages and handles them. Those that the barrier or the questions
-// let arrive, and handled, are not measured.
+// recv waits for all messages and handles them. Messages that arrived and were handled during the
+// barrier or the questions are not measured.
 func (c *cmam) recv(name string, l funi.Level, p primitive) error {
 	e, n := c.e, c.o.Messages
 	for c.got(p) < n && e.Waiting(l) == 0 {

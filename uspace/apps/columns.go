@@ -19,8 +19,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// What the inner loops of appendix C take: unoptimised C in which nothing is declared a register,
-// one cycle an instruction and two for a load of a double (thesis 6.1.1).
+// Costs of the inner loops of appendix C: unoptimised C in which nothing is declared a register,
+// with one cycle for an instruction and two for a load of a double (thesis 6.1.1).
 const (
 	// MultiplyAddCycles is one time round the loop over i: 57 instructions of GCC without
 	// optimisation for SPARC version 7, and 6 more cycles for loads of doubles. It has three
@@ -31,8 +31,8 @@ const (
 	// 54 to 66 can be defended. With the routine's 20 cycles, three times, it is 123, and the
 	// curves of Figure 6.2 pass 80 % at half the columns that the text names.
 	MultiplyAddCycles = 63
-	// updateCost is one time round the loop over k besides: the test of k and M/p, i = 0,
-	// k++ and the jump back. The poll charges itself.
+	// updateCost is the rest of one time round the loop over k: the test of k and M/p, i = 0, k++
+	// and the jump back. The poll charges itself.
 	updateCost = 6 + 2 + 4
 )
 
@@ -43,7 +43,7 @@ const (
 	columnsA    = 0x1000000 // and a node's own
 )
 
-// ErrShape is wrapped by errors about matrices that the program does not multiply.
+// ErrShape reports matrices that the program does not multiply.
 var ErrShape = errors.New("apps: columns are of 2 doubles to 16384, an even number, with at least one row of B and one column for each node")
 
 // ColumnsOptions are the same on all nodes.
@@ -230,8 +230,8 @@ func (x *columns) answer(m *am.Message) {
 	}
 }
 
-// update adds the column's part to each own column of C, with a poll after each so that the
-// next column arrives and others are served meanwhile.
+// update adds the column's part to each own column of C. It polls after each, so that the next
+// column arrives and other nodes are served meanwhile.
 func (x *columns) update(j int, work []float64) error {
 	v := blas64.Vector{N: x.o.N, Inc: 1, Data: work}
 	for k, c := range x.c {

@@ -1,8 +1,8 @@
 package apps
 
-// This file is flood: node 0 sends requests to node 1 as fast as it can, node 1
-// replies to each, and both stop looking at their queues now and then. Each
-// message carries its number, so both sides know at the end which messages were lost or came
+// This file implements flood: node 0 sends requests to node 1 as fast as it can, and node 1 replies
+// to each. Both stop looking at their queues now and then. Each message carries its number, so both
+// nodes know at the end which messages were lost or arrived twice, at both priorities.
 // twice, at both priorities.
 
 import (
@@ -36,8 +36,8 @@ type FloodOptions struct {
 	Progress Progress
 }
 
-// FloodResult counts the messages that came to a node: requests at node 1,
-// replies at node 0, nothing elsewhere.
+// FloodResult counts the messages that arrived at a node: requests at node 1, replies at node 0,
+// none elsewhere.
 type FloodResult struct {
 	Delivered   int
 	Lost        int
@@ -51,7 +51,7 @@ type receiver struct {
 	FloodResult
 	seen   []uint64 // bitmap
 	stalls map[int]bool
-	owed   bool // a stall is to follow the present poll
+	owed   bool // a stall is due after the present poll
 	failed error
 }
 
@@ -71,7 +71,7 @@ func (r *receiver) mark(m *am.Message) {
 	r.owed = r.owed || r.stalls[r.Delivered]
 }
 
-// Flood runs flood. Clock returns nanoseconds; pause lets a number of them pass without
+// Flood runs flood. clock returns nanoseconds; pause lets the given number of them pass without
 // letting the card run.
 func Flood(e *am.Endpoint, clock func() int64, pause func(ns int64), o FloodOptions) (FloodResult, error) {
 	if o.Messages < 1 || o.Messages > 1<<31 || o.Stalls < 0 || o.Stall < 0 {
@@ -109,8 +109,7 @@ func Flood(e *am.Endpoint, clock func() int64, pause func(ns int64), o FloodOpti
 	return r.FloodResult, errors.Join(err, r.failed)
 }
 
-// run sends, on node 0, and receives until all messages are here or nothing has
-// come for giveUp.
+// run sends, on node 0, and receives until all messages have arrived or none has for giveUp.
 func (r *receiver) run(e *am.Endpoint, clock func() int64, pause func(int64), o FloodOptions) error {
 	sent, last, since := 0, 0, clock()
 	if e.Node() == 1 {

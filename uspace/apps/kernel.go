@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// addColumns adds to y as many columns as there are factors, each times its factor. They
-// begin a stride apart and are as long as y. It takes four columns at a time, so that y is
-// loaded and stored once for four.
+// addColumns adds one column for each factor to y, multiplied by that factor. The columns begin a
+// stride apart and are as long as y. It takes four columns at a time, so that y is loaded and
+// stored once for four.
 func addColumns(y, columns []float64, stride int, factors []float64) {
 	rows, n := addWide(y, columns, stride, factors)
 	if rows > 0 && rows < len(y) {
@@ -20,8 +20,8 @@ func addColumns(y, columns []float64, stride int, factors []float64) {
 	}
 }
 
-// addGeneral is addColumns on any processor. A matrix of blas64 is in rows: these are the
-// columns, so that it is the transpose that y gets.
+// addGeneral is addColumns for any processor. A matrix of blas64 consists of rows, which are the
+// columns here, so it adds the product with the transpose.
 func addGeneral(y, columns []float64, stride int, factors []float64) {
 	blas64.Gemv(blas.Trans, 1,
 		blas64.General{Rows: len(factors), Cols: len(y), Stride: stride, Data: columns},
@@ -29,7 +29,7 @@ func addGeneral(y, columns []float64, stride int, factors []float64) {
 		blas64.Vector{N: len(y), Inc: 1, Data: y})
 }
 
-// MatMulKernel says what MatMul computes with on this processor.
+// MatMulKernel names the inner loop that MatMul uses on this processor.
 func MatMulKernel() string {
 	if wide {
 		return "assembly with AVX2 and FMA"

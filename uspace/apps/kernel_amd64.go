@@ -8,8 +8,8 @@ import "golang.org/x/sys/cpu"
 
 var wide = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// addWide is addColumns for the first rows and columns of all, and returns how many: rows a
-// multiple of 8, columns of 4, or none of either.
+// addWide is addColumns for the first rows and columns, and returns how many it did: a multiple of
+// 8 rows and of 4 columns, or none of either.
 func addWide(y, columns []float64, stride int, factors []float64) (rows, n int) {
 	rows, n = len(y)&^7, len(factors)&^3
 	if !wide || rows == 0 || n == 0 {

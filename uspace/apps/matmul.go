@@ -1,10 +1,10 @@
 package apps
 
-// This file is the matrix multiply of thesis 6.2.2 and appendix C in a form for the processors of
-// today: C = A x B with all three in blocks of columns, one block a node. A node
-// updates its block of C with panels of A, its own columns first, then those of the nodes
-// after it. The cards move other nodes' columns, several panels ahead, while the node works
-// (matmul_fetch.go). The program as the thesis measured it is in columns.go.
+// This file implements the matrix multiply of thesis 6.2.2 and appendix C in a form for modern
+// processors: C = A x B with all three in blocks of columns, one block a node. A node updates its
+// block of C with panels of A, its own columns first, then those of the nodes after it. The cards
+// move the columns of other nodes, several panels ahead, while the node works (matmul_fetch.go).
+// The program as the thesis measured it is in columns.go.
 
 import (
 	"fmt"
@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// Tolerance is how far the product may be from the one that node 0 computes
-	// alone, relative to the largest element.
+	// Tolerance is the largest accepted difference from the product that node 0 computes alone,
+	// relative to the largest element.
 	Tolerance = 1e-9
 	// MaxDimension bounds N, R and M, so that places fit a word and matrices memory.
 	MaxDimension = 1 << 14
 
-	// panelColumns and tileRows are the most columns and rows of A that C is updated with
-	// at a time: 128 KB, which stay in a processor's second cache for all of C.
+	// panelColumns and tileRows are the most columns and rows of A that C is updated with at a
+	// time: 128 KB, which stay in a processor's second-level cache for all of C.
 	panelColumns = 32
 	tileRows     = 512
-	// pollFlops is after how many floating point operations a node polls, so that others
-	// are served and transfers go on: some tens of microseconds of work.
+	// pollFlops is the number of floating point operations between polls, some tens of microseconds
+	// of work. Polls serve other nodes and advance transfers.
 	pollFlops = 1 << 20
 	// runs is how many times the product is computed; the last one counts. In the first,
 	// memory and code are new to the processor, and the network to the cards.
@@ -74,7 +74,7 @@ type multiplier struct {
 	// move them: from multiples of 16 bytes.
 	stride  int
 	a, b, c []float64 // own columns; those of B without gaps
-	into    []float64 // where the card puts what is fetched
+	into    []float64 // where the card puts fetched columns
 	undone  int       // operations since the last poll
 	done    int       // operations before it
 }
@@ -138,8 +138,8 @@ func (x *multiplier) prepare() {
 	}
 }
 
-// agree finds out whether all nodes have the same dimensions. If not, none goes on, and all
-// say so.
+// agree checks that all nodes have the same dimensions. If they differ, no node continues, and all
+// return an error.
 func (x *multiplier) agree() error {
 	shape := int64(x.o.N)<<32 | int64(x.o.R)<<16 | int64(x.o.M)
 	least, err := x.e.ReduceInt64(am.Min, shape)
@@ -180,8 +180,8 @@ func (x *multiplier) multiply() error {
 	}
 }
 
-// update adds to C the part of some columns of A, from column j on: each tile of theirs by
-// the doubles of every own column of B, with a poll now and then.
+// update adds to C the part of some columns of A, from column j on. It multiplies each tile of
+// these columns by the doubles of every own column of B, and polls now and then.
 func (x *multiplier) update(panel []float64, j, columns int) error {
 	for i := 0; i < x.o.N; i += tileRows {
 		rows := min(tileRows, x.o.N-i)

@@ -1,8 +1,8 @@
 package apps
 
-// This file gets the columns of other nodes for the matrix multiply: by Get, in panels,
-// in a fixed order. As many panels are under way at a time as there are places for them; the
-// next is asked for when one has been worked on. All nodes have the same byte order.
+// This file fetches the columns of other nodes for the matrix multiply: by Get, in panels, in a
+// fixed order. As many panels are in flight as there are places for them. The next one is requested
+// when one has been worked on. All nodes have the same byte order.
 
 import (
 	"errors"
@@ -11,20 +11,20 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Addresses of what nodes share; own columns are at most 1 GiB each where there is another
-// node, and the places 32 MiB together.
+// Addresses of shared memory. With more than one node, own columns are at most 1 GiB each; the
+// places together are 32 MiB.
 const (
 	addressInto = 0x00100000
 	addressA    = 0x10000000
 	addressC    = 0x80000000
 
-	// ahead is how many panels are under way: enough that the network is never idle while
-	// there is work.
+	// ahead is how many panels are in flight: enough that the network is never idle while there is
+	// work.
 	ahead = 8
 )
 
-// allot makes the memory of what others fetch, and of where the card puts what this node does. A
-// node alone needs no card for that.
+// allot makes the memory that other nodes fetch from, and the memory where the card puts the
+// columns that this node fetches. A single node needs no card for that.
 func (x *multiplier) allot(segment func(uint32, int, funi.Rights) ([]byte, error)) error {
 	columns := func(all int) int {
 		from, to := block(all, x.e.Node(), x.e.Nodes())
@@ -60,7 +60,7 @@ type fetches struct {
 	base    uint32 // of each node's columns
 	columns int    // of the matrix
 	panels  []panel
-	// How many panels were asked for, taken, and taken and worked on.
+	// How many panels were requested, taken, and both taken and worked on.
 	asked, taken, done int
 
 	arrived [ahead]am.Counter // by place
@@ -71,8 +71,8 @@ type panel struct {
 	node, first, columns int
 }
 
-// fetch plans to fetch what others own of a matrix: first from the node after this one, so
-// that the nodes do not all fetch from the same one.
+// fetch plans to fetch the columns of a matrix that other nodes own. It begins with the node after
+// this one, so that the nodes do not all fetch from the same one.
 func (x *multiplier) fetch(base uint32, columns int) *fetches {
 	f := &fetches{x: x, base: base, columns: columns}
 	for d := 1; d < x.e.Nodes(); d++ {
@@ -85,7 +85,7 @@ func (x *multiplier) fetch(base uint32, columns int) *fetches {
 	return f
 }
 
-// ask asks for as many panels as there are free places.
+// ask requests as many panels as there are free places.
 func (f *fetches) ask() error {
 	for ; f.asked < len(f.panels) && f.asked < f.done+ahead; f.asked++ {
 		p := f.panels[f.asked]
@@ -98,9 +98,8 @@ func (f *fetches) ask() error {
 	return nil
 }
 
-// take waits for the next panel and returns it with its columns, which are there until the
-// next call; that one asks for another panel in their place. After the last panel it returns
-// nil.
+// take waits for the next panel and returns it with its columns. They are valid until the next
+// call, which requests another panel in their place. After the last panel take returns nil.
 func (f *fetches) take() (panel, []float64, error) {
 	f.done = f.taken
 	if err := f.ask(); err != nil || f.taken == len(f.panels) {

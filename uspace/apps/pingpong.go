@@ -18,10 +18,10 @@ const (
 	pongHandler = 1
 )
 
-// longest is the longest round trip that the histogram tells apart: 10 s in ns.
+// longest is the longest round trip that the histogram distinguishes: 10 s in ns.
 const longest = 10_000_000_000
 
-// ErrVerify is wrapped when a program got other data than it should have.
+// ErrVerify reports that a program got wrong data.
 var ErrVerify = errors.New("apps: verification failed")
 
 // PingPongOptions are the same on all nodes.
@@ -31,9 +31,9 @@ type PingPongOptions struct {
 	Progress  Progress
 }
 
-// PingPong runs ping-pong. On node 0 it returns the histogram of round trips in
-// nanoseconds; each was checked to have brought back its own words. On
-// other nodes the histogram is nil. Clock returns nanoseconds.
+// PingPong runs ping-pong. On node 0 it returns the histogram of round trips in nanoseconds; each
+// round trip was checked to have returned its own words. On other nodes the histogram is nil. clock
+// returns nanoseconds.
 func PingPong(e *am.Endpoint, clock func() int64, o PingPongOptions) (*hdrhistogram.Histogram, error) {
 	var pong [4]uint32
 	answered, failed := 0, error(nil)

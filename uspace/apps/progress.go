@@ -1,13 +1,13 @@
 package apps
 
-// This file is how programs tell how far they have come.
+// This file lets programs report their progress.
 
-// Progress is told how much is done of a whole, now and then, on the goroutine of the program; nil:
-// nobody is told.
+// Progress is called now and then with the amount done and the total, on the goroutine of the
+// program; nil: progress is not reported.
 type Progress func(done, total int)
 
-// progressEvery is how many messages pass between two times that a program tells, where telling
-// each time would take a share of what it measures.
+// progressEvery is how many messages pass between two reports, in programs whose measurement would
+// suffer from a report for each.
 const progressEvery = 512
 
 func (p Progress) tell(done, total int) {

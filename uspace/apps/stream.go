@@ -82,7 +82,8 @@ func Stream(e *am.Endpoint, clock func() int64, o StreamOptions) (StreamResult, 
 	return r, verifyStream(e, o, counts, sums, damaged)
 }
 
-// pattern tells the last word of a message from its first, unless they are the same.
+// pattern returns the exclusive or of the last word of a message and its first; 0: they are the
+// same word.
 func pattern(words int) uint32 {
 	if words == 1 {
 		return 0
@@ -108,8 +109,8 @@ func send(e *am.Endpoint, o StreamOptions) error {
 	return nil
 }
 
-// verifyStream checks on node 0 that each message of each sender came once: as many
-// as were sent, and their numbers add up.
+// verifyStream checks on node 0 that each message of each sender arrived once: the number of
+// messages is right, and so is the sum of their numbers.
 func verifyStream(e *am.Endpoint, o StreamOptions, counts []int, sums []uint64, damaged int) error {
 	if e.Node() != 0 {
 		return nil

@@ -16,17 +16,17 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	// foldFrom is from how many bytes on folding is faster. It is also how many bytes are
-	// folded into the next as many, so it is the least that there must be.
+	// foldFrom is the length in bytes from which folding is faster. Folding takes that many bytes
+	// into the next as many, so it also needs at least that many.
 	foldFrom = 256
 	// foldWord is a divisor of the number of folded bytes.
 	foldWord = 8
-	// fewBytes is up to how many bytes one instruction for each word is faster than the
-	// library, which looks where they lie and then sums three parts at once.
+	// fewBytes is the length up to which one instruction for each word is faster than the library.
+	// The library first looks how the bytes are aligned and then sums three parts at once.
 	fewBytes = 96
 )
 
-// checksum is the CRC-32C of a frame but for the field that holds it.
+// checksum returns the CRC-32C of a frame without the field that holds it.
 func checksum(b []byte) uint32 {
 	if hasCRC32 && len(b) <= crcAfter+fewBytes {
 		_ = b[crcAfter-1]
@@ -49,8 +49,8 @@ func addChecksum(c uint32, b []byte) uint32 {
 	return crc32.Update(c, castagnoli, b)
 }
 
-// copyChecksum copies a block to memory of the same size and goes on with the checksum: of
-// what it has written, because who owns the block may be changing it.
+// copyChecksum copies a block to memory of the same size and continues the checksum. It sums what
+// it has written, because the block's owner may be changing the source.
 func copyChecksum(c uint32, to, from []byte) uint32 {
 	to = to[:len(from)]
 	if canFold && len(from) >= foldFrom {
@@ -62,12 +62,12 @@ func copyChecksum(c uint32, to, from []byte) uint32 {
 	return addChecksum(c, to)
 }
 
-// foldBy are the factors that move the two halves of 16 bytes on by the length of what
-// is folded at once, and by a quarter of it.
+// foldBy has the factors that move the two halves of 16 bytes on: by the length that is folded at
+// once, and by a quarter of it.
 var foldBy = [4]uint64{power(8*foldFrom + 32), power(8*foldFrom - 32), power(2*foldFrom + 32), power(2*foldFrom - 32)}
 
-// power returns x^n modulo the polynomial, its bits in the order of the checksum's, as a
-// factor of a multiplication whose product has one bit less than its two halves.
+// power returns x^n modulo the polynomial, with its bits in the checksum's order. It is a factor
+// for a multiplication whose product has one bit less than its two halves.
 func power(n int) uint64 {
 	p := uint32(1)
 	for range n {

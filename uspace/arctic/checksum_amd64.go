@@ -2,19 +2,19 @@ package arctic
 
 import "golang.org/x/sys/cpu"
 
-// canFold: the processor has VPCLMULQDQ on 512 bits, and CRC32.
+// canFold reports that the processor has VPCLMULQDQ on 512 bits, and CRC32.
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42
 
-// hasCRC32: the processor has the instruction of that name, which is CRC-32C.
+// hasCRC32 reports that the processor has the instruction of that name, which computes CRC-32C.
 var hasCRC32 = cpu.X86.HasSSE42
 
-// few returns the remainder of b, of any length, that starts from another. It is for few bytes,
-// of which the standard library would first look where they lie.
+// few returns the remainder of b, of any length, that starts from another. It is for few bytes, for
+// which the standard library would spend time on their alignment first.
 //
 //go:noescape
 func few(start uint32, b []byte) uint32
 
-// sum is checksum of a frame, HeaderSize bytes or more, that is short as most are.
+// sum is checksum for a short frame of HeaderSize bytes or more, as most frames are.
 //
 //go:noescape
 func sum(b []byte) uint32
@@ -25,8 +25,8 @@ func sum(b []byte) uint32
 //go:noescape
 func fold(start uint32, b []byte, by *[4]uint64) uint32
 
-// foldCopy copies as many bytes as well, to memory of the same size that does not overlap, and
-// reads each once. Either may be memory that faults (debug.SetPanicOnFault).
+// foldCopy is fold that also copies the bytes, to memory of the same size that does not overlap. It
+// reads each byte once. Either memory may fault (debug.SetPanicOnFault).
 //
 //go:noescape
 func foldCopy(start uint32, to, from []byte, by *[4]uint64) uint32

@@ -1,4 +1,4 @@
-// Package arctic is the packet and frame format of FUNet: what travels.
+// Package arctic has the packet and frame format of FUNet.
 //
 // A packet is an Arctic packet (thesis 1.2.2, 5.2.2, 5.4): at most 24 words of 32 bits, three of
 // them header. A frame is an Ethernet frame with EtherType 0x88B5. It carries a train of up to 64
@@ -20,12 +20,12 @@
 //	        +-----+---------------------------------+------------------------+
 //	word 3..23    payload, 0 to 21 words, as many as length says
 //
-// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind. KindMessage,
-// KindTransfer (see Transfer for its payload), KindRemote (see Remote and WindowRequest),
-// KindResponse (see Response) and KindMulticast (see Multicast) have a meaning. The others that
-// Kind names will have one later. A card answers a kind that it does not know with
-// ReasonUnknownKind. Types are 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14
-// bits in the later conference paper; the wire has room for both.
+// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind. Six kinds
+// have a meaning: KindMessage, KindTransfer (see Transfer for its payload), KindRemote (see Remote
+// and WindowRequest), KindResponse (see Response), KindMulticast (see Multicast) and KindForward
+// (see Forward). KindNotify and KindExtended are reserved. A card answers a kind that it does not
+// know with ReasonUnknownKind. Types are 9 bits wide at FUNi's programming interface (thesis 3.2.2)
+// and 14 bits in the later conference paper; the wire has room for both.
 //
 // The frame, offsets in bytes from its first:
 //
@@ -61,32 +61,31 @@
 // Its reason is 1 to 127: 0 would reject nothing, and those from ReasonLocal up
 // never travel.
 //
-// Sequence numbers name frames of one pair of cards and one level, not of a
-// pair of processes (design idea 4, uspace/DESIGN.md). An acknowledgment a with selective bits m
-// says: every frame before a has been answered for good, and so has frame
-// a+1+i where bit i of m is set. A frame in which a packet was rejected is never
-// covered by an acknowledgment; only the reject itself answers it, so a reject
-// that gets lost is asked for again by the retransmission. Age tells the
+// Sequence numbers name frames of one pair of cards and one level, not of a pair of processes
+// (design idea 4, uspace/DESIGN.md). An acknowledgment a with selective bits m says that every
+// frame before a has been answered for good, and that frame a+1+i has where bit i of m is set. A
+// frame in which a packet was rejected is never covered by an acknowledgment. Only the reject
+// itself answers it, so a retransmission asks again for a reject that was lost. Age tells the
 // receiver below which sequence the sender will never ask again.
 //
-// A GID says which group a packet is for, and anybody who may use that number on another host can
+// A GID says which group a packet is for. On another host, any user who may use that number can
 // send with it. The tag says which job a packet is for. It is a keyed hash of the job's token and
-// GID (JobTag), the same on all hosts of the job. A card delivers nothing of a frame whose tag is
-// not that of the context that the frame is for. Rejects, acknowledgments, greetings and byes are
-// between cards and belong to no job, whatever the tag of the frame that they are in; neither the
-// NIC program nor a switch looks at it.
+// GID (JobTag), the same on all hosts of the job. A card delivers nothing of a frame unless its tag
+// is that of the receiving context. Rejects, acknowledgments, greetings and byes are between cards
+// and belong to no job, whatever the tag of their frame. Neither the NIC program nor a switch looks
+// at the tag.
 //
 // Frames of version 7 are direct: their cards are the nodes of one job, each with a port of its
-// own. They are like those of version 6, but the tag is in all of them, greetings and
-// acknowledgments too, and card numbers are node numbers. So whatever is between two ports can tell
-// from each frame whose it is and whom it is for. Cards of the two versions do not meet.
+// own. They are like those of version 6, but all of them have the tag, greetings and
+// acknowledgments too, and card numbers are node numbers. So a program between two ports can tell
+// the sender and the receiver from each frame. Cards of the two versions do not meet.
 //
-// A sealed frame is one of two cards that share a key (package link). Its authentication, which is
-// AES-GCM's tag, covers everything from offset 14 on, and takes the place of the checksum.
-// Everything from offset 80 on is encrypted, unless the flag readable is set: then it stands there
-// as in a frame that is not sealed, and whoever reads along can read it. The counter names the
-// frame and, with its upper half, the key: no two frames with one key have the same, though a frame
-// that is sent again has the same sequence.
+// Two cards that share a key exchange sealed frames (package link). A sealed frame's
+// authentication, AES-GCM's tag, covers everything from offset 14 on, and takes the place of the
+// checksum. Everything from offset 80 on is encrypted, unless the flag readable is set: then any
+// listener can read it, as in a frame that is not sealed. The counter names the frame and, with its
+// upper half, the key. No two frames with one key have the same counter, although a frame that is
+// sent again has the same sequence.
 //
 // A frame with the hello flag carries a greeting (Greeting) and nothing else, and is never sealed:
 //

@@ -1,8 +1,8 @@
 package arctic
 
-// This file is the frame: Ethernet header, frame header, rejects and a train of
-// packets, or one packet and its block. Header.Encode, PutReject, PutPacket and PutBlock
-// write one, Seal finishes it, Parse checks one that came from the wire.
+// This file has the frame: Ethernet header, frame header, rejects, and a train of packets or one
+// packet and its block. Header.Encode, PutReject, PutPacket and PutBlock write one, Seal finishes
+// it, and Parse checks one that came from the wire.
 
 import (
 	"encoding/binary"
@@ -15,9 +15,8 @@ const (
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
 	Version = 6
-	// VersionDirect is that of frames between the cards of one job's nodes, which are nothing
-	// else's (Header.Direct): the tag is in all of them, so that a program at a port can tell whose
-	// they are.
+	// VersionDirect is the version of frames between the cards of one job's nodes (Header.Direct).
+	// All of them have the tag, so that a program at a port can tell which job they belong to.
 	VersionDirect = 7
 
 	// EthernetSize is the Ethernet header, before the frame header.
@@ -31,10 +30,10 @@ const (
 	// MaxRejects is the most rejects of a frame, so that a frame with rejects
 	// and one packet still fits an Ethernet frame of 1500 bytes.
 	MaxRejects = 32
-	// MinMTU is the smallest Ethernet payload that every frame without a train
-	// of several packets and with MaxRejects fits.
+	// MinMTU is the smallest Ethernet payload with room for MaxRejects rejects and one packet of
+	// any length.
 	MinMTU = HeaderSize - EthernetSize + MaxRejects*RejectSize + MaxPacketSize
-	// MaxFrame is the longest frame that the length field can say.
+	// MaxFrame is the longest frame that the length field can describe.
 	MaxFrame = EthernetSize + math.MaxUint16
 )
 
@@ -80,7 +79,7 @@ type Header struct {
 	Route           uint32
 	SourceCard      uint16
 	DestinationCard uint16
-	// Epoch is that of the sequence state which the sender has for the peer (package link); 0:
+	// Epoch is the epoch of the sequence state that the sender has for the peer (package link); 0:
 	// none, in a greeting.
 	Epoch    uint64
 	Sequence uint32
@@ -89,7 +88,7 @@ type Header struct {
 	// Acks and Selective are indexed by level.
 	Acks      [Levels]uint32
 	Selective [Levels]uint64
-	// Tag is that of the packets' job (JobTag); 0 without packets, unless Direct.
+	// Tag is the tag of the packets' job (JobTag); 0 without packets, unless Direct.
 	Tag uint64
 }
 
@@ -139,8 +138,8 @@ type Reject struct {
 	Bits     uint64
 }
 
-// PutReject writes r behind n bytes of b and returns the new length. Rejects go
-// before the first packet; the caller keeps to MaxRejects and to the size of b.
+// PutReject writes r behind n bytes of b and returns the new length. Rejects go before the first
+// packet. The caller observes MaxRejects and the size of b.
 func PutReject(b []byte, n int, r Reject) int {
 	e := b[n : n+RejectSize]
 	binary.LittleEndian.PutUint32(e[0:], r.Sequence)
@@ -153,16 +152,17 @@ func PutReject(b []byte, n int, r Reject) int {
 // Rejects returns how many rejects PutReject has put into the frame that b begins with.
 func Rejects(b []byte) int { return int(b[29]) }
 
-// PutPacket copies the wire form of a packet behind n bytes of b and returns the
-// new length. The caller keeps to MaxTrain and to the size of b.
+// PutPacket copies the wire form of a packet behind n bytes of b and returns the new length. The
+// caller observes MaxTrain and the size of b.
 func PutPacket(b []byte, n int, p []byte) int {
 	copy(b[n:n+len(p)], p)
 	b[28]++
 	return n + len(p)
 }
 
-// PutBlock copies data behind the only packet of the frame, a transfer of form Block or a remote
-// write with one, that ends at n, and returns the new length. The caller keeps to MaxBlock.
+// PutBlock copies data behind the only packet of the frame, which ends at n, and returns the new
+// length. The packet is a transfer of form Block, or a remote write with a block. The caller
+// observes MaxBlock.
 func PutBlock(b []byte, n int, data []byte) int {
 	b[15] |= flagBlock
 	return n + copy(b[n:n+len(data)], data)
@@ -200,9 +200,10 @@ func Parse(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// Look checks what costs nothing: that b is a frame of a version known here, with a header and as
-// long as that says. It returns the frame without its padding. Until Check, or Opened of a sealed
-// frame, only the fields of the header may be read, and each of them may be damaged or forged.
+// Look makes the cheap checks: that b is a frame of a version known here, with a header, and as
+// long as the header says. It returns the frame without its padding. Until Check, or Opened for a
+// sealed frame, only the fields of the header may be read, and each of them may be damaged or
+// forged.
 func Look(b []byte) (Frame, error) {
 	if len(b) < EthernetSize || binary.BigEndian.Uint16(b[12:]) != EtherType {
 		return nil, ErrForeign
@@ -231,7 +232,7 @@ func (f Frame) Check() error {
 	return f.checkFields()
 }
 
-// checkFields checks reserved bits, and what stands behind the header.
+// checkFields checks the reserved bits, and everything behind the header.
 func (f Frame) checkFields() error {
 	flags := f[15]
 	switch {
@@ -244,8 +245,8 @@ func (f Frame) checkFields() error {
 	return f.checkTrain()
 }
 
-// checkTrain walks rejects and packets: they must end exactly where the frame or its
-// block does and be of the frame's level, group and route and of one pair of nodes.
+// checkTrain walks rejects and packets. They must end exactly where the frame or its block does.
+// All packets must be of the frame's level, group and route, and of one pair of nodes.
 func (f Frame) checkTrain() error {
 	packets, rejects := int(f[28]), int(f[29])
 	if packets > MaxTrain || rejects > MaxRejects {
@@ -305,8 +306,8 @@ func (f Frame) checkTrain() error {
 	return nil
 }
 
-// checkBlock checks the block that starts at the given offset: one packet names its
-// place, and it is not empty.
+// checkBlock checks the block that starts at the given offset: it is not empty, and the only packet
+// says where it goes.
 func (f Frame) checkBlock(packets, at int) error {
 	size := len(f) - at
 	if packets != 1 {

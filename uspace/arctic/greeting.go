@@ -1,8 +1,8 @@
 package arctic
 
-// This file is the greeting: what a frame with the hello flag carries behind its header.
-// PutGreeting writes one, and Greeting decodes one that Parse has accepted. What it is for stands
-// in package link.
+// This file has the greeting, which a frame with the hello flag carries behind its header.
+// PutGreeting writes one, and Greeting decodes one that Parse has accepted. Package link says what
+// greetings are for.
 
 import "encoding/binary"
 
@@ -13,7 +13,7 @@ const (
 	GreetingEnd = HeaderSize + GreetingSize
 	// MACSize is the size of the authentication of a greeting in bytes.
 	MACSize = 16
-	// macOffset is where it stands in the frame.
+	// macOffset is the offset of the authentication in the frame.
 	macOffset = GreetingEnd - MACSize
 )
 
@@ -21,19 +21,21 @@ const (
 type GreetingFlags uint32
 
 const (
-	// Asks: the sender wants an answer, because it does not know yet that the peer is there.
+	// Asks says that the sender wants an answer, because it does not know yet that the peer is
+	// there.
 	Asks GreetingFlags = 1 << iota
-	// Authenticated: the sender has a key, takes sealed frames only, and sends such.
+	// Authenticated says that the sender has a key, and sends and takes sealed frames only.
 	Authenticated
-	// Readable: it is content with sealed frames that are not encrypted. They are encrypted unless
-	// both are.
+	// Readable says that the sender accepts sealed frames that are not encrypted. Frames are
+	// encrypted unless both cards say so.
 	Readable
 )
 
-// Greeting is how a card introduces itself to a peer. The epoch of the sequence state that it has
-// for the peer stands in the header.
+// Greeting is how a card introduces itself to a peer. The header has the epoch of the sequence
+// state that the card has for the peer.
 type Greeting struct {
-	// Nonce is drawn for this attempt, and not 0. Echo is the peer's, as last heard; 0: none was.
+	// Nonce is drawn for this attempt, and not 0. Echo is the peer's nonce as last heard; 0: none
+	// was.
 	Nonce, Echo uint64
 	// Incarnation tells this life of the sending card from its others. It is not 0.
 	Incarnation uint32
@@ -46,9 +48,9 @@ type Greeting struct {
 	Key uint32
 }
 
-// PutGreeting writes g behind the encoded header of b and returns the length of the frame,
-// GreetingEnd, which it writes as well, because the authentication covers it. The authentication is
-// zero.
+// PutGreeting writes g behind the encoded header of b, with an authentication of zeros. It returns
+// the length of the frame, GreetingEnd, and writes the length as well, because the authentication
+// covers it.
 func PutGreeting(b []byte, g *Greeting) int {
 	b[15] |= flagHello
 	binary.LittleEndian.PutUint16(b[16:], GreetingEnd-EthernetSize)
@@ -77,13 +79,13 @@ func (f Frame) Greeting(g *Greeting) {
 }
 
 // GreetingMAC returns the parts of a frame with a greeting that its authentication covers, and the
-// bytes of that. The checksum is in neither.
+// bytes of the authentication itself. The checksum is in neither.
 func GreetingMAC(b []byte) (header, greeting, mac []byte) {
 	return b[EthernetSize:crcOffset], b[HeaderSize:macOffset], b[macOffset:GreetingEnd]
 }
 
-// checkGreeting checks a frame with the hello flag: nothing but a greeting follows the header. A
-// flag that is not known says nothing: it is for later cards to set.
+// checkGreeting checks a frame with the hello flag: only a greeting follows the header. Flags that
+// are not known are ignored, so that later cards can set them.
 func (f Frame) checkGreeting() error {
 	switch {
 	case f[28]|f[29] != 0:

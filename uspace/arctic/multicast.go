@@ -1,11 +1,11 @@
 package arctic
 
-// This file is the payload of a packet of KindMulticast: a message, or a write into windows that
-// have the same key, which goes from member to member of a chain (Tokyo, sections 2.2.1 and
-// 3.3.1.3). A member delivers it and sends a copy to each of those that its owner has named; where
-// it ends it answers the origin (Report).
+// This file has the payload of a packet of KindMulticast. It is a message, or a write into windows
+// that have the same key, and goes from member to member of a chain (Tokyo, sections 2.2.1 and
+// 3.3.1.3). A member delivers it and sends a copy to each node that its owner has named. At the end
+// of the chain, or where it is not taken, the origin gets an answer (Report).
 //
-// The paper has the path in the packet; here the members' cards have it, so a packet has the same
+// In the paper the packet has the path. Here the members' cards have it, so a packet has the same
 // size at any length of the chain.
 //
 // The type of the packet: flag 13, put; else it is the type of the message, 8:0.
@@ -20,23 +20,24 @@ package arctic
 //	         put: key, 2 words; address 31:0; address 47:32 in 15:0 with bytes 31:16; data, 0 to
 //	         52 bytes, and as many zeros as fill up the last word
 //
-// Places number the members of a chain in preorder: the first has 0, who is behind it the numbers
-// from the next one on, branch after branch. So the members that a copy is to reach have the places
-// from its receiver's on, and those that it counts the places before that: a copy speaks of one
-// interval.
+// Places number the members of a chain in preorder. The first member has place 0; the members
+// behind a member have the numbers after its own, branch after branch. So the members that a copy
+// is to reach have the places from its receiver's on, and the members that it counts as done have
+// the places just before. Together they are one interval.
 //
-// A report is the data of a response (Response) with offset 0. It names the copy that it is of, and
-// says what that has come to:
+// A report is the data of a response (Response) with offset 0. It names the copy that it is about,
+// and reports the outcome:
 //
 //	word 0   place 15:0, done 31:16: the copy's
 //	word 1   where it was not taken, node 15:0, and why, reason 23:16; 0 if the receiver has it
 //	         and nobody is behind it
 //	word 2   left 15:0: the copy's; proof 31:16
 //
-// The members from place - done on have it, up to the one before the place; so has the one at the
-// place, without a reason. With a reason those from the place on, as many as are left, do not have
-// it, or may have it if the reason is Doubtful: then a report of theirs may come, too. Proof is a
-// number that the origin draws for each multicast: who reports has had a copy.
+// The members from place - done on have it, up to the one before the place. Without a reason the
+// member at the place has it, too. With a reason the members from the place on, as many as are
+// left, do not have it. If the reason is Doubtful they may have it, and a report of theirs may
+// still come. The origin draws the proof for each multicast: a member can report only if it has had
+// a copy.
 
 import "encoding/binary"
 
@@ -66,8 +67,8 @@ type Multicast struct {
 	ID     uint32
 	Place  uint16
 	Proof  uint16
-	// Put says that Data goes to Address in each member's window with the Key. Else Data is the
-	// words of a message of type Message.
+	// Put makes the receiver write Data to Address in each member's window with the Key. Without
+	// it, Data is the words of a message of type Message.
 	Put     bool
 	Message uint16
 	Key     uint64
@@ -83,9 +84,9 @@ func (m *Multicast) Type() uint16 {
 	return m.Message & MaxMessageType
 }
 
-// PutMulticast encodes m into b, which must have room for MaxPayloadWords, and returns how many
-// payload words that makes. Data of a message must be whole words. More of it than fits panics as
-// any slice does; the card checks before.
+// PutMulticast encodes m into b, which must have room for MaxPayloadWords, and returns the length
+// in payload words. The data of a message must be whole words. Data that does not fit panics, as
+// with any slice; the card checks before.
 func PutMulticast(b []byte, m *Multicast) int {
 	binary.LittleEndian.PutUint32(b, uint32(m.Chain)|uint32(m.Left)<<16)
 	binary.LittleEndian.PutUint32(b[4:], uint32(m.Done)|uint32(m.Origin)<<16)
@@ -106,7 +107,7 @@ func PutMulticast(b []byte, m *Multicast) int {
 }
 
 // Multicast decodes the payload of a packet of KindMulticast with header h into m, whose Data
-// aliases the packet, and reports whether it is one that a card sends. It accepts any payload.
+// aliases the packet, and reports whether a card sends such a payload. It accepts any payload.
 func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 	b := p.Payload()
 	if len(b) < multicastWords*WordSize || len(b) > MaxPayloadWords*WordSize || len(b)%WordSize != 0 {
@@ -143,16 +144,16 @@ func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 	return true
 }
 
-// isCopy reports whether a chain can have a copy that speaks of these members.
+// isCopy reports whether a chain can have a copy with these members.
 func isCopy(place, done, left uint16) bool {
 	return left > 0 && done <= place && uint32(place)+uint32(left) <= MaxMembers
 }
 
-// Report is what a copy of a multicast has come to.
+// Report is the outcome of a copy of a multicast.
 type Report struct {
 	Place, Done, Left uint16 // the copy's
 	Proof             uint16 // the multicast's
-	Node              uint16 // that has not taken it, with Reason; else 0
+	Node              uint16 // the node that has not taken it, with Reason; else 0
 	Reason            Reason // why; ReasonNone: it has been taken, and Left is 1
 }
 
@@ -163,8 +164,8 @@ func PutReport(b []byte, r *Report) {
 	binary.LittleEndian.PutUint32(b[8:], uint32(r.Left)|uint32(r.Proof)<<16)
 }
 
-// ReadReport decodes the data of a response into r, and reports whether it is one that a card
-// sends. It accepts any bytes.
+// ReadReport decodes the data of a response into r, and reports whether a card sends such data. It
+// accepts any bytes.
 func ReadReport(b []byte, r *Report) bool {
 	if len(b) != ReportBytes {
 		return false

@@ -1,6 +1,6 @@
 package arctic
 
-// This file is the payload of a packet of KindRemote without the flag area: an operation on a
+// This file has the payload of a packet of KindRemote without the flag area: an operation on a
 // window. A window is memory that a process has given a key to, with an address and rights (Tokyo,
 // sections 2.2.2, 3.3.1.1 and 3.3.1.2). These sections name a write, a read and atomic operations.
 // The further operations of RDMA verbs are here, too.
@@ -37,16 +37,16 @@ import "encoding/binary"
 // Operation is what a packet of KindRemote asks for.
 type Operation uint8
 
-// The operations. What is not said to be otherwise answers the old values if asked to
+// The operations. Unless said otherwise, an operation answers the old values if asked to
 // (WindowRequest.Fetch).
 const (
 	// RemotePut writes bytes, and answers nothing.
 	RemotePut Operation = iota
 	// RemoteGet answers bytes.
 	RemoteGet
-	// RemoteWrite writes elements, each at once.
+	// RemoteWrite writes elements, each atomically.
 	RemoteWrite
-	// RemoteRead answers elements, each read at once.
+	// RemoteRead answers elements, each read atomically.
 	RemoteRead
 	RemoteAdd // modulo 2^bits
 	RemoteAnd
@@ -56,16 +56,17 @@ const (
 	RemoteMax
 	RemoteProd
 	RemoteSwap
-	// RemoteCompareSwap writes the second operand where the first one is.
+	// RemoteCompareSwap writes the second operand where the element equals the first one.
 	RemoteCompareSwap
 	// RemoteMaskedSwap writes those bits of the first operand that are set in the second.
 	RemoteMaskedSwap
-	// RemoteLock locks the window for the sending node. Its operand says which life of it that is.
+	// RemoteLock locks the window for the sending node. Its operand says which life of the node
+	// asks.
 	RemoteLock
-	// RemoteUnlock ends that.
+	// RemoteUnlock releases the lock.
 	RemoteUnlock
-	// RemoteMulticast is in what completes a multicast (multicast.go); no packet of KindRemote asks
-	// for it.
+	// RemoteMulticast stands in the completion of a multicast (multicast.go); no packet of
+	// KindRemote asks for it.
 	RemoteMulticast
 )
 
@@ -87,7 +88,7 @@ const (
 	Elements // how many there are
 )
 
-// Size returns the size of an element in bytes, 1 to 8; 0 for what is none.
+// Size returns the size of an element in bytes, 1 to 8, or 0 if e is not an element type.
 func (e Element) Size() int {
 	switch e {
 	case Uint8, Int8:
@@ -103,7 +104,7 @@ func (e Element) Size() int {
 }
 
 const (
-	// TrailerFlag is the flag of the type that says that there is a trailer.
+	// TrailerFlag is the flag of the type that announces a trailer.
 	TrailerFlag = 1 << 10
 	// MaxElements is the most elements of an operation.
 	MaxElements = 4
@@ -140,11 +141,12 @@ type WindowRequest struct {
 	Operands  []byte
 }
 
-// Trailer is what is to be done when the data of a put is there.
+// Trailer says what is to be done when the data of a put is there.
 type Trailer struct {
 	Notify bool
 	Tag    uint64 // of the notification
-	// Set writes Value to the word of 64 bits at Address in the window with the Key; Add adds it.
+	// Set writes Value to the word of 64 bits at Address in the window with the Key; Add adds Value
+	// to it.
 	Set, Add bool
 	Key      uint64
 	Address  uint64
@@ -189,7 +191,7 @@ func (t *Trailer) Put(w []uint32) {
 	}
 }
 
-// TrailerWords returns how many words the trailer that begins with a word has; 0: it is none.
+// TrailerWords returns how many words the trailer that begins with w has, or 0 if no trailer does.
 func TrailerWords(w uint32) int {
 	switch w & 0xffff {
 	case trailerNotify:
@@ -204,7 +206,7 @@ func TrailerWords(w uint32) int {
 	return 0
 }
 
-// read decodes a trailer and returns what is behind it, or false.
+// read decodes a trailer and returns the bytes behind it, or false.
 func (t *Trailer) read(b []byte) ([]byte, bool) {
 	if len(b) < WordSize {
 		return nil, false
@@ -227,8 +229,8 @@ func (t *Trailer) read(b []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// OperandBytes returns how many bytes of operands a request has: those of a put or a lock are its
-// own to say.
+// OperandBytes returns how many bytes of operands a request has. For a put or a lock it is the
+// length of Operands.
 func (r *WindowRequest) OperandBytes() int {
 	switch r.Operation {
 	case RemotePut:
@@ -264,8 +266,9 @@ func (r *WindowRequest) Type() uint16 {
 	return t
 }
 
-// PutWindowRequest encodes r into b, which must have room for MaxPayloadWords, and returns how many
-// payload words that makes. More than fits panics as any slice does; the card checks before.
+// PutWindowRequest encodes r into b, which must have room for MaxPayloadWords, and returns the
+// length in payload words. A request that does not fit panics, as with any slice; the card checks
+// before.
 func PutWindowRequest(b []byte, r *WindowRequest) int {
 	binary.LittleEndian.PutUint64(b, r.Key)
 	binary.LittleEndian.PutUint32(b[8:], uint32(r.Address))
@@ -286,9 +289,9 @@ func PutWindowRequest(b []byte, r *WindowRequest) int {
 }
 
 // WindowRequest decodes the payload of a packet of KindRemote with header h into r, whose Operands
-// alias the packet, and reports whether it is an operation that a card sends. It accepts any
-// payload. What it says of an operation is its form: which types an operation takes, and how many
-// elements, is the receiver's to check.
+// alias the packet, and reports whether its form is that of an operation that a card sends. It
+// accepts any payload. The receiver has to check which types of elements an operation takes, and
+// how many.
 func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 	b := p.Payload()
 	if len(b) < operationWords*WordSize || h.Type&(remoteArea|remoteOrdered) != 0 {
@@ -325,12 +328,12 @@ func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 	return true
 }
 
-// Asked reports whether the receiver of the request answers it (KindResponse): the others are done
-// when they are acknowledged.
+// Asked reports whether the receiver answers the request (KindResponse). The other requests are
+// complete when they are acknowledged.
 func (r *WindowRequest) Asked() bool {
 	return r.Operation == RemoteGet || r.Operation == RemoteRead || r.Fetch
 }
 
-// IsOperation reports whether a packet of KindRemote with that type is an operation on a window;
-// the others are writes that an area may count.
+// IsOperation reports whether a packet of KindRemote with that type is an operation on a window.
+// The others are writes that an area may count.
 func IsOperation(typ uint16) bool { return typ&remoteArea == 0 }

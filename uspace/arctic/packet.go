@@ -56,7 +56,7 @@ const (
 	// KindRemote is a write into memory that a process has given a key to, see Remote, or an
 	// operation on it, see WindowRequest.
 	KindRemote Kind = 2
-	// KindResponse is what an operation answers; see Response.
+	// KindResponse is the answer of an operation on a window; see Response.
 	KindResponse Kind = 3
 	// KindNotify is reserved for notification counts.
 	KindNotify Kind = 4

@@ -1,8 +1,8 @@
 package arctic
 
 // This file reads the header of a frame that has not been parsed: a frame on its way to the wire,
-// or a received frame with any content. Ports and tracers do so. Nothing that Parse checks may be
-// decided here.
+// or a received frame with any content. Ports and tracers use it. Take no decision here that
+// depends on a check of Parse.
 
 import "encoding/binary"
 
@@ -26,11 +26,11 @@ func PeekSource(b []byte) (card uint16, l Level) {
 // Level returns the level of the frame's packets and sequence number.
 func (f Frame) Level() Level { return Level(f[15] & flagReply) }
 
-// Urgent reports whether a link sends the frame before requests that wait (thesis 5.6.1): a frame
-// of replies, or a frame without packets (acknowledgments, rejects, a greeting).
+// Urgent reports whether a link sends the frame before requests that wait (thesis 5.6.1). Frames of
+// replies are urgent, and so are frames without packets: acknowledgments, rejects, a greeting.
 func (f Frame) Urgent() bool { return f[15]&flagReply != 0 || f[28] == 0 }
 
-// Route returns the route bits, upper two as they stand there.
+// Route returns the route bits, with the upper two as they stand in the frame.
 func (f Frame) Route() uint32 { return binary.LittleEndian.Uint32(f[20:]) }
 
 // Sequence returns the frame's number.

@@ -1,6 +1,6 @@
 package arctic
 
-// This file is the reasons a card gives when it rejects a packet.
+// This file has the reasons for which a packet is rejected or a request refused.
 
 import "strconv"
 
@@ -12,129 +12,140 @@ type Reason uint8
 const (
 	// ReasonNone is no reason: the packet was accepted.
 	ReasonNone Reason = 0
-	// ReasonQueueFull: receive queue and receive FIFO of the context are full (thesis 5.6.2).
+	// ReasonQueueFull says that receive queue and receive FIFO of the context are full (thesis
+	// 5.6.2).
 	ReasonQueueFull Reason = 1
-	// ReasonSwitching: the context is switched out or not started, and will be back
+	// ReasonSwitching says that the context is switched out or not started, and will be back
 	// (thesis 3.1.2, CTXM; 3.3.2).
 	ReasonSwitching Reason = 2
 
-	// ReasonTooLong: the frame of that number has not arrived, and will not be taken any more: its
-	// sender says that it was too long for the way (PutVoid).
+	// ReasonTooLong says that the frame of that number has not arrived and is no longer accepted:
+	// its sender says that it was too long for the path (PutVoid).
 	ReasonTooLong Reason = 3
 
-	// ReasonBusy: the receiving card has no line for the answer of an operation, or the word
-	// changed under each of its tries. Nothing was executed.
+	// ReasonBusy says that the receiving card has no line for the answer of an operation, or that
+	// the word changed under each of its tries. Nothing was executed.
 	ReasonBusy Reason = 4
-	// ReasonAbsent: the window is not present: its owner has suspended it, or opened it so, and may
-	// bring it back.
+	// ReasonAbsent says that the window is not present: its owner has suspended it, or opened it
+	// suspended, and may resume it.
 	ReasonAbsent Reason = 5
-	// ReasonMoved: the process is on another card now. The sender's card looks its route up anew.
+	// ReasonMoved says that the process is on another card now. The sender's card looks its route
+	// up anew.
 	ReasonMoved Reason = 6
 
-	// ReasonPermanent is the first reason that trying again does not mend.
+	// ReasonPermanent is the first reason for which trying again does not help.
 	ReasonPermanent Reason = 64
-	// ReasonUnknownKind: the receiving card does not know the kind of packet.
+	// ReasonUnknownKind says that the receiving card does not know the kind of packet.
 	ReasonUnknownKind Reason = 64
-	// ReasonNoContext: no process of that group and node is attached to the card.
+	// ReasonNoContext says that no process of that group and node is attached to the card.
 	ReasonNoContext Reason = 65
-	// ReasonDestination: a transfer's destination does not lie in a segment that
-	// the receiving process lets others write (thesis 3.2.4).
+	// ReasonDestination says that a transfer's destination does not lie in a segment that the
+	// receiving process lets others write (thesis 3.2.4).
 	ReasonDestination Reason = 66
-	// ReasonTransferForm: the packet is no transfer that a card sends.
+	// ReasonTransferForm says that no card sends a transfer of that form.
 	ReasonTransferForm Reason = 67
-	// ReasonSourceNode: the receiving card's route table does not put the sending node on
-	// the card that sent the packet, so it could be anybody's (thesis 3.3.1, 4.1.1).
+	// ReasonSourceNode says that the receiving card's route table does not put the sending node on
+	// the card that sent the packet, so anybody could have sent it (thesis 3.3.1, 4.1.1).
 	ReasonSourceNode Reason = 68
-	// ReasonReplaced: a transfer of many packets began before the process that is the
-	// node now was attached, or before the node was on that card, so that some of the data
-	// may have come to another.
+	// ReasonReplaced says that a transfer of many packets began before the node's present process
+	// was attached, or before the node was on that card. Some of the data may have come to another
+	// process.
 	ReasonReplaced Reason = 69
 
-	// ReasonJob: the node belongs to another job, which has the same GID; see Header.Tag.
+	// ReasonJob says that the node belongs to another job with the same GID; see Header.Tag.
 	ReasonJob Reason = 70
-	// ReasonKeySlot: the receiver has not opened that key slot, or with another key. Which of the
-	// two is not told.
+	// ReasonKeySlot says that the receiver has not opened that key slot, or has opened it with
+	// another key. It does not tell which.
 	ReasonKeySlot Reason = 71
-	// ReasonRange: a remote write does not lie within the key slot's memory.
+	// ReasonRange says that a remote write does not lie within the key slot's memory.
 	ReasonRange Reason = 72
-	// ReasonArea: the receiver has not opened that area, or for another key slot.
+	// ReasonArea says that the receiver has not opened that area, or has opened it for another key
+	// slot.
 	ReasonArea Reason = 73
-	// ReasonNoBuffer: the area has as many notifications that the receiver has not read as it may
-	// have, and was opened to refuse more.
+	// ReasonNoBuffer says that the area has as many unread notifications as it may have, and was
+	// opened to refuse more. A process also gets it from its own card, for an operation or a
+	// multicast that the notification ring or funi.MaxRequests has no room for.
 	ReasonNoBuffer Reason = 74
-	// ReasonRemoteForm: the packet is no remote write that a card sends.
+	// ReasonRemoteForm says that no card sends a remote write of that form.
 	ReasonRemoteForm Reason = 75
 
-	// ReasonRights: the window does not let others do that.
+	// ReasonRights says that the window's rights do not permit the operation.
 	ReasonRights Reason = 76
-	// ReasonLocked: another process has locked the window, or the one that unlocks it has not.
+	// ReasonLocked says that another process has locked the window, or that the process which
+	// unlocks it has not locked it.
 	ReasonLocked Reason = 77
-	// ReasonAlignment: an element does not lie on a multiple of its size.
+	// ReasonAlignment says that an element does not lie on a multiple of its size.
 	ReasonAlignment Reason = 78
-	// ReasonOperation: there is no such operation on elements of that type.
+	// ReasonOperation says that there is no such operation on elements of that type.
 	ReasonOperation Reason = 79
-	// ReasonPosted: an answer is longer than what was asked for.
+	// ReasonPosted says that an answer is longer than what was asked for.
 	ReasonPosted Reason = 80
-	// ReasonPath: an answer comes from a node that was not asked.
+	// ReasonPath says that an answer comes from a node that was not asked.
 	ReasonPath Reason = 81
-	// ReasonRequest: an answer is to no request that is open.
+	// ReasonRequest says that an answer names a request that is not open.
 	ReasonRequest Reason = 82
-	// ReasonChain: a member's chain is not installed, or a message passed more members than a chain
-	// can have.
+	// ReasonChain says that a member's chain is not installed, or that a message passed more
+	// members than a chain can have.
 	ReasonChain Reason = 83
-	// ReasonHops: a write has been forwarded as often as it may.
+	// ReasonHops says that a write has been forwarded as often as it may.
 	ReasonHops Reason = 84
-	// ReasonWithheld: the window has been absent (ReasonAbsent) for longer than the receiving card
-	// lets others wait for it.
+	// ReasonWithheld says that the window has been absent (ReasonAbsent) for longer than the
+	// receiving card lets others wait for it.
 	ReasonWithheld Reason = 85
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
-	// ReasonSilent: the peer has not answered within the configured time.
+	// ReasonSilent says that the peer has not answered within the configured time.
 	ReasonSilent Reason = 128
-	// ReasonRestarted: the peer's card was restarted; whether it had accepted
-	// the packet before is not known.
+	// ReasonRestarted says that the peer's card was restarted. The peer may have accepted the
+	// packet before.
 	ReasonRestarted Reason = 129
-	// ReasonDeparted: the peer's card said that it leaves the network.
+	// ReasonDeparted says that the peer's card has said that it leaves the network.
 	ReasonDeparted Reason = 130
-	// ReasonNoRoute: the route table has no entry for the destination node.
+	// ReasonNoRoute says that the route table has no entry for the destination node.
 	ReasonNoRoute Reason = 131
-	// ReasonSource: a transfer's source does not lie in a segment that the process
+	// ReasonSource says that a transfer's source does not lie in a segment that the process
 	// registered for reading.
 	ReasonSource Reason = 132
-	// ReasonTransferLength: a transfer's length is not a multiple of four words, or
-	// too long for its mode.
+	// ReasonTransferLength says that a transfer's length is not a multiple of four words, or too
+	// long for its mode.
 	ReasonTransferLength Reason = 133
 	// ReasonQueueSize and ReasonQueueLayout say why MERR is set: Q_MASK is not one less
 	// than a power of two from 2 to 64K, or a queue does not lie in the context's
 	// memory (thesis 3.1.2).
 	ReasonQueueSize   Reason = 134
 	ReasonQueueLayout Reason = 135
-	// ReasonGivenUp: the owner of the card reset TICKET with the packet undelivered
-	// (thesis 3.1.2); if it was one of a long transfer, some of it may have arrived.
+	// ReasonGivenUp says that the owner of the card reset TICKET with the packet undelivered
+	// (thesis 3.1.2). If the packet was one of a long transfer, some of it may have arrived.
 	ReasonGivenUp Reason = 136
-	// ReasonResynchronised: the two cards have begun to count anew, because each held the other to
-	// be wrong; whether the peer had accepted the packet before is not known.
+	// ReasonResynchronised says that the two cards have begun a new epoch, because each had
+	// sequence numbers that the other held to be wrong. The peer may have accepted the packet
+	// before.
 	ReasonResynchronised Reason = 137
-	// ReasonKey: the peer's card has another key than this one, or only one of them has one.
+	// ReasonKey says that the two cards have different keys, or that only one of them has a key.
 	ReasonKey Reason = 138
-	// ReasonRemoteRequest: a request block for remote memory is none, or this card does not take
-	// them.
+	// ReasonRemoteRequest says that a request block for remote memory is malformed, or that this
+	// card does not take such blocks.
 	ReasonRemoteRequest Reason = 139
-	// ReasonNotOpened: a request block cannot open its key slot or area, or closes or resets one
-	// that is not open. It cannot open one that is open already, or does not lie in the card's
-	// tables or in a segment with the right Keyed. Nor can it open one with more credit than the
-	// notification ring has left.
+	// ReasonNotOpened says that a request block cannot open, close, reset, suspend or resume what
+	// it names, or cannot set a chain. A key slot or window cannot be opened in these cases: it is
+	// open already, has no bytes, or lies outside the card's tables or outside segments with the
+	// right Keyed; or a window's rights or addresses are invalid. An area cannot be opened if it is
+	// open already, has no credit, or its key slot is not open. Neither can be opened while
+	// notifications of its number are unread, or with more credit than the notification ring has
+	// left. Closing, resetting, suspending and resuming need something that is open. A chain needs
+	// valid members (funi.Slot.SetChain). A context without remote memory can do none of this.
 	ReasonNotOpened Reason = 140
-	// ReasonWindow: where the answer of a request is to go is not in a segment with the right
-	// Destination or Keyed.
+	// ReasonWindow says that the memory for the answer of a request is not in a segment with the
+	// right Destination or Keyed.
 	ReasonWindow Reason = 141
-	// ReasonOperand: an operation has more operands than a packet, or other than it takes.
+	// ReasonOperand says that an operation has more operands than a packet holds, or other operands
+	// than it takes.
 	ReasonOperand Reason = 142
 )
 
-// Doubtful reports whether the receiver may have a packet that came back for that reason: it was on
-// its way when the two cards lost each other.
+// Doubtful reports whether the receiver may have a packet that came back for that reason: the
+// packet was on its way when the two cards lost each other.
 func (r Reason) Doubtful() bool {
 	switch r {
 	case ReasonSilent, ReasonRestarted, ReasonDeparted, ReasonResynchronised, ReasonKey:
@@ -143,7 +154,7 @@ func (r Reason) Doubtful() bool {
 	return false
 }
 
-// Permanent reports whether trying again cannot mend it.
+// Permanent reports whether trying again is of no use.
 func (r Reason) Permanent() bool { return r >= ReasonPermanent }
 
 // String returns what happened, in words.

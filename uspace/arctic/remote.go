@@ -1,9 +1,9 @@
 package arctic
 
-// This file is the payload of a packet of KindRemote with the flag area: a write into memory to
-// which a process has given a key (Hamlyn, HPL-95-86, sections 2.2 to 2.5). It names no address but
-// a key slot, and whoever holds the key may write there. Packets without the flag are operations on
-// windows (operation.go).
+// This file has the payload of a packet of KindRemote with the flag area: a write into memory that
+// a process has given a key to (Hamlyn, HPL-95-86, sections 2.2 to 2.5). The packet names a key
+// slot instead of an address, and every node with the key may write there. Packets without the flag
+// are operations on windows (operation.go).
 //
 // The type of the packet says what is asked for: operation 3:0, RemotePut, element type 7:4, 0,
 // flags 13:8.
@@ -22,13 +22,13 @@ package arctic
 //	            word
 //
 // Metadata and data have 64 bytes together, so that a packet has 24 words at most. A packet with
-// the flag block has neither; its data are a positive multiple of 16 bytes. Any offset is one, and
-// a write of no bytes also.
+// the flag block has neither; its data are a positive multiple of 16 bytes. Any offset is valid,
+// and so is a write of no bytes.
 //
-// A packet that is counted adds its delta to the counter of the area, modulo 2^32 (section 2.5).
-// One that is not only writes: so is each piece but the last of a block that a frame had no room
-// for, of which none leaves before the one before it has arrived. So a block counts once, when all
-// of it is there.
+// A packet that is counted adds its delta to the counter of the area, modulo 2^32 (section 2.5). A
+// packet that is not counted only writes. If a frame has no room for a block, the block goes in
+// pieces, and only the last piece is counted; no piece leaves before the one before it has arrived.
+// So a block counts once, when all of it is there.
 
 import "encoding/binary"
 
@@ -42,8 +42,8 @@ const (
 	RemoteHeadSize = remoteWords * WordSize
 
 	remoteWords = 5 // before metadata and data
-	// remoteBlockBytes is how much longer the packet of a remote write with a block is than that of
-	// a transfer.
+	// remoteBlockBytes is how much longer the packet of a remote write with a block is than the
+	// packet of a transfer with one.
 	remoteBlockBytes = (remoteWords - 1) * WordSize
 
 	counted      = 1 << 15
@@ -80,9 +80,9 @@ func (r *Remote) Type() uint16 {
 	return uint16(RemotePut) | remoteArea
 }
 
-// PutRemote encodes r into b, which must have room for MaxPayloadWords, and returns how many
-// payload words that makes. More metadata and data than fit panic as any slice does; the card
-// checks before.
+// PutRemote encodes r into b, which must have room for MaxPayloadWords, and returns the length in
+// payload words. Metadata and data that do not fit panic, as with any slice; the card checks
+// before.
 func PutRemote(b []byte, r *Remote) int {
 	n, pad := PutRemoteHead(b, r, len(r.Metadata)/WordSize, len(r.Data))
 	n += copy(b[n:n+len(r.Metadata)], r.Metadata)
@@ -91,8 +91,9 @@ func PutRemote(b []byte, r *Remote) int {
 	return (n + pad) / WordSize
 }
 
-// PutRemoteHead encodes what stands before metadata and data, when there are so many words and
-// bytes of them, and returns how many bytes that makes. pad is how many zeros must follow the data.
+// PutRemoteHead encodes what stands before metadata and data, and returns its length in bytes.
+// metadata is how many words and data how many bytes will follow. pad is how many zeros must follow
+// the data.
 func PutRemoteHead(b []byte, r *Remote, metadata, data int) (n, pad int) {
 	binary.LittleEndian.PutUint64(b, r.Key)
 	binary.LittleEndian.PutUint32(b[8:], r.Offset)
@@ -107,8 +108,8 @@ func PutRemoteHead(b []byte, r *Remote, metadata, data int) (n, pad int) {
 }
 
 // Remote decodes the payload of a packet of KindRemote with header h into r, whose Metadata and
-// Data alias the packet, and reports whether it is one that a card sends. It accepts any payload.
-// The data of one with Block is Frame.Block; one in a frame without a block is none.
+// Data alias the packet, and reports whether a card sends such a payload. It accepts any payload.
+// With Block the data is Frame.Block; such a packet in a frame without a block is invalid.
 func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
 	b := p.Payload()
 	if len(b) < remoteWords*WordSize || h.Type&^remoteBlock != uint16(RemotePut)|remoteArea {
@@ -145,8 +146,8 @@ func (p Packet) IsRemote() bool {
 	return p[11]>>6 == byte(KindRemote&3) && p[3]>>6&1 == byte(KindRemote>>2)
 }
 
-// CountPiece says, of a packet of KindRemote with a block, whether its frame is counted: it carries
-// the last of a block that is to be.
+// CountPiece marks a packet of KindRemote with a block as counted or not. It is counted if its
+// frame carries the last piece of a block that is to be counted.
 func (p Packet) CountPiece(counts bool) {
 	if IsOperation(p.Header().Type) { // whose receiver counts nothing
 		return

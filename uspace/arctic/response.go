@@ -1,11 +1,11 @@
 package arctic
 
-// This file is the payload of a packet of KindResponse: what an operation on a window answers
-// (operation.go). It has the level Reply, is for the one request that it names, and needs nothing
-// of the process that it goes to, which has made room for it.
+// This file has the payload of a packet of KindResponse: the answer of an operation on a window
+// (operation.go). It has the level Reply and is for the one request that it names. It needs no
+// action of the process that it goes to, which has made room for it.
 //
-// The type of the packet: pad 1:0, how many bytes of the last word are none; flag 11, block: the
-// data is the frame's block, which is a positive multiple of 16 bytes.
+// The type of the packet: pad 1:0, how many bytes of the last word do not count; flag 11, block:
+// the data is the frame's block, which is a positive multiple of 16 bytes.
 //
 //	word 0  the request: index 15:0, generation 31:16
 //	word 1  offset of the data in what was asked for, in bytes
@@ -18,8 +18,8 @@ const (
 	MaxResponseBytes = 64
 
 	responseWords = 2
-	// responseBlockBytes is how much longer the packet of a response with a block is than that of a
-	// transfer.
+	// responseBlockBytes is how much longer the packet of a response with a block is than the
+	// packet of a transfer with one.
 	responseBlockBytes = (responseWords - 1) * WordSize
 	responsePad        = 3
 	responseOffset     = PacketHeaderSize + WordSize
@@ -41,8 +41,8 @@ func (r *Response) Type() uint16 {
 	return uint16(-len(r.Data) & responsePad)
 }
 
-// PutResponse encodes r into b, which must have room for MaxPayloadWords, and returns how many
-// payload words that makes.
+// PutResponse encodes r into b, which must have room for MaxPayloadWords, and returns the length in
+// payload words.
 func PutResponse(b []byte, r *Response) int {
 	binary.LittleEndian.PutUint32(b, r.ID)
 	binary.LittleEndian.PutUint32(b[4:], r.Offset)
@@ -55,8 +55,8 @@ func PutResponse(b []byte, r *Response) int {
 }
 
 // Response decodes the payload of a packet of KindResponse with header h into r, whose Data aliases
-// the packet, and reports whether it is one that a card sends. It accepts any payload. The data of
-// one with Block is Frame.Block.
+// the packet, and reports whether a card sends such a payload. It accepts any payload. With Block
+// the data is Frame.Block.
 func (p Packet) Response(h *PacketHeader, r *Response) bool {
 	b := p.Payload()
 	if len(b) < responseWords*WordSize || len(b) > responseWords*WordSize+MaxResponseBytes ||

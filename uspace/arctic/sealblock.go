@@ -1,13 +1,13 @@
 package arctic
 
-// This file finishes a frame with a block, whose bytes it copies and sums at once.
+// This file finishes a frame with a block, which it copies and sums in one pass.
 
 import "encoding/binary"
 
-// SealBlock is PutBlock and Seal at once, for a frame of which nothing but the block is missing. It
-// copies data behind the only packet of the frame, a transfer of form Block that ends at n. It also
-// writes length and checksum, and returns the frame's length. Data is read once, so the frame is
-// whole also when somebody changes data meanwhile. The caller keeps to MaxBlock.
+// SealBlock is PutBlock and Seal in one, for a frame that lacks only the block. It copies data
+// behind the only packet of the frame, a transfer of form Block that ends at n. It also writes
+// length and checksum, and returns the frame's length. It reads data once, so the frame is
+// consistent even if data is changed meanwhile. The caller observes MaxBlock.
 func SealBlock(b []byte, n int, data []byte) int {
 	end := n + len(data)
 	b = b[:end]

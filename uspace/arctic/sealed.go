@@ -6,7 +6,7 @@ import "encoding/binary"
 
 const (
 	// SealSize is the number of bytes that sealing adds to a frame: the authentication and the
-	// upper half of the counter. Who seals has so much less room in a frame.
+	// upper half of the counter. A frame that is to be sealed has so much less room.
 	SealSize = SealTagSize + 4
 	// SealTagSize is the size of the authentication of a sealed frame in bytes (AES-GCM's tag).
 	SealTagSize = 16
@@ -18,13 +18,14 @@ func (f Frame) Sealed() bool { return f[15]&flagSealed != 0 }
 // Hello reports whether a frame is a greeting.
 func (f Frame) Hello() bool { return f[15]&flagHello != 0 }
 
-// Readable reports whether what a sealed frame carries is not encrypted.
+// Readable reports whether the content of a sealed frame is not encrypted.
 func (f Frame) Readable() bool { return f[15]&flagReadable != 0 }
 
-// BeginSeal turns the composed frame in the first n bytes of b into a sealed one with the counter;
-// Seal has not been called on it. BeginSeal returns the two parts of the frame. The header is
-// authenticated only. The secret is encrypted in its place as well, and behind it there is room for
-// the authentication. Until EndSeal the bytes are not a frame. b has room for n+SealSize bytes.
+// BeginSeal turns the composed frame in the first n bytes of b into a sealed one with the counter.
+// Seal must not have been called on it. BeginSeal returns the two parts of the frame. The header is
+// to be authenticated only. The secret is also to be encrypted in its place, and has room for the
+// authentication behind it. Until EndSeal the bytes are not a frame. b must have room for
+// n+SealSize bytes.
 func BeginSeal(b []byte, n int, counter uint64, readable bool) (header, secret []byte) {
 	b[15] |= flagSealed
 	binary.LittleEndian.PutUint16(b[16:], uint16(n+SealSize-EthernetSize))
@@ -48,8 +49,8 @@ func (f Frame) Counter() (counter uint64, ok bool) {
 		true
 }
 
-// SealParts returns the parts of a sealed frame that has a Counter: what is authenticated only, and
-// what is encrypted with the authentication behind it.
+// SealParts returns the parts of a sealed frame that has a Counter: the header, which is
+// authenticated only, and the secret, which is encrypted and has the authentication behind it.
 func (f Frame) SealParts() (header, secret []byte) {
 	at := HeaderSize
 	if f.Readable() {
@@ -59,8 +60,8 @@ func (f Frame) SealParts() (header, secret []byte) {
 }
 
 // Opened checks a sealed frame that has been authenticated and decrypted in its place, as Check
-// does others, and returns it without what sealing has added: all accessors are in range. It is
-// readable then, and says so to who looks at its bytes.
+// does other frames. It returns the frame without what sealing has added; all accessors are in
+// range. It sets the flag readable, because the bytes are no longer encrypted.
 func (f Frame) Opened() (Frame, error) {
 	f[15] |= flagReadable
 	f = f[:len(f)-SealSize]
@@ -70,8 +71,8 @@ func (f Frame) Opened() (Frame, error) {
 	return f, nil
 }
 
-// Reveal makes plain, which is the frame that sealed was before, what sealed looks like when it has
-// been opened: sealed and readable.
+// Reveal makes plain, the frame that sealed was made from, look as sealed does after it was opened:
+// sealed and readable.
 func Reveal(sealed, plain []byte) []byte {
 	copy(plain[EthernetSize:HeaderSize], sealed[EthernetSize:HeaderSize])
 	plain[15] |= flagReadable

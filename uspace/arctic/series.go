@@ -1,9 +1,9 @@
 package arctic
 
-// This file holds what the frames of a series have in common. Frames with one packet that one card
-// sends another in a dialogue differ in their numbers and their payload only. Their sender copies
-// the rest from a Template, and their receiver recognises the rest as what it has checked before
-// (header prediction, Jacobson, "4BSD TCP Header Prediction", 1990).
+// This file has what the frames of a series have in common. In a dialogue of two cards, frames with
+// one packet differ only in their numbers and their payload. The sender copies the rest from a
+// Template. The receiver recognises the rest as what it has checked before (header prediction,
+// Jacobson, "4BSD TCP Header Prediction", 1990).
 
 import "encoding/binary"
 
@@ -34,8 +34,7 @@ func (t *Template) Put(b []byte, h *Header) {
 	binary.LittleEndian.PutUint64(to[acksOffset+16:], h.Selective[Reply])
 }
 
-// Prediction holds what the next frame of a series is expected to look like. Its zero value expects
-// none.
+// Prediction describes the frame that is expected next in a series. Its zero value expects none.
 type Prediction struct {
 	size   int
 	words  [4]uint64 // bytes 0 to 31, but for the age
@@ -48,9 +47,9 @@ type Prediction struct {
 
 const ageMask = 1<<(8*(ageOffset-24)) - 1 // of the last word
 
-// Expect makes a frame that Parse has accepted the one that the next is to be like: with one
-// packet, and neither reject, block, seal, nor greeting or goodbye. Of another frame it expects no
-// successor.
+// Expect makes f, a frame that Parse has accepted, the model of the next frame. f must have one
+// packet, and no reject, block, seal, greeting or goodbye. After any other frame nothing is
+// expected.
 func (x *Prediction) Expect(f Frame, h *Header) {
 	x.size = 0
 	if f.Packets() != 1 || f.Rejects() != 0 || f[15]&^flagReply != 0 {
@@ -67,8 +66,8 @@ func (x *Prediction) Expect(f Frame, h *Header) {
 	x.size = len(f)
 }
 
-// Match returns the frame that b begins with, without its padding, if it is as expected, and its
-// checksum is right: Parse would accept it. Otherwise it returns nil, and nothing is known of b.
+// Match returns the frame that b begins with, without its padding, if it is as expected and its
+// checksum is right: Parse would accept it. Otherwise it returns nil, which says nothing about b.
 func (x *Prediction) Match(b []byte) Frame {
 	if x.size == 0 || len(b) < x.size {
 		return nil

@@ -1,7 +1,7 @@
 package arctic
 
-// This file is the payload of an XFER packet (thesis 3.2.4, 5.2.2): where its data
-// goes, and the data.
+// This file has the payload of an XFER packet (thesis 3.2.4, 5.2.2): the destination of its data,
+// and the data.
 //
 // Word 0 is the destination address. Addresses are multiples of 16, four words, so
 // its four low bits are free to say which form the rest has:
@@ -11,15 +11,15 @@ package arctic
 //	last    2: argument, total, first, then 4 to 16 words  (8 to 20)
 //	block   3: nothing; the data is the frame's block      (1)
 //
-// and, in a part or a block, 4 to ask for an acknowledgment at once; or, in a part, 8: then it is a
-// single of 17 to 20 words, whose argument is 0 and does not travel. Data comes in multiples of
-// four words. A single is the XFER packet of the thesis and makes a notice at the receiver. The
-// others are pieces of a transfer of total words, which the sending card splits. Parts make no
-// notice and come in any order. The last holds the transfer's end, and leaves when all others are
-// acknowledged. So its notice says that all has arrived, and the receiver need not count. The field
-// first of the last is a sequence number, and no frame with a piece of the transfer lies before it.
-// From it the receiving card can tell whether another process got some of the pieces. Two processes
-// of one card send no frames; between them first is a number of the card's own.
+// A part or a block also has 4 to ask for an acknowledgment at once. A part with 8 is a single of
+// 17 to 20 words, whose argument is 0 and does not travel. Data comes in multiples of four words. A
+// single is the XFER packet of the thesis and makes a notice at the receiver. The others are pieces
+// of a transfer of total words, which the sending card splits. Parts make no notice and come in any
+// order. The last holds the transfer's end, and leaves when all others are acknowledged. So its
+// notice says that all has arrived, and the receiver need not count. The field first of the last is
+// a sequence number, and no frame with a piece of the transfer lies before it. From it the
+// receiving card can tell whether another process got some of the pieces. Two processes of one card
+// exchange no frames; between them first is a number of the card's own.
 //
 // A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in
 // the frame and followed by the data, which no packet of 24 words could hold. Arctic
@@ -29,9 +29,9 @@ package arctic
 // sent (PutVoid).
 //
 // The thesis limits an XFER packet to 16 words of data, the conference paper to 20. With three
-// header words, address and argument, 20 would make 25 words, and Arctic carries 24: singles with
-// an argument keep to 16. A part has no argument and so has room for 20, and so has a single
-// without one: Table 6.1 of the thesis seems to be of such packets.
+// header words, address and argument, 20 would make 25 words, but Arctic carries 24. So singles
+// with an argument have at most 16. A part has no argument and so has room for 20, and so has a
+// single without one: Table 6.1 of the thesis seems to be of such packets.
 
 import "encoding/binary"
 
@@ -73,14 +73,14 @@ type Transfer struct {
 	Argument uint32 // of a Single or Last
 	Total    uint32 // of a Last: words of the whole transfer, which ends with Data
 	First    uint32 // of a Last: the sequence, of its level, at which the transfer began
-	// a multiple of TransferAlign; of a Block: the frame has it, see PutBlock; of a Single beyond
-	// MaxSingleWords: Argument is 0
+	// Data is a multiple of TransferAlign. With Block the frame has it, see PutBlock. Beyond
+	// MaxSingleWords in a Single, Argument is 0
 	Data []byte
 }
 
-// PutTransfer encodes t into b, which must have room for MaxPayloadWords, and
-// returns how many payload words that makes. Data longer than the form allows
-// panics as any slice does; the card checks before.
+// PutTransfer encodes t into b, which must have room for MaxPayloadWords, and returns the length in
+// payload words. Data longer than the form allows panics, as with any slice; the card checks
+// before.
 func PutTransfer(b []byte, t *Transfer) int {
 	word := t.Address&^(TransferAlign-1) | uint32(t.Form)
 	if t.Form == Single && len(t.Data) > MaxSingleWords*WordSize {
@@ -108,9 +108,9 @@ func PutTransfer(b []byte, t *Transfer) int {
 	return (n + len(t.Data)) / WordSize
 }
 
-// Transfer decodes the payload of a packet of KindTransfer into t, whose Data
-// aliases the packet, and reports whether it has one of the forms. It accepts any
-// payload. The data of a Block is Frame.Block; a Block in a frame without one is none.
+// Transfer decodes the payload of a packet of KindTransfer into t, whose Data aliases the packet,
+// and reports whether it has one of the forms. It accepts any payload. With Block the data is
+// Frame.Block; such a packet in a frame without a block is invalid.
 func (p Packet) Transfer(t *Transfer) bool {
 	b := p.Payload()
 	if isBlock(p) {
@@ -153,8 +153,9 @@ func (p Packet) Transfer(t *Transfer) bool {
 		len(b)%TransferAlign == 0 && len(b) >= least && len(b) <= most
 }
 
-// Void makes a packet of form Block, which is in no frame yet, one that no receiver accepts: a
-// part without data. A remote write or a response that names a block is none without it, as it is.
+// Void turns a packet of form Block, which is in no frame yet, into one that no receiver accepts: a
+// part without data. It leaves a remote write or a response with a block as it is: without its
+// block no receiver accepts that either.
 func (p Packet) Void() {
 	if !p.IsRemote() && !p.IsResponse() {
 		p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part)
@@ -162,9 +163,9 @@ func (p Packet) Void() {
 }
 
 // PutVoid writes a packet behind n bytes of b, and returns the new length. The packet stands for
-// all packets of a frame that is too long to be sent, of which p is the first. It is the header of
-// p, as one of KindTransfer without payload. A card that has not had the frame rejects all of it
-// with ReasonTooLong, and will not take it any more.
+// all packets of a frame that is too long to be sent, the first of which is p. It is the header of
+// p, as one of KindTransfer without payload. A card that has not received the frame rejects all of
+// it with ReasonTooLong, and no longer accepts it.
 func PutVoid(b []byte, n int, p Packet) int {
 	h := p.Header()
 	h.Kind, h.Length = KindTransfer, 0
@@ -197,7 +198,7 @@ func (p Packet) Advance(bytes int) {
 // Start returns the address at which the transfer of a Last begins.
 func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }
 
-// isBlock reports whether a packet is one that a block follows.
+// isBlock reports whether a block follows the packet.
 func isBlock(p Packet) bool {
 	return len(p) == blockPacketSize && p.Header().Kind == KindTransfer && p[PacketHeaderSize]&formMask == byte(Block)
 }

@@ -23,12 +23,12 @@ import (
 const DefaultTimeout = 10 * time.Second
 
 var (
-	// ErrNoDaemon: nobody listens on the socket.
+	// ErrNoDaemon reports that no daemon listens on the socket.
 	ErrNoDaemon = errors.New("attach: no daemon listens there; start funid, or say with FUNET_SOCKET where it listens")
-	// ErrLost: the daemon has closed the connection, or has ended. The context is gone
+	// ErrLost reports that the daemon has closed the connection, or has ended. The context is gone
 	// (funi.ErrDetached); attach again when the daemon runs.
 	ErrLost = fmt.Errorf("attach: the daemon is gone; attach again when it runs: %w", funi.ErrDetached)
-	// ErrSilent: the daemon did not answer in time.
+	// ErrSilent reports that the daemon did not answer in time.
 	ErrSilent = errors.New("attach: the daemon does not answer; its log may say why")
 )
 
@@ -43,19 +43,19 @@ type Config struct {
 	Remote  funi.RemoteSizes // how much remote memory the process can open; zero: none
 	Timeout time.Duration    // for each answer of the daemon; 0 stands for DefaultTimeout
 	// Life is how many processes were this node before, and Restarts how many may follow the first
-	// (funet run --restart). Where Life is above 0, Open waits some time for the daemon to notice
-	// the end of the one before it.
+	// (funet run --restart). With Life above 0, Open waits some time for the daemon to notice the
+	// end of the process before this one.
 	Life, Restarts int
 	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
 	Spin bool
-	// Context, when it ends, ends every call that waits: Open, Segment and Unregister, which
-	// return its cause, and the wait of Close. nil: it never ends. A program's own waits are
-	// its library's (am.Endpoint.Bind) or have a context of their own (Wait).
+	// Context ends, when it ends, every call that waits: Open, Segment and Unregister, which return
+	// its cause, and the wait of Close. nil: it never ends. The waits of a program itself end by
+	// its library (am.Endpoint.Bind) or have a context of their own (Wait).
 	Context context.Context
 }
 
 // Client is a context on the card of a daemon. It belongs to one goroutine at a time; only
-// Interrupt is for any.
+// Interrupt may be called from any.
 type Client struct {
 	socket  string
 	timeout time.Duration
@@ -63,8 +63,8 @@ type Client struct {
 	conn    *net.UnixConn
 	fd      int         // of conn
 	card    int         // eventfd that wakes the card's thread
-	process int         // on which the card wakes us; only the card can write it
-	alarm   *wait.Alarm // on which we wake ourselves; nil: not attached
+	process int         // on which the card wakes the process; only the card can write it
+	alarm   *wait.Alarm // on which the process wakes itself; nil: not attached
 	loop    int         // epoll instance of Fd (loop.go); -1: none
 	buffer  []byte
 	answer  AttachAnswer
@@ -86,10 +86,9 @@ type Client struct {
 	armed funi.Published // by Arm
 }
 
-// Open connects to the daemon, attaches a context and starts its queues. Errors are
-// ErrNoDaemon, ErrSilent, ErrLost, ErrMemory, and those of a refusal: ErrVersion,
-// ErrForbidden, ErrGroup, ErrToken, ErrNode, ErrTaken, ErrQuota, ErrSlots, ErrFull,
-// ErrStopping; and the cause of the context's end.
+// Open connects to the daemon, attaches a context and starts its queues. Errors are ErrNoDaemon,
+// ErrSilent, ErrLost, ErrMemory, and the cause of the context's end. A refusal gives ErrVersion,
+// ErrForbidden, ErrGroup, ErrToken, ErrNode, ErrTaken, ErrQuota, ErrSlots, ErrFull or ErrStopping.
 func Open(cfg Config) (_ *Client, err error) {
 	c := newClient(cfg.Context, cfg.Socket, cfg.Timeout)
 	c.spin, c.token = cfg.Spin, cfg.Token
@@ -122,12 +121,12 @@ func Open(cfg Config) (_ *Client, err error) {
 	return c, c.initialize(memory)
 }
 
-// succession is how long a node's later life waits for the daemon to notice the end of the one
-// before it. The kernel has closed that one's socket before the launcher learns that it has ended.
+// succession is how long a node's later life waits for the daemon to notice the end of the earlier
+// one. The kernel closes the earlier one's socket before the launcher learns that it has ended.
 const succession = 5 * time.Second
 
-// enter asks for the context, and again while this node's process before this one still has it. It
-// returns the descriptors that came.
+// enter asks for the context, and asks again while this node's earlier process still has it. It
+// returns the descriptors that came with the answer.
 func (c *Client) enter(cfg *Config) ([]int, error) {
 	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Remote: cfg.Remote,
 		Token: cfg.Token}
@@ -216,9 +215,9 @@ func (c *Client) Answer() AttachAnswer { return c.answer }
 // Now returns the time in nanoseconds since the client was opened.
 func (c *Client) Now() int64 { return int64(time.Since(c.start)) }
 
-// Err returns why the context is gone: ErrLost, funi.ErrDetached if the daemon has ended
-// it, or ErrSilent or another error of the socket. It is nil while the context lives, as
-// far as calls have seen.
+// Err returns why the context is gone: ErrLost, funi.ErrDetached if the daemon has ended it, or
+// ErrSilent or another error of the socket. It is nil as long as no call has found the context
+// gone.
 func (c *Client) Err() error { return c.err }
 
 // ask sends a request and returns the answer, which is valid until the next request.
@@ -243,7 +242,7 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	return message, got, err
 }
 
-// ending says what an error of the socket means.
+// ending turns an error of the socket into the reason for which the context ends.
 func (c *Client) ending(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.ctx.Err() != nil:
@@ -266,11 +265,11 @@ func (c *Client) lost(why error) {
 	}
 }
 
-// Close waits until everything sent has been delivered, at most for the time given, which is
-// rounded down to milliseconds, and meanwhile discards what the process has not received. Then it
-// ends the context and gives back all that it had, segments too. It returns an error when something
-// was left undelivered, funi.ErrUndelivered when that was for want of time, or why the context was
-// gone already. The end of Config.Context ends the wait.
+// Close waits until everything sent has been delivered, and meanwhile discards what the process has
+// not received. It waits at most for the time given, which is rounded down to milliseconds, and no
+// longer than Config.Context lasts. Then it ends the context and gives back all that it had,
+// segments too. It returns an error when something was left undelivered: funi.ErrUndelivered if the
+// time was too short. If the context was gone already, it returns the reason.
 func (c *Client) Close(linger time.Duration) error {
 	err := c.err
 	if err == nil {
@@ -283,8 +282,7 @@ func (c *Client) Close(linger time.Duration) error {
 	return nil
 }
 
-// detach asks for the end of the context and empties its receive queues until the answer
-// comes.
+// detach asks for the end of the context and empties its receive queues until the answer comes.
 func (c *Client) detach(linger time.Duration) error {
 	end := time.Now().Add(linger + c.timeout)
 	if err := errors.Join(c.conn.SetDeadline(end), Send(c.conn, DetachRequest{Linger: linger}.Encode())); err != nil {

@@ -1,7 +1,7 @@
 package attach
 
-// This file asks a daemon for a program without a context: requests of one kind whose body is JSON,
-// and their answers.
+// This file has the requests to a daemon of programs without a context: requests of one kind with a
+// JSON body, and their answers.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conversation is a connection for requests of one kind. One goroutine at a time asks, and one
-// reads answers; any may call SetDeadline and Close.
+// Conversation is a connection for requests of one kind. One goroutine at a time may ask, and one
+// may read answers. Any goroutine may call SetDeadline and Close.
 type Conversation struct {
 	*net.UnixConn
 	kind   Kind
@@ -25,8 +25,8 @@ type Conversation struct {
 }
 
 // Converse connects to the daemon at the socket. Later calls fail with os.ErrDeadlineExceeded when
-// the patience is over, unless SetDeadline says otherwise. Errors: ErrNoDaemon, the context's
-// cause, and those of the kernel.
+// the time of patience is over, unless SetDeadline says otherwise. Errors: ErrNoDaemon, the
+// context's cause, and those of the kernel.
 func Converse(ctx context.Context, socket string, kind Kind, patience time.Duration) (*Conversation, error) {
 	conn, err := Dial(ctx, socket, patience)
 	if nobodyListens(err) {
@@ -41,12 +41,12 @@ func Converse(ctx context.Context, socket string, kind Kind, patience time.Durat
 	return &Conversation{UnixConn: conn, kind: kind, buffer: make([]byte, MaxMessage)}, nil
 }
 
-// nobodyListens reports whether an error of Dial means that nobody listens on the socket.
+// nobodyListens reports whether an error of Dial means that no daemon listens on the socket.
 func nobodyListens(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOTSOCK)
 }
 
-// Ask sends a request with the body; nil: without one.
+// Ask sends a request with the body, or without one if body is nil.
 func (c *Conversation) Ask(body any) error {
 	var text []byte
 	if body != nil {
@@ -76,7 +76,7 @@ func (c *Conversation) Answer() ([]byte, error) {
 }
 
 // Call asks the daemon at the socket once, and decodes the answer's body into answer. It ends with
-// the context, and when the patience is over. Errors are those of Converse and Answer.
+// the context, and when the time of patience is over. Errors are those of Converse and Answer.
 func Call(ctx context.Context, socket string, kind Kind, patience time.Duration, body, answer any) error {
 	c, err := Converse(ctx, socket, kind, patience)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 // lookDial is how often Dial checks whether it should still wait.
 const lookDial = 100 * time.Millisecond
 
-// Dial connects to the socket, at the latest when the timeout is over or the context ends, whose
-// cause it then returns. It waits in the kernel's queue while the daemon has more connections
-// to accept than the kernel keeps (unix(7)): package net would give up at once, and others on
-// the host could keep a program out. The thread that calls connects.
+// Dial connects to the socket. It gives up when the timeout is over, or when the context ends, and
+// then returns its cause. While the daemon has more connections to accept than the kernel keeps, it
+// waits in the kernel's queue (unix(7)). Package net would give up at once, and other programs on
+// the host could keep a program out. The thread that calls Dial makes the connection.
 func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixConn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -56,12 +56,12 @@ func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixC
 	}
 }
 
-// longestName is how many bytes an address has for a path, without the zero behind it (unix(7),
-// sun_path).
+// longestName is the longest path that an address has room for, without the zero behind it
+// (unix(7), sun_path).
 const longestName = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// address returns the name to connect to for a path. One that an address has no room for is reached
-// through its folder, which the caller closes after that.
+// address returns the name to connect to for a path. A path that is too long for an address is
+// reached through its folder, which the caller closes afterwards.
 func address(path string) (name string, folder *os.File, err error) {
 	if len(path) <= longestName {
 		return path, nil, nil

@@ -1,8 +1,7 @@
 package attach
 
-// This file reads a program's place in a job from its environment, which the
-// launcher made, and to which Slurm or mpirun has added something for each process that it
-// starts.
+// This file reads a program's place in a job from its environment. The launcher made the
+// environment; Slurm or mpirun has added variables for each process that it starts.
 
 import (
 	"errors"
@@ -18,8 +17,9 @@ const (
 	NodeVariable   = "FUNET_NODE"   // the process's number in it
 	NodesVariable  = "FUNET_NODES"  // how many members the group has
 	TokenVariable  = "FUNET_TOKEN"  // the job's token (Token.Text)
-	// Only where the launcher starts a node that has failed again (funet run --restart): how many
-	// processes were this node before, and how many may follow the first.
+	// LifeVariable is how many processes were this node before, and RestartsVariable how many may
+	// follow the first. They are set only where the launcher restarts a node that has failed (funet
+	// run --restart).
 	LifeVariable     = "FUNET_LIFE"
 	RestartsVariable = "FUNET_RESTARTS"
 )
@@ -27,15 +27,15 @@ const (
 // DefaultSocket is the path where a daemon listens by default.
 const DefaultSocket = "/run/funet/funid.sock"
 
-// ErrEnvironment: the environment does not say which member of which job this is.
+// ErrEnvironment reports an environment that does not say which member of which job the process is.
 var ErrEnvironment = errors.New("attach: start the program with funet run, which sets FUNET_GID, FUNET_NODE and FUNET_TOKEN")
 
-// places are the variables with a process's number and the number of processes. A launcher that
-// starts processes within another's job comes before that other. The order is funet run, mpirun of
-// Open MPI (OMPI_...), MPICH and others that speak PMI (PMI_...), PMIx (PMIX_...), and srun of
-// Slurm. PMIx does not say how many processes there are. Slurm's come last: within its job mpirun's
-// processes have them too, all the same. funi.h has the same list (funi_places); a test compares
-// them.
+// places are the variables with a process's number and the number of processes. A launcher that can
+// start processes within another launcher's job comes before that one. The order is funet run,
+// mpirun of Open MPI (OMPI_...), MPICH and others that speak PMI (PMI_...), PMIx (PMIX_...), and
+// srun of Slurm. PMIx does not say how many processes there are. Slurm's come last, because
+// mpirun's processes within its job also have them, with equal values. funi.h has the same list
+// (funi_places); a test compares them.
 var places = [][2]string{
 	{NodeVariable, NodesVariable},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -45,8 +45,8 @@ var places = [][2]string{
 }
 
 // OtherPlaces returns the variables that say a process's number within mpirun or srun. A launcher
-// keeps those that it has itself from its processes, which would take them for theirs. SLURM_NTASKS
-// and the like stay: srun takes them as options.
+// that has them itself removes them from the environment of its processes, which would take them
+// for their own. SLURM_NTASKS and the like stay: srun takes them as options.
 func OtherPlaces() []string {
 	var names []string
 	for _, p := range places[1:] {
@@ -55,9 +55,10 @@ func OtherPlaces() []string {
 	return names
 }
 
-// Environment returns what the variables say. Where FUNET_NODE is missing, number and number of
-// processes are those that mpirun or srun gave. ErrEnvironment is returned where one is missing or
-// not what it should be; FUNET_SOCKET may be missing, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS.
+// Environment returns the configuration that the variables describe. Where FUNET_NODE is missing,
+// number and number of processes are those of mpirun or srun. It returns ErrEnvironment if a
+// variable is missing or invalid. FUNET_SOCKET, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS may be
+// missing.
 func Environment() (Config, error) {
 	c := Config{Socket: os.Getenv(SocketVariable)}
 	place := places[0]

@@ -1,9 +1,9 @@
 package attach
 
-// This file is what a daemon tells the process with a direct port of the other processes of its
-// job: that one has ended, which nobody has to find out by its silence then, or that one is there.
-// A process that doubts whether another one lives asks. There is no answer but news; who gets none
-// waits for the peer as long as it would have anyway.
+// This file has the news that a daemon gives a process with a direct port about the other processes
+// of its job: that one has ended, or that one is there. So their peers need not find out by
+// silence. A process that doubts whether another one lives asks. News is the only answer. A process
+// that gets none waits for the peer as long as it would have anyway.
 
 import (
 	"crypto/sha256"
@@ -18,19 +18,19 @@ const (
 	fateLives = 1
 )
 
-// Incarnation returns that of the card that is opened on the port with the ticket, which both ends
-// find and nobody chooses. It says nothing about the ticket. It is never 0.
+// Incarnation returns the incarnation of the card that is opened on the port with the ticket. Both
+// ends compute it, and neither can choose it. It reveals nothing about the ticket, and is never 0.
 func (t Ticket) Incarnation() uint32 {
 	sum := sha256.Sum256(append([]byte("FUNet incarnation of a direct card"), t[:]...))
 	return max(1, binary.LittleEndian.Uint32(sum[:]))
 }
 
-// Fate is a message of a daemon: what became of the process of a node.
+// Fate is a message of a daemon that says what became of the process of a node.
 //
 //	u16 node@16, u16 flags@18 (bit 0: it lives), u32 life@20, u64 order@24
 type Fate struct {
 	Node  uint16
-	Lives bool   // it is there; else it has ended
+	Lives bool   // the process is there; otherwise it has ended
 	Life  uint32 // the incarnation of its card
 	Order uint64 // greater in later news of the node
 }
@@ -47,7 +47,7 @@ func (f Fate) Encode() []byte {
 	return b
 }
 
-// DecodeFate reads it.
+// DecodeFate reads the message.
 func DecodeFate(b []byte) (Fate, error) {
 	if err := fixed(b, KindFate|AnswerBit, fateSize); err != nil {
 		return Fate{}, err
@@ -65,7 +65,7 @@ func DecodeFate(b []byte) (Fate, error) {
 	return f, nil
 }
 
-// Doubt asks whether the process of a node is still that with an incarnation of its card.
+// Doubt asks whether the process of a node is still the one with the given incarnation of its card.
 //
 //	u16 node@16, u16 0@18, u32 life@20
 type Doubt struct {
@@ -81,7 +81,7 @@ func (d Doubt) Encode() []byte {
 	return b
 }
 
-// DecodeDoubt reads it.
+// DecodeDoubt reads the message.
 func DecodeDoubt(b []byte) (Doubt, error) {
 	if err := fixed(b, KindFate, doubtSize); err != nil {
 		return Doubt{}, err
@@ -97,8 +97,8 @@ func DecodeDoubt(b []byte) (Doubt, error) {
 	return d, nil
 }
 
-// Doubt asks the daemon whether the process of a node lives. It does not wait: without room in the
-// socket, or a daemon, nobody is asked. Any goroutine may call it.
+// Doubt asks the daemon whether the process of a node lives. It does not wait: without a daemon, or
+// without room in the socket, it sends nothing. Any goroutine may call it.
 func (p *Port) Doubt(node uint16, life uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,14 +111,14 @@ func (p *Port) Doubt(node uint16, life uint32) {
 	})
 }
 
-// fates hands on what is new. It belongs to the goroutine that watches.
+// fates passes on news. It belongs to the goroutine that watches.
 type fates struct {
 	tell  func(Fate)
 	order map[uint16]uint64 // of the last news, by node
 	nodes uint32
 }
 
-// take takes a message; what is no news of this job, or older than what was told, is nothing.
+// take takes a message. It ignores news that are not of this job, or older than the last.
 func (f *fates) take(message []byte) error {
 	n, err := DecodeFate(message)
 	if err != nil {

@@ -1,7 +1,7 @@
 package attach
 
-// This file is the header of every message, and messages that are only
-// a header and a body: refusals, and requests and answers in JSON.
+// This file has the header of every message, and messages of a header and a body only: refusals,
+// requests and answers in JSON, and a few others (EncodeBody).
 
 import (
 	"encoding/binary"
@@ -63,8 +63,8 @@ type Header struct {
 	Status Status // of an answer; 0 in a request
 }
 
-// DecodeHeader reads and checks the header of a message that was received whole. Errors
-// are ErrMalformed and ErrVersion; the kind is that of the message even then, if it is
+// DecodeHeader reads and checks the header of a message that was received whole. Errors are
+// ErrMalformed and ErrVersion. Even with an error it returns the message's kind, if the message is
 // long enough to have one, so that it can be answered.
 func DecodeHeader(b []byte) (Header, error) {
 	var h Header
@@ -90,7 +90,7 @@ func DecodeHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// encode starts a message of n bytes; all but the header is 0.
+// encode starts a message of n bytes, which is 0 behind its header.
 func encode(k Kind, s Status, n int) []byte {
 	b := make([]byte, n)
 	binary.LittleEndian.PutUint32(b, magic)
@@ -101,8 +101,8 @@ func encode(k Kind, s Status, n int) []byte {
 	return b
 }
 
-// fixed checks that b is a message of the kind with status Done and n bytes. A refusal
-// is returned as such.
+// fixed checks that b is a message of the kind with status Done and n bytes. It returns a refusal
+// as a *Refusal.
 func fixed(b []byte, k Kind, n int) error {
 	body, err := DecodeBody(b, k)
 	if err == nil && len(body) != n-HeaderSize {
@@ -112,13 +112,14 @@ func fixed(b []byte, k Kind, n int) error {
 }
 
 // EncodeBody composes a message of a header and a body:
-//   - a request of KindStatus, KindInfo or KindTraffic, without a body
-//   - a request of KindAdmin, KindCapture, KindTrace or KindWhither, or the answer to one of the
-//     seven, with JSON
+//   - a request of KindStatus, KindInfo, KindTraffic or KindNeighbours, without a body
+//   - a request of KindAdmin, KindCapture, KindTrace or KindWhither, with JSON
+//   - the answer to a request of one of these kinds but KindNeighbours, with JSON
 //   - the answers after the first to a request of KindCapture, with frames, and to one of
 //     KindLeave, with the image
-//   - the answer to a request of KindImage, or of KindUnsegment or KindDetach that was carried out,
-//     without a body
+//   - the answer to a request of KindNeighbours, with nodes (EncodeNeighbours)
+//   - the answer to a request of KindImage, or of KindUnsegment, KindDetach or KindResume that was
+//     carried out, without a body
 //
 // A body too long for a message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {
@@ -130,9 +131,9 @@ func EncodeBody(k Kind, body []byte) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeBody returns the body of a message that must be of the kind. It aliases b. The
-// error of an answer that refuses is a *Refusal; others are ErrMalformed and ErrVersion.
-// The answer to a message that the daemon could not read may be of another kind.
+// DecodeBody returns the body of a message that must be of the kind. It aliases b. The error of an
+// answer that refuses is a *Refusal; others are ErrMalformed and ErrVersion. The answer to a
+// message that the daemon could not read may be of another kind.
 func DecodeBody(b []byte, k Kind) ([]byte, error) {
 	h, err := DecodeHeader(b)
 	if err != nil {

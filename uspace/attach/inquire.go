@@ -16,7 +16,7 @@ func Inquire(socket string, timeout time.Duration) (Info, error) {
 	return InquireContext(context.Background(), socket, timeout)
 }
 
-// InquireContext is Inquire that the end of a context ends, with its cause.
+// InquireContext is Inquire that also ends with a context, and returns its cause.
 func InquireContext(ctx context.Context, socket string, timeout time.Duration) (Info, error) {
 	i, err := inquire(ctx, socket, timeout)
 	if err != nil {

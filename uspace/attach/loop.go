@@ -1,7 +1,7 @@
 package attach
 
-// This file is a client in an event loop: a descriptor for epoll(7) or Go's runtime, instead of a
-// sleep in Drive.
+// This file lets a client run in an event loop: with a descriptor for epoll(7) or Go's runtime,
+// instead of a sleep in Drive.
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fd returns a descriptor that is readable when the card has done something for the process, the
-// context or the daemon is gone, or Interrupt was called, while Arm is in force. It may be polled,
-// also by an epoll instance, and not read. It is the client's until Close.
+// Fd returns a descriptor for poll(2) or an epoll instance. While Arm is in force, it is readable
+// when the card has done something for the process, the context or the daemon is gone, or Interrupt
+// was called. It must not be read. It is the client's until Close.
 func (c *Client) Fd() (int, error) {
 	if c.loop >= 0 {
 		return c.loop, nil
@@ -33,7 +33,7 @@ func (c *Client) Fd() (int, error) {
 	return fd, nil
 }
 
-// follow has an epoll instance look at a descriptor.
+// follow adds a descriptor to an epoll instance.
 func (c *Client) follow(loop int, f unix.PollFd) error {
 	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: f.Fd}
 	if f.Fd == int32(c.fd) {
@@ -43,8 +43,8 @@ func (c *Client) follow(loop int, f unix.PollFd) error {
 }
 
 // Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns
-// false if something has happened since the last Arm, or the context is gone: look into the queues,
-// and try again. The next call of Drive, Wait or Disarm takes it back.
+// false if something has happened since the last Arm, or the context is gone: then look into the
+// queues, and try again. The next call of Drive, Wait or Disarm takes Arm back.
 //
 //	for {
 //		drive, and handle what has come, until nothing comes
@@ -54,7 +54,7 @@ func (c *Client) follow(loop int, f unix.PollFd) error {
 //		}
 //	}
 //
-// It belongs to the client's goroutine, as Drive does; the wait does not.
+// Arm belongs to the client's goroutine, as Drive does; the wait does not.
 func (c *Client) Arm() bool {
 	if c.err != nil || !c.alarm.Arm() {
 		return false

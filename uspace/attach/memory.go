@@ -1,8 +1,8 @@
 package attach
 
-// This file is memory that daemon and process share: files without a name, which nobody can shrink
-// or grow once they are sealed, so neither side can take memory from the other. The daemon also
-// keeps everybody from making holes in it (ctl/daemon, memory.go).
+// This file has the memory that daemon and process share: files without a name. Once they are
+// sealed no process can shrink or grow them, so neither side can take memory from the other. The
+// daemon also prevents holes in it (ctl/daemon, memory.go).
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrMemory: what came from the daemon is not sealed memory of the right size.
+// ErrMemory reports that the daemon passed something other than sealed memory of the right size.
 var ErrMemory = errors.New("attach: the daemon passed other memory than it announced; run the same version of FUNet on both sides")
 
-// seals of all shared memory.
+// seals are the seals of all shared memory.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// MakeMemory returns the descriptor of new memory of the given size in bytes, all 0, sealed against
-// changes of its size and, from Linux 6.3 on, against being executed. The name is for /proc.
-// Closing it and unmapping it everywhere gives it back.
+// MakeMemory returns the descriptor of new memory of the given size in bytes, all 0. The memory is
+// sealed against changes of its size and, from Linux 6.3 on, against being executed. /proc shows
+// the name. Closing the descriptor and unmapping the memory everywhere gives it back.
 func MakeMemory(name string, bytes uint64) (fd int, err error) {
 	if bytes == 0 || bytes > math.MaxInt64 {
 		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, unix.EINVAL)
@@ -45,9 +45,8 @@ func MakeMemory(name string, bytes uint64) (fd int, err error) {
 	return fd, nil
 }
 
-// MapMemory maps the memory, which must have the given size in bytes and be sealed
-// (ErrMemory): an access can then not fail. Unmap ends it. The descriptor is
-// not needed afterwards.
+// MapMemory maps the memory, which must have the given size in bytes and be sealed (ErrMemory), so
+// that no access can fail. Unmap ends the mapping. The descriptor is not needed afterwards.
 func MapMemory(fd int, bytes uint64) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -68,7 +67,7 @@ func MapMemory(fd int, bytes uint64) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), int(bytes)), nil
 }
 
-// Unmap ends a mapping of MapMemory; of none it does nothing.
+// Unmap ends a mapping of MapMemory. With nil it does nothing.
 func Unmap(b []byte) {
 	if len(b) > 0 {
 		_ = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))

@@ -1,7 +1,7 @@
 package attach
 
-// This file is the messages with fields of their own. Decoding is strict: what is
-// reserved must be 0, so a message that decodes encodes to the same bytes.
+// This file has the messages with fields of their own. Decoding is strict: reserved fields must be
+// 0, so a message that decodes encodes to the same bytes.
 
 import (
 	"encoding/binary"
@@ -26,18 +26,18 @@ const (
 	MaxNodes = (MaxMessage - jobRequestSize) / 2
 )
 
-// malformed refuses the value of a field.
+// malformed returns the error for an invalid value of a field.
 func malformed(what, field string, v uint64) error {
 	return fmt.Errorf("reading %s with %s %#x: %w", what, field, v, ErrMalformed)
 }
 
-// AttachRequest asks for a context: node of the group of that GID.
+// AttachRequest asks for a context of the node in the group with the GID.
 //
 //	u16 gid@16, u16 node@18, u32 slots@20, remote@24, token@32
 //
-// where remote has eight bytes here and four in the answer. It gives the key slots, areas and
-// notifications of the context's remote memory, and then zeros. Each of the three is a byte with
-// one more than the exponent of the power of two, or 0 for none.
+// where remote has eight bytes here and four in the answer. It has the numbers of key slots, areas
+// and notifications of the context's remote memory, and then zeros. Each of the three is a byte: 0
+// for none, otherwise one more than the exponent of the power of two.
 type AttachRequest struct {
 	GID, Node uint16
 	Slots     uint32           // of each queue, a power of two; 0: the daemon's default
@@ -52,7 +52,8 @@ func putRemote(b []byte, s funi.RemoteSizes) {
 	}
 }
 
-// remoteSizes decodes them. What is not one of funi.RemoteSizes, or not zero behind, is refused.
+// remoteSizes decodes sizes. It refuses sizes that are invalid (funi.RemoteSizes), and bytes behind
+// them that are not zero.
 func remoteSizes(b []byte, what string) (s funi.RemoteSizes, err error) {
 	for i, n := range []*int{&s.KeySlots, &s.Areas, &s.Notifications} {
 		*n = 1 << min(b[i], 63) >> 1
@@ -84,8 +85,8 @@ func (r AttachRequest) encode(k Kind) []byte {
 	return b
 }
 
-// DecodeAttachRequest reads the message. It does not judge the values: the number of
-// slots may be one that no queue can have.
+// DecodeAttachRequest reads the message. It does not check all values: the number of slots may be
+// one that no queue can have.
 func DecodeAttachRequest(b []byte) (AttachRequest, error) { return decodeAttach(b, KindAttach) }
 
 // DecodeArriveRequest reads the message of a process that comes from another card.
@@ -151,12 +152,12 @@ func (a AttachAnswer) encode(k Kind) []byte {
 	return b
 }
 
-// DecodeAttachAnswer reads the message, and checks what the process would rely on: the
-// ABI (ErrVersion), and memory and numbers that fit each other (ErrMalformed). The error
-// of a refused request is a *Refusal.
+// DecodeAttachAnswer reads the message, and checks what the process relies on: the ABI
+// (ErrVersion), and memory and numbers that fit each other (ErrMalformed). The error of a refused
+// request is a *Refusal.
 func DecodeAttachAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAnswer(b, KindAttach) }
 
-// DecodeArriveAnswer does the same with the answer to a request of KindArrive.
+// DecodeArriveAnswer is DecodeAttachAnswer for a request of KindArrive.
 func DecodeArriveAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAnswer(b, KindArrive) }
 
 func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
@@ -220,7 +221,7 @@ func (r SegmentRequest) encode(k Kind) []byte {
 	return b
 }
 
-// DecodeSegmentRequest reads the request. It does not judge base and size.
+// DecodeSegmentRequest reads the request. It does not check base and size.
 func DecodeSegmentRequest(b []byte) (SegmentRequest, error) {
 	return decodeSegment(b, KindSegment)
 }
@@ -268,11 +269,11 @@ func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
 	return UnsegmentRequest{Base: binary.LittleEndian.Uint32(b[16:])}, nil
 }
 
-// DetachRequest asks to end the context of the connection, but first to wait until
-// nothing of it waits in the card (engine.Context.Idle), at most for Linger. The process
-// goes on to empty its receive queues meanwhile. The answer has no body (EncodeBody); if
-// something was left undelivered it is ErrBusy, and the context has ended all the same. A
-// connection that closes without this request gives up what is under way.
+// DetachRequest asks to end the context of the connection. The daemon first waits until nothing of
+// the context waits in the card (engine.Context.Idle), at most for Linger. The process continues to
+// empty its receive queues meanwhile. The answer has no body (EncodeBody). If something was left
+// undelivered it is ErrBusy, and the context has ended all the same. A connection that closes
+// without this request gives up what is under way.
 //
 //	u32 linger@16 in milliseconds, u32 0@20
 type DetachRequest struct{ Linger time.Duration }
@@ -309,8 +310,8 @@ type JobRequest struct {
 	Cards  []uint16 // 1 to MaxNodes
 }
 
-// Encode composes the message. Cards must not be more than MaxNodes: ErrMalformed; nor the
-// token zero: ErrNoToken.
+// Encode composes the message. It returns ErrMalformed for more than MaxNodes cards or none, and
+// ErrNoToken for a token of zeros.
 func (r JobRequest) Encode() ([]byte, error) {
 	if r.Token.Zero() {
 		return nil, fmt.Errorf("asking for a job: %w", ErrNoToken)
@@ -331,8 +332,8 @@ func (r JobRequest) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// DecodeJobRequest reads the message. It does not judge GID and cards, but refuses a token
-// of zeroes with ErrNoToken: every other user could name it, too.
+// DecodeJobRequest reads the message. It does not check GID and cards. It refuses a token of zeros
+// with ErrNoToken, because every other user could name it, too.
 func DecodeJobRequest(b []byte) (JobRequest, error) {
 	body, err := DecodeBody(b, KindJob)
 	if err != nil {
@@ -384,7 +385,7 @@ func DecodeJobAnswer(b []byte) (JobAnswer, error) {
 	return JobAnswer{GID: binary.LittleEndian.Uint16(b[16:])}, nil
 }
 
-// Info is the JSON of an answer to KindInfo: which card this is. Anybody may ask.
+// Info is the JSON of an answer to KindInfo, which describes the card. Any user may ask.
 type Info struct {
 	Host        string   `json:"host"`
 	Card        uint16   `json:"card"`
@@ -392,18 +393,19 @@ type Info struct {
 	ABI         uint32   `json:"abi"`
 	Interfaces  []string `json:"interfaces"`
 	Profile     string   `json:"profile"`
-	// where the NIC program runs, of all interfaces; "": there is none
+	// XDPMode is where the NIC program runs, of all interfaces; "": there is none
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"` // how frames reach the card
-	// that frames travel to in datagrams; 0: they have an EtherType of their own
+	// UDPPort is the port of the datagrams that carry frames; 0: frames have an EtherType of their
+	// own
 	UDPPort  uint16   `json:"udp_port,omitempty"`
 	Carriage Carriage `json:"carriage"`
 }
 
-// Carriage says how the messages of jobs travel: CarriageDaemon, or where jobs may have direct
-// ports CarriageDirect. A daemon that does not say has the former.
+// Carriage says how the messages of jobs travel: CarriageDaemon, or CarriageDirect where jobs may
+// have direct ports. A daemon that does not say uses CarriageDaemon.
 type Carriage struct {
-	// by the administrator: CarriageDaemon, CarriageDirect or CarriageAuto
+	// Configured is the administrator's choice: CarriageDaemon, CarriageDirect or CarriageAuto
 	Configured string `json:"configured"`
 	Chosen     string `json:"chosen"`        // CarriageDaemon or CarriageDirect
 	Why        string `json:"why,omitempty"` // how ports were proven, or why there are none

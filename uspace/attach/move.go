@@ -2,8 +2,9 @@ package attach
 
 // This file moves a client's context to the card of another daemon that the process can reach, with
 // everything that it has there: the page and queues, the segments, windows and areas. Afterwards
-// all stands where it stood: the memory of the new daemon is mapped in place of the old, so neither
-// pointers into segments nor what the libraries above hold change. Others go on sending meanwhile.
+// everything is at the same addresses: the memory of the new daemon is mapped in place of the old.
+// So neither pointers into segments nor the state of the libraries above change. Other nodes go on
+// sending meanwhile.
 //
 //	arrive   a connection to the other daemon, a context without anything, segments as here; what
 //	         can be copied beforehand is
@@ -25,14 +26,15 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Move says what a move took.
+// Move describes a move that has been made.
 type Move struct {
 	Card uint16 // where the context is now
-	// Pause is how long the context took and sent nothing, as far as the process knows: from the
-	// moment when its old card let go.
+	// Pause is how long the context took and sent nothing, as far as the process knows. It begins
+	// when the old card let the context go.
 	Pause time.Duration
-	// Untold is how many cards of the group did not answer when they were told. They hear of it
-	// when they send to the old card; until then they refuse what the process sends to them.
+	// Untold is how many cards of the group did not answer when they were told of the move. They
+	// learn of it when they send to the old card. Until then they refuse what the process sends to
+	// them.
 	Untold int
 	Bytes  uint64 // of memory, copied
 }
@@ -43,17 +45,17 @@ type segment struct {
 	rights funi.Rights
 }
 
-// Move moves the context to the card of the daemon at the socket, as soon as all that the process
+// Move moves the context to the card of the daemon at the socket, once everything that the process
 // has sent is delivered and its operations are complete. The group must be known there (funet run
-// names it to all of its hosts). The context of the call bounds the wait.
+// names it to all of its hosts). The call's context bounds the wait.
 //
 // Some errors leave the context as it was: those of Open at the other daemon, ErrBusy, ErrRoute,
 // and the cause of the end of ctx. ErrBusy reports that something that the context has sent is not
-// taken, ErrRoute that the cards do not know each other. If something fails when the old card has
-// let go, the context is gone: ErrLost.
+// accepted, ErrRoute that the cards do not know each other. If something fails after the old card
+// has let go, the context is gone: ErrLost.
 //
-// It belongs to the client's goroutine, and nobody may touch segments meanwhile. What processes
-// start with is not changed: a C program, and one whose memory is its own, does not move.
+// Move belongs to the client's goroutine, and no other may touch segments meanwhile. A process's
+// environment still names the old daemon. A C program, or one with memory of its own, cannot move.
 func (c *Client) Move(ctx context.Context, socket string) (Move, error) {
 	m, err := c.move(ctx, socket)
 	if err != nil {
@@ -106,7 +108,7 @@ func (c *Client) move(ctx context.Context, socket string) (m Move, err error) {
 	return m, nil
 }
 
-// arrive asks for a context like another's.
+// arrive asks for a context with the sizes and segments of another client's.
 func (n *Client) arrive(like *Client) error {
 	if err := n.connect(); err != nil {
 		return err
@@ -144,7 +146,7 @@ func (c *Client) copyTo(n *Client) (bytes uint64) {
 	return bytes
 }
 
-// leave has the card let the context go.
+// leave makes the card let the context go, and returns the context's image.
 func (c *Client) leave(ctx context.Context, card uint16,
 	patience time.Duration) (image []byte, a LeaveAnswer, err error) {
 	// The daemon answers when it is done; an end of the context meanwhile would leave the process
@@ -194,7 +196,7 @@ func (c *Client) leave(ctx context.Context, card uint16,
 // leaveTells is how long a daemon may take to tell others (ctl/daemon, move.go).
 const leaveTells = 15 * time.Second
 
-// sendImage has the card take the image.
+// sendImage makes the card take the image.
 func (n *Client) sendImage(image []byte) error {
 	for at := 0; at < len(image); {
 		part := image[at:min(at+MaxImagePart, len(image))]
@@ -210,7 +212,8 @@ func (n *Client) sendImage(image []byte) error {
 	return nil
 }
 
-// become makes the client that which has arrived: its memory takes the place of the old.
+// become makes the client take over the context that has arrived: its memory takes the place of the
+// old.
 func (c *Client) become(n *Client) error {
 	for base, s := range c.segments {
 		if err := replace(s.memory, n.segments[base].memory); err != nil {
@@ -242,7 +245,7 @@ func (c *Client) become(n *Client) error {
 	return nil
 }
 
-// replace puts the mapping of one piece of memory in the place of another, which has the same size.
+// replace maps one piece of memory in the place of another, which has the same size.
 func replace(old, by []byte) error {
 	at, from := unsafe.Pointer(unsafe.SliceData(old)), unsafe.Pointer(unsafe.SliceData(by))
 	if _, err := unix.MremapPtr(from, uintptr(len(by)), at, uintptr(len(old)),
@@ -252,10 +255,11 @@ func replace(old, by []byte) error {
 	return nil
 }
 
-// wanders is how long a move may take that the daemon's administrator waits for.
+// wanders bounds a move that the daemon's administrator waits for.
 const wanders = 6 * time.Second
 
-// wander moves the context where the daemon's administrator wants it, or says why it does not.
+// wander moves the context to where the daemon's administrator wants it, or tells the daemon why it
+// does not.
 func (c *Client) wander() {
 	c.page.AskLeave(false)
 	w, err := c.whither(Whither{})
@@ -269,7 +273,7 @@ func (c *Client) wander() {
 	}
 }
 
-// whither asks where to move, or says why not.
+// whither asks the daemon where to move, or tells it why the move failed.
 func (c *Client) whither(w Whither) (answer Whither, err error) {
 	body, err := json.Marshal(w)
 	if err != nil {

@@ -1,8 +1,8 @@
 package attach
 
-// This file is the messages of a move to another card: a process asks the daemon there to make room
-// (KindArrive, as for a context), has the one here let go (KindLeave), and hands the image on
-// (KindImage). Images are longer than messages.
+// This file has the messages of a move to another card. A process asks the daemon there for room
+// (KindArrive, as for a context). It asks its present daemon to let the context go (KindLeave), and
+// hands the image on (KindImage). Images are longer than messages.
 
 import (
 	"encoding/binary"
@@ -19,12 +19,13 @@ const (
 	MaxImagePart = MaxMessage - imageRequestSize
 )
 
-// LeaveRequest asks to move the connection's context to another card: what it has sent is waited
-// for, at most for Patience.
+// LeaveRequest asks to move the connection's context to another card. The daemon waits until
+// everything that the context has sent is accepted, at most for Patience.
 //
 //	u16 card@16, u16 0@18, u32 patience@20 in milliseconds
 //
-// It is ErrBusy when something that was sent is not taken by then, and the context is as it was.
+// The answer is ErrBusy when something that was sent is not accepted by then, and the context is as
+// it was.
 type LeaveRequest struct {
 	Card     uint16
 	Patience time.Duration
@@ -58,7 +59,8 @@ func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
 //	u64 image@16, u32 untold@24, u32 0@28, u64 pause@32
 type LeaveAnswer struct {
 	Image uint64 // bytes
-	// cards of the group that have not been told where the process is now; they are told later
+	// Untold is how many cards of the group have not been told where the process is now; they are
+	// told later
 	Untold int
 	Pause  time.Duration // from the moment when the card took nothing for the context any more
 }
@@ -89,9 +91,9 @@ func DecodeLeaveAnswer(b []byte) (LeaveAnswer, error) {
 	return a, nil
 }
 
-// ImageRequest is a part of an image for the connection's context, which arrives: parts follow each
-// other from the first byte on. The answer has no body, and that to the last part says that the
-// context goes on.
+// ImageRequest is a part of an image for the connection's context, which is arriving. Parts follow
+// each other from the first byte on. The answer has no body. The answer to the last part says that
+// the context goes on.
 //
 //	u64 total@16, u64 offset@24, bytes@32
 type ImageRequest struct {
@@ -125,8 +127,8 @@ func DecodeImageRequest(b []byte) (ImageRequest, error) {
 	return r, nil
 }
 
-// Whither is the JSON of a request of KindWhither and of its answer. A process asks where it is to
-// move with an empty object, and says why it did not with Failed.
+// Whither is the JSON of a request of KindWhither and of its answer. With an empty object a process
+// asks where it is to move, and with Failed it says why it did not.
 type Whither struct {
 	Socket string `json:"socket,omitempty"` // of the daemon to move to
 	Failed string `json:"failed,omitempty"`

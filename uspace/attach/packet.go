@@ -15,9 +15,10 @@ import (
 // Network is the socket's type for package net: SOCK_SEQPACKET.
 const Network = "unixpacket"
 
-// Send sends one message with descriptors, which stay the caller's. Only a daemon does: it
-// takes none, and from Linux 6.16 on has the kernel refuse them (EPERM). It waits for room
-// in the socket until the connection's write deadline. One goroutine at a time.
+// Send sends one message with descriptors, which stay the caller's. Only a daemon sends
+// descriptors. It accepts none, and from Linux 6.16 on has the kernel refuse them (EPERM). Send
+// waits for room in the socket until the connection's write deadline. One goroutine at a time may
+// call it.
 func Send(c *net.UnixConn, message []byte, descriptors ...int) error {
 	var rights []byte
 	if len(descriptors) > 0 {
@@ -29,12 +30,12 @@ func Send(c *net.UnixConn, message []byte, descriptors ...int) error {
 	return nil
 }
 
-// Receive waits for one message, until the connection's read deadline, and returns it with its
-// descriptors, which are the caller's to close; they close on exec. It uses buffer, of MaxMessage
-// bytes, and the message aliases it. At most the given number of descriptors are taken: with 0, as
-// in a daemon, the kernel closes all that come, before they are the process's; otherwise more than
-// that is ErrMalformed, as is a message longer than MaxMessage. Descriptors that the process has no
-// room for wrap EMFILE. The end of the connection is io.EOF. One goroutine at a time.
+// Receive waits for one message, until the connection's read deadline. It returns the message,
+// which aliases buffer, of MaxMessage bytes. The descriptors that came with it are the caller's to
+// close, and close on exec. At most the given number is accepted. With 0, as in a daemon, the
+// kernel closes all descriptors before they are the process's. Otherwise more descriptors are
+// ErrMalformed, as is a message longer than MaxMessage. Descriptors that the process has no room
+// for wrap EMFILE. The end of the connection is io.EOF. One goroutine at a time may call Receive.
 func Receive(c *net.UnixConn, buffer []byte, descriptors int) (message []byte, got []int, err error) {
 	var oob []byte
 	if descriptors > 0 {
@@ -65,7 +66,7 @@ func Receive(c *net.UnixConn, buffer []byte, descriptors int) (message []byte, g
 	return buffer[:n], got, nil
 }
 
-// rights returns the descriptors in control messages. Some may be there with an error.
+// rights returns the descriptors in control messages, even with an error.
 func rights(oob []byte) (got []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -81,8 +82,8 @@ func rights(oob []byte) (got []int, err error) {
 	return got, nil
 }
 
-// HungUp reports whether the other end of a connection is gone. Any goroutine may ask, also while
-// another receives.
+// HungUp reports whether the other end of a connection is gone. Any goroutine may call it, also
+// while another receives.
 func HungUp(c *net.UnixConn) (gone bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -92,14 +93,14 @@ func HungUp(c *net.UnixConn) (gone bool) {
 	return gone || err != nil
 }
 
-// DescriptorHungUp is HungUp of a connection's descriptor.
+// DescriptorHungUp is HungUp for a connection's descriptor.
 func DescriptorHungUp(fd int) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, _ := unix.Poll(p[:], 0)
 	return n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 }
 
-// CloseDescriptors closes what Receive returned.
+// CloseDescriptors closes descriptors that Receive returned.
 func CloseDescriptors(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)

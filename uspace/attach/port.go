@@ -1,8 +1,8 @@
 package attach
 
-// This file is direct ports: a process of a job that is direct (JobRequest.Direct) gets memory and
-// the socket of a port of its own instead of a context, and has a card of its own on it (package
-// card). The connection is its place in the job.
+// This file has direct ports. A process of a direct job (JobRequest.Direct) gets memory and the
+// socket of a port of its own instead of a context, and has a card of its own on the port (package
+// card). The connection holds its place in the job.
 
 import (
 	"bytes"
@@ -25,19 +25,19 @@ const (
 
 	// TicketSize is the size of a ticket in bytes.
 	TicketSize = 16
-	// patience is how long a process waits for another daemon when the one has ended that gave its
-	// port.
+	// patience is how long a process waits for another daemon when the one that gave its port has
+	// ended.
 	patience = 30 * time.Second
 )
 
-// Ticket is what a process shows that goes on with its port.
+// Ticket is what a process shows to the next daemon to keep its port.
 type Ticket [TicketSize]byte
 
-// EncodePort composes the request for the port of a node: slots and remote memory are the process's
-// own business, and zero.
+// EncodePort composes the request for the port of a node. Slots and remote memory are zero: the
+// daemon needs neither.
 func (r AttachRequest) EncodePort() []byte { return r.encode(KindPort) }
 
-// DecodePortRequest reads it.
+// DecodePortRequest reads the request of EncodePort.
 func DecodePortRequest(b []byte) (AttachRequest, error) {
 	r, err := decodeAttach(b, KindPort)
 	if err == nil && (r.Slots != 0 || r.Remote.KeySlots|r.Remote.Areas|r.Remote.Notifications != 0) {
@@ -46,17 +46,18 @@ func DecodePortRequest(b []byte) (AttachRequest, error) {
 	return r, err
 }
 
-// PortAnswer says what was made. With it come PortDescriptors descriptors: the memory, and the
-// socket.
+// PortAnswer describes a port that was made. With it come PortDescriptors descriptors: the memory,
+// and the socket.
 //
 //	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24,
 //	geometry@28: six times u32, in the order of its fields, ticket@52, u32 flags@68
-//	(bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72,
+//	(bit 0: there is a key; bit 1: what is authenticated need not be encrypted;
+//	bit 2: Generic; bit 3: Sums), key@72,
 //	u32 peer timeout@104, u32 connect timeout@108, in milliseconds
 //
-// While the connection lasts the place is the process's. A message that comes later is a refusal of
-// this kind, and says why the place is lost. When the connection ends without, the daemon has
-// ended: the process has some time to show its ticket to the next one.
+// The place is the process's while the connection lasts. A later message of this kind is a refusal,
+// and says why the place is lost. If the connection ends without one, the daemon has ended: the
+// process then has some time to show its ticket to the next daemon.
 type PortAnswer struct {
 	GID, Node uint16
 	Nodes     uint32 // members of the group
@@ -64,15 +65,15 @@ type PortAnswer struct {
 	Geometry  port.Geometry
 	Ticket    Ticket
 	// Key is the secret of the job's own key, where hosts have keys; nil: frames are not
-	// authenticated. Readable: they need not be encrypted.
+	// authenticated. Readable says that frames need not be encrypted.
 	Key      []byte
 	Readable bool
-	// Generic: the programs at the port's links run in generic mode.
+	// Generic says that the programs at the port's links run in generic mode.
 	Generic bool
-	// Sums: the guard needs the sum of each frame (afxdp.Direct).
+	// Sums says that the guard needs the sum of each frame (afxdp.Direct).
 	Sums bool
-	// PeerTimeout and ConnectTimeout are the daemon's, for the card on the port (engine.Config), in
-	// whole milliseconds.
+	// PeerTimeout and ConnectTimeout are the daemon's timeouts for the card on the port
+	// (engine.Config), in whole milliseconds.
 	PeerTimeout, ConnectTimeout time.Duration
 }
 
@@ -126,8 +127,8 @@ func (a *PortAnswer) fields() [6]*uint32 {
 	return [...]*uint32{&g.FrameSize, &g.Frames, &g.RxSize, &g.TxSize, &g.FillSize, &g.CompletionSize}
 }
 
-// DecodePortAnswer reads the message. Whoever opens a port judges its sizes. The error of a refused
-// request is a *Refusal.
+// DecodePortAnswer reads the message. Its caller checks the sizes. The error of a refused request
+// is a *Refusal.
 func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 	if err := fixed(b, KindPort|AnswerBit, portAnswerSize); err != nil {
 		return a, err
@@ -177,7 +178,7 @@ func (r ResumeRequest) Encode() []byte {
 	return b
 }
 
-// DecodeResumeRequest reads it.
+// DecodeResumeRequest reads the message.
 func DecodeResumeRequest(b []byte) (ResumeRequest, error) {
 	if err := fixed(b, KindResume, resumeRequestSize); err != nil {
 		return ResumeRequest{}, err
@@ -189,24 +190,25 @@ func DecodeResumeRequest(b []byte) (ResumeRequest, error) {
 		Ticket: Ticket(b[24:]), Token: Token(b[40:])}, nil
 }
 
-// Port is what a process has of a daemon for a direct port.
+// Port is a direct port that a daemon gave to the process.
 type Port struct {
 	Answer PortAnswer
 	Memory *os.File // the caller's to close
-	Socket int      // the same, unless somebody takes it
+	Socket int      // the caller's to close, unless another owner takes it
 	cfg    Config
 	done   context.Context // ends with Close
 	end    context.CancelFunc
 
 	mu   sync.Mutex
 	conn *net.UnixConn
-	// of a request that the daemon at conn has to answer (share.go); nil: there is none
+	// asked gets the answer to a request that the daemon at conn still has to answer (share.go);
+	// nil: there is none
 	asked chan<- reply
 }
 
 // OpenPort connects to the daemon and asks for the port of a node. Slots, Remote and Spin of the
-// configuration are not used. Errors are those of Open, ErrCarriage where the job is none of direct
-// ports, and ErrNoPort.
+// configuration are not used. Errors are those of Open, ErrCarriage if the job has no direct ports,
+// and ErrNoPort.
 func OpenPort(cfg Config) (_ *Port, err error) {
 	c := newClient(cfg.Context, cfg.Socket, cfg.Timeout)
 	defer func() {
@@ -246,9 +248,9 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 	return p, nil
 }
 
-// Watch waits until the place is the process's no more, says why, unless Close was called before,
-// and ends. Meanwhile it tells what becomes of the other processes of the job. When the daemon has
-// ended it shows the ticket to the next one. A goroutine of its own calls it.
+// Watch waits until the process has lost its place, and reports the reason to lose, unless Close
+// was called before. Meanwhile it tells what becomes of the other processes of the job. When the
+// daemon has ended it shows the ticket to the next one. A goroutine of its own calls it.
 func (p *Port) Watch(lose func(why error), tell func(Fate)) {
 	buffer := make([]byte, MaxMessage)
 	news := &fates{tell, map[uint16]uint64{}, p.Answer.Nodes}
@@ -296,8 +298,8 @@ func (p *Port) listen(buffer []byte, news *fates) error {
 	}
 }
 
-// resume shows the ticket to the daemon at the socket, and again while there is none, or it has yet
-// to hear of the job.
+// resume shows the ticket to the daemon at the socket. It tries again while there is no daemon, or
+// the daemon has yet to hear of the job.
 func (p *Port) resume(buffer []byte) error {
 	until := time.Now().Add(patience)
 	request := ResumeRequest{GID: p.cfg.GID, Node: p.cfg.Node, Ticket: p.Answer.Ticket, Token: p.cfg.Token}.Encode()
@@ -319,7 +321,7 @@ func (p *Port) resume(buffer []byte) error {
 }
 
 // show shows the ticket once, and waits for the answer until the given time. A slow daemon carries
-// out the request late; closing the connection before that would end the place.
+// out the request late, and closing the connection before that would end the place.
 func (p *Port) show(request, buffer []byte, until time.Time) error {
 	conn, err := Dial(p.done, cmp.Or(p.cfg.Socket, DefaultSocket), DefaultTimeout)
 	if err != nil {
@@ -361,8 +363,8 @@ func (p *Port) Close() error {
 	return p.conn.Close()
 }
 
-// persist sends a request, and sends it again while this node's process before this one still has
-// its place. It returns the descriptors that came with the answer that decode has read.
+// persist sends a request, and sends it again while this node's earlier process still has its
+// place. decode reads the answer. persist returns the descriptors that came with it.
 func (c *Client) persist(cfg *Config, request []byte, descriptors int,
 	decode func(message []byte) error) ([]int, error) {
 	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {

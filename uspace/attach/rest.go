@@ -1,9 +1,9 @@
 package attach
 
-// This file is how a client waits, as package wait says. The client looks at its registers, then
-// yields the processor between looks, as the card may want it. Then it asks the card to wake it and
-// sleeps in poll(2). It polls the descriptor that the card writes, the socket, and an eventfd of
-// its own.
+// This file has how a client waits, in the stages of package wait. The client looks at its
+// registers. Then it yields the processor between looks, as the card may want it. Then it asks the
+// card to wake it and sleeps in poll(2). It polls the descriptor that the card writes, the socket,
+// and an eventfd of its own.
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 // glance is how many calls of Drive pass between two looks at the registers.
 const glance = 16
 
-// What ends a sleep.
+// The causes that end a sleep.
 const (
 	onSocket = iota
 	onEvent  // of the card
@@ -34,15 +34,15 @@ func endings(sock, event, alarm int) [3]unix.PollFd {
 		{Fd: int32(alarm), Events: unix.POLLIN}}
 }
 
-// Drive lets the card run. It does next to nothing while the program finds something in its queues
+// Drive lets the card run. It costs next to nothing while the program finds something in its queues
 // between calls, or works between them. When nothing has happened for some time it yields the
 // processor, and then sleeps for at most 8 ms at a time. The sleep ends when the card does
 // something for the process, or when Interrupt is called. Writes of others count too, if the
-// program asks for them (funi.Interface.Watch). When the context is gone it returns at once; then
-// Err says why, and package am returns funi.ErrDetached.
+// program asks for them (funi.Interface.Watch). When the context is gone Drive returns at once. Err
+// then says why, and package am returns funi.ErrDetached.
 func (c *Client) Drive() { c.drive(true) }
 
-// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
+// Look is Drive without yielding and sleeping, for a program that does both by itself.
 func (c *Client) Look() { c.drive(false) }
 
 func (c *Client) drive(rests bool) {
@@ -79,7 +79,7 @@ func (c *Client) drive(rests bool) {
 	c.page.Disarm()
 }
 
-// over reports whether the time to look and to yield is over, and yields if it is not.
+// over reports whether the time for looking and yielding is over, and yields if it is not.
 func (c *Client) over(now int64) bool {
 	if c.wait.Next(now) == wait.Sleep {
 		return true
@@ -89,8 +89,8 @@ func (c *Client) over(now int64) bool {
 	return false
 }
 
-// sleep waits for the card's wake, something on the socket, or the given number of nanoseconds to
-// pass.
+// sleep waits until the card wakes the process, something comes on the socket, or the given number
+// of nanoseconds has passed.
 func (c *Client) sleep(nanoseconds int64) {
 	if !c.alarm.Sleep(&c.wait, c.fds[:], nanoseconds) {
 		c.fds[onSocket].Revents, c.fds[onEvent].Revents = 0, 0
@@ -102,17 +102,15 @@ func (c *Client) sleep(nanoseconds int64) {
 	}
 }
 
-// Interrupt ends the sleep in Drive or Wait that is under way, or the next one, and one that
-// follows Arm. A Wait goes on unless there is a reason to end. Any goroutine may call it, at any
-// time.
+// Interrupt ends the present sleep in Drive or Wait, or else the next one, and one that follows
+// Arm. A Wait continues unless there is a reason to end. Any goroutine may call it, at any time.
 func (c *Client) Interrupt() { c.alarm.Call() }
 
 // Wait blocks until a message or a return waits in the queues, or the queues are halted for the
-// program (funi.Interface.Halt). It also ends if the card has given slots of a send queue back or
-// changed CNTL since the last Wait. It also ends if others have since written memory that is
-// watched (funi.Interface.Watch). When ctx ends it returns context.Cause. It may return nil
-// although nothing has happened. ErrLost and funi.ErrDetached say that the context of the card is
-// gone.
+// program (funi.Interface.Halt). Since the last Wait, other events end it, too: the card has given
+// slots of a send queue back or changed CNTL, or others have written memory that is watched
+// (funi.Interface.Watch). When ctx ends it returns context.Cause. It may return nil although
+// nothing has happened. ErrLost and funi.ErrDetached say that the context of the card is gone.
 func (c *Client) Wait(ctx context.Context) error {
 	for {
 		p := c.page.Published()
@@ -133,7 +131,7 @@ func (c *Client) Wait(ctx context.Context) error {
 	}
 }
 
-// longestBlock bounds a sleep in Wait, which everything that it waits for ends.
+// longestBlock bounds a sleep in Wait. Every event that Wait waits for also ends the sleep.
 const longestBlock = int64(time.Second)
 
 // block sleeps until something has happened since the last Wait, or the context ends.
@@ -147,7 +145,7 @@ func (c *Client) block(ctx context.Context) {
 	c.page.Disarm()
 }
 
-// wakeAtEnd has the end of a context end a sleep, until the function that it returns is called.
+// wakeAtEnd makes the end of a context end a sleep, until the returned function is called.
 func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -156,8 +154,8 @@ func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
 	return func() { stop() }
 }
 
-// look notes the end of the context if the card has published it, and moves it if the daemon asks
-// for that.
+// look notes the end of the context if the card has published it, and moves the context if the
+// daemon asks for that.
 func (c *Client) look(p funi.Published) {
 	if p.Gone && c.err == nil {
 		c.lost(fmt.Errorf("the daemon has ended the context: %w", cmp.Or(c.page.Err(), funi.ErrDetached)))
@@ -167,8 +165,8 @@ func (c *Client) look(p funi.Published) {
 	}
 }
 
-// listen notes the end of the daemon if a descriptor has seen it: whose end is closed first is the
-// kernel's choice.
+// listen notes the end of the daemon if a descriptor has seen it. The kernel may close either end
+// first.
 func (c *Client) listen() {
 	ended := c.fds[onSocket].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) | c.fds[onEvent].Revents&unix.POLLHUP
 	if ended != 0 && !c.page.Gone() {

@@ -1,6 +1,6 @@
 package attach
 
-// This file is a client's segments.
+// This file has a client's segments.
 
 import (
 	"errors"
@@ -9,22 +9,23 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrOwnMemory: a daemon's card uses no memory of a process.
+// ErrOwnMemory reports an attempt to register the process's own memory, which a daemon's card
+// cannot use.
 var ErrOwnMemory = errors.New("attach: a daemon's card uses only memory that the daemon has made; allocate it with Segment and copy, or build the data there")
 
-// Register refuses: a card in another process cannot use memory that this one has. It stands here
-// because package card has it. The daemon could map a file of the client's only if no process could
-// shrink it, or change it while the card checks it. It would also account for memory that it has
-// not made. Reading the process's memory by its address (process_vm_readv(2)) takes rights over the
-// process. So the memory is the daemon's (see Segment).
+// Register always refuses: a card in another process cannot use this process's memory. The method
+// is here because package card has it. The daemon could map a file of the client's only if no
+// process could shrink it, or change it while the card checks it. It would also account for memory
+// that it has not made. Reading the process's memory by its address (process_vm_readv(2)) takes
+// rights over the process. So the daemon makes the memory (see Segment).
 func (c *Client) Register(s funi.Segment) error {
 	return fmt.Errorf("registering %d bytes at %#x: %w", len(s.Memory), s.Base, ErrOwnMemory)
 }
 
 // Segment returns new memory, all 0, that is registered with the card as a segment (see
-// funi.Segment): from the daemon, as the card of another process can use no other. It is
-// the program's until Unregister or Close. Errors are ErrSegment, ErrOverlap,
-// ErrTooManySegments, ErrQuota, ErrMemory, ErrSilent and ErrLost.
+// funi.Segment). The daemon makes it, as the card of another process can use no other. It is the
+// program's until Unregister or Close. Errors are ErrSegment, ErrOverlap, ErrTooManySegments,
+// ErrQuota, ErrMemory, ErrSilent and ErrLost.
 func (c *Client) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
 	b, err := c.segment(SegmentRequest{Base: base, Rights: rights, Bytes: uint64(bytes)})
 	if err != nil {
@@ -58,8 +59,8 @@ func (c *Client) segment(r SegmentRequest) ([]byte, error) {
 	return b, nil
 }
 
-// Unregister ends a segment. Its memory must not be touched afterwards: it is unmapped. It
-// returns ErrBusy while the card needs it, ErrNoSegment, ErrSilent or ErrLost.
+// Unregister ends a segment and unmaps its memory, which must not be touched afterwards. It returns
+// ErrBusy while the card needs the segment, ErrNoSegment, ErrSilent or ErrLost.
 func (c *Client) Unregister(base uint32) error {
 	err := c.err
 	if err == nil {

@@ -1,9 +1,9 @@
 package attach
 
-// This file is memory between processes with direct ports on one host (package port/shared). A
-// process asks which nodes of its job are here (KindNeighbours). When it has much to say to one of
-// them, it asks for the memory of the two (KindShare). Both get the same, whoever asks first, and
-// it ends with the first of them: the daemon then erases it.
+// This file has the memory between processes with direct ports on one host (package port/shared). A
+// process asks which nodes of its job are on the host (KindNeighbours). When it has much to say to
+// one of them, it asks for the memory of the two (KindShare). Both get the same memory, whichever
+// asks first. It lasts until the first of them ends; the daemon then erases it.
 
 import (
 	"encoding/binary"
@@ -30,7 +30,7 @@ func EncodeNeighbours(nodes []uint16) ([]byte, error) {
 	return EncodeBody(KindNeighbours|AnswerBit, body)
 }
 
-// DecodeNeighbours reads it.
+// DecodeNeighbours reads the answer.
 func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
 	body, err := DecodeBody(b, KindNeighbours|AnswerBit)
 	if err != nil {
@@ -45,9 +45,9 @@ func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
 	return nodes, nil
 }
 
-// ShareRequest asks for the memory of the process and a neighbour. Refusals: ErrBusy, while the
-// neighbour has no port here or the memory is being made; ErrForbidden, where it is another user's;
-// ErrQuota and ErrFull.
+// ShareRequest asks for the memory of the process and a neighbour. It is refused with ErrBusy while
+// the neighbour has no port here or the memory is being made, with ErrForbidden if the neighbour is
+// another user's, and with ErrQuota and ErrFull.
 //
 //	u16 node@16, 6 zeros
 type ShareRequest struct{ Node uint16 }
@@ -59,7 +59,7 @@ func (r ShareRequest) Encode() []byte {
 	return b
 }
 
-// DecodeShareRequest reads it.
+// DecodeShareRequest reads the message.
 func DecodeShareRequest(b []byte) (ShareRequest, error) {
 	if err := fixed(b, KindShare, shareRequestSize); err != nil {
 		return ShareRequest{}, err
@@ -70,7 +70,7 @@ func DecodeShareRequest(b []byte) (ShareRequest, error) {
 	return ShareRequest{binary.LittleEndian.Uint16(b[16:])}, nil
 }
 
-// ShareAnswer says what was made. With it comes one descriptor.
+// ShareAnswer describes the memory that was made. With it comes one descriptor.
 //
 //	u16 node@16, 6 zeros, u64 bytes@24
 type ShareAnswer struct {
@@ -86,7 +86,7 @@ func (a ShareAnswer) Encode() []byte {
 	return b
 }
 
-// DecodeShareAnswer reads it. The error of a refused request is a *Refusal.
+// DecodeShareAnswer reads the message. The error of a refused request is a *Refusal.
 func DecodeShareAnswer(b []byte) (ShareAnswer, error) {
 	if err := fixed(b, KindShare|AnswerBit, shareAnswerSize); err != nil {
 		return ShareAnswer{}, err
@@ -104,9 +104,9 @@ type reply struct {
 	err         error // the connection has ended before
 }
 
-// Neighbours returns the other nodes of the job on this host, present or not. It needs Watch, which
-// takes the answer, and ends with Close. One goroutine at a time calls it or Share. ErrKind: the
-// daemon is of a release that has no such memory.
+// Neighbours returns the other nodes of the job on this host, present or not. It needs a running
+// Watch, which takes the answer, and ends with Close. One goroutine at a time calls it or Share.
+// ErrKind reports a daemon of a release that has no such memory.
 func (p *Port) Neighbours() ([]uint16, error) {
 	request, err := EncodeBody(KindNeighbours, nil)
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Port) Neighbours() ([]uint16, error) {
 }
 
 // Share returns the memory of this node and a neighbour, of the given size in bytes; it is the
-// caller's. It is otherwise as Neighbours. Errors are those of a refusal (ShareRequest), and
-// ErrMemory.
+// caller's. It needs Watch and ends with Close, as Neighbours does. Errors are those of a refusal
+// (ShareRequest), and ErrMemory.
 func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	r, err := p.ask(ShareRequest{node}.Encode())
 	if err != nil {
@@ -140,8 +140,8 @@ func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	return os.NewFile(uintptr(r.descriptors[0]), "the memory of two neighbours"), nil
 }
 
-// ask sends a request and waits for the answer, and again when the daemon has ended before that and
-// another has taken its place.
+// ask sends a request and waits for the answer. It asks again when the daemon has ended before it
+// answered and another has taken its place.
 func (p *Port) ask(request []byte) (reply, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		r, err := p.askOnce(request)
@@ -179,8 +179,8 @@ func (p *Port) askOnce(request []byte) (reply, error) {
 	}
 }
 
-// answered takes a message that answers a request of ask, and reports whether it is one. Nobody may
-// wait for it any more.
+// answered takes a message that answers a request of ask, and reports whether it is one. The caller
+// of ask may have stopped waiting.
 func (p *Port) answered(message []byte, got []int) bool {
 	h, err := DecodeHeader(message)
 	if err != nil || h.Kind != KindNeighbours|AnswerBit && h.Kind != KindShare|AnswerBit {
@@ -192,7 +192,7 @@ func (p *Port) answered(message []byte, got []int) bool {
 	return true
 }
 
-// deliver gives a reply to whom it is for, and reports whether somebody waited for it.
+// deliver passes a reply to the caller that asked, and reports whether one waited for it.
 func (p *Port) deliver(r reply) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,5 +205,5 @@ func (p *Port) deliver(r reply) bool {
 	return true
 }
 
-// errUnanswered: the connection ended before the answer.
+// errUnanswered reports that the connection ended before the answer.
 var errUnanswered = errors.New("attach: the daemon has ended before it answered")

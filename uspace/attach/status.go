@@ -1,7 +1,7 @@
 package attach
 
-// This file is the status of a request: the numbers in an answer's header, which are also
-// the errors that callers decide on.
+// This file has the status of a request: the numbers in an answer's header, which are also errors
+// that callers can compare with.
 
 import (
 	"errors"
@@ -18,65 +18,68 @@ type Status uint32
 
 // The status numbers. They are part of the protocol: new ones are added at the end.
 const (
-	// Done: the request was carried out.
+	// Done says that the request was carried out.
 	Done Status = iota
-	// ErrMalformed: the message is none, or its fields contradict each other. The daemon
-	// closes the connection after it.
+	// ErrMalformed reports bytes that are not a message, or fields that contradict each other. The
+	// daemon then closes the connection.
 	ErrMalformed
-	// ErrVersion: the other side speaks another version.
+	// ErrVersion reports that the other side speaks another version.
 	ErrVersion
-	// ErrKind: the daemon does not know the kind of request.
+	// ErrKind reports a kind of request that the daemon does not know.
 	ErrKind
-	// ErrForbidden: the user may not do this.
+	// ErrForbidden reports that the user may not do this.
 	ErrForbidden
-	// ErrToken: the group exists, and the token is not its.
+	// ErrToken reports a token that is not that of the group.
 	ErrToken
-	// ErrQuota: the user has as many contexts or bytes as the configuration allows.
+	// ErrQuota reports that the user has as many contexts or bytes as the configuration allows.
 	ErrQuota
-	// ErrTaken: the GID, or the node of the group, is in use on this card.
+	// ErrTaken reports that the GID, or the node of the group, is in use on this card.
 	ErrTaken
-	// ErrGroup: there is no such group on this card.
+	// ErrGroup reports that this card has no such group.
 	ErrGroup
-	// ErrNode: the group has no such node, or has it on another card.
+	// ErrNode reports that the group has no such node, or has it on another card.
 	ErrNode
-	// ErrRoute: a card of the list is not known to this one.
+	// ErrRoute reports a card of the list that this one does not know.
 	ErrRoute
-	// ErrSlots: a queue cannot have that number of slots.
+	// ErrSlots reports a number of slots that no queue can have.
 	ErrSlots
-	// ErrAttached: the connection has a context, or a job, already.
+	// ErrAttached reports that the connection already has a context, or a job.
 	ErrAttached
-	// ErrNotAttached: the connection has no context.
+	// ErrNotAttached reports that the connection has no context.
 	ErrNotAttached
-	// ErrSegment: the range is no segment (funi.ErrSegment).
+	// ErrSegment reports a segment with an invalid base, size or rights (funi.ErrSegment).
 	ErrSegment
-	// ErrOverlap: part of the range is registered (funi.ErrOverlap).
+	// ErrOverlap reports that part of the range is registered (funi.ErrOverlap).
 	ErrOverlap
-	// ErrTooManySegments: the context has as many as it can (funi.ErrTooManySegments).
+	// ErrTooManySegments reports that the context has as many segments as it can have
+	// (funi.ErrTooManySegments).
 	ErrTooManySegments
-	// ErrNoSegment: no segment starts there (funi.ErrNoSegment).
+	// ErrNoSegment reports that no segment starts there (funi.ErrNoSegment).
 	ErrNoSegment
-	// ErrBusy: the card needs it at the moment; try again.
+	// ErrBusy reports that the card needs the object at the moment; try again.
 	ErrBusy
-	// ErrFull: the card has no room for another context.
+	// ErrFull reports that the card has no room for another context.
 	ErrFull
-	// ErrCommand: an administrator's command is none, or cannot be done.
+	// ErrCommand reports an administrator's command that is unknown, or cannot be carried out.
 	ErrCommand
-	// ErrStopping: the daemon is about to end.
+	// ErrStopping reports that the daemon is about to end.
 	ErrStopping
-	// ErrInternal: the daemon failed, and nothing that the caller does would help.
+	// ErrInternal reports that the daemon failed; the caller can do nothing about it.
 	ErrInternal
-	// ErrNoToken: the token of the job is all zeroes, which everybody knows.
+	// ErrNoToken reports a job whose token is all zeros, which anybody could guess.
 	ErrNoToken
-	// ErrInterface: an interface that a job needs is not there, or cannot be used.
+	// ErrInterface reports that an interface that a job needs is missing, or cannot be used.
 	ErrInterface
-	// ErrHost: the group may not live on a host that has a node of it (groups in the peers file).
+	// ErrHost reports that the group may not live on a host that has a node of it (groups in the
+	// peers file).
 	ErrHost
-	// ErrKey: a card of the list has another key than this one, or only one of the two has one.
+	// ErrKey reports that a card of the list has another key than this one, or that only one of the
+	// two has a key.
 	ErrKey
-	// ErrCarriage: the processes of the job have direct ports, and no contexts on the card, or the
-	// other way round.
+	// ErrCarriage reports that the processes of the job have direct ports and not contexts on the
+	// card, or the other way round.
 	ErrCarriage
-	// ErrNoPort: the daemon gives no direct ports, or not for such a job.
+	// ErrNoPort reports that the daemon gives no direct ports, or none for such a job.
 	ErrNoPort
 
 	statuses
@@ -122,7 +125,7 @@ func (s Status) Error() string {
 	return statusText[s]
 }
 
-// Is lets programs compare with what an embedded card returns.
+// Is makes errors.Is also match the errors of an embedded card.
 func (s Status) Is(target error) bool {
 	switch s {
 	case ErrSegment:
@@ -139,8 +142,8 @@ func (s Status) Is(target error) bool {
 	return false
 }
 
-// StatusOf returns the number to answer an error with: that of the Status in its
-// chain, or ErrInternal; Done for nil.
+// StatusOf returns the number with which an error is answered: the Status in its chain, or
+// ErrInternal; Done for nil.
 func StatusOf(err error) Status {
 	if err == nil {
 		return Done
@@ -172,7 +175,7 @@ func (r *Refusal) Unwrap() error { return r.Status }
 // maxText is the longest text of a refusal in bytes.
 const maxText = 1024
 
-// oneLine makes any text fit to be one: what is not printable becomes a space.
+// oneLine turns any text into one line: characters that cannot be printed become spaces.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

@@ -1,6 +1,6 @@
 package attach
 
-// This file is the token with which a process proves that it belongs to a job.
+// This file has the token with which a process proves that it belongs to a job.
 
 import (
 	"crypto/rand"
@@ -13,11 +13,11 @@ import (
 // TokenSize is the size of a token in bytes.
 const TokenSize = 32
 
-// Token is the secret that a job's launcher draws and its processes show. Whoever knows it may
-// join the group.
+// Token is the secret that a job's launcher draws and its processes show. Any process that knows it
+// may join the group.
 type Token [TokenSize]byte
 
-// ErrTokenText: the text is not that of a token.
+// ErrTokenText reports a text that is not that of a token.
 var ErrTokenText = errors.New("attach: a token is 64 hexadecimal digits, as funet run puts them into FUNET_TOKEN")
 
 // NewToken draws a token from the system's randomness.
@@ -26,7 +26,7 @@ func NewToken() (t Token) {
 	return t
 }
 
-// ParseToken reads what Text wrote.
+// ParseToken reads the text that Text returns.
 func ParseToken(s string) (t Token, err error) {
 	if b, err := hex.DecodeString(s); err == nil && len(b) == TokenSize {
 		return Token(b), nil
@@ -35,7 +35,7 @@ func ParseToken(s string) (t Token, err error) {
 	return t, fmt.Errorf("reading a token of %d characters: %w", len(s), ErrTokenText)
 }
 
-// Zero reports whether nobody has drawn the token.
+// Zero reports whether the token is zero, so that it was never drawn.
 func (t Token) Zero() bool { return t == Token{} }
 
 // Text returns the token as 64 hexadecimal digits, for the environment of a process. It
@@ -48,5 +48,5 @@ func (t Token) String() string { return "(token)" }
 // GoString hides the token.
 func (t Token) GoString() string { return "(token)" }
 
-// Equal compares in a time that says nothing about where they differ.
+// Equal compares tokens in a time that does not depend on where they differ.
 func (t Token) Equal(u Token) bool { return subtle.ConstantTimeCompare(t[:], u[:]) == 1 }

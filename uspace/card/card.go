@@ -1,29 +1,30 @@
-// Package card is the card embedded in a process: engine, ports and clock put
-// together, stepped from the process's own poll loop. One process is one card on
-// interfaces of its own, or on a direct port; no daemon is on the way of a message.
+// Package card is the card embedded in a process: engine, ports and clock put together, stepped
+// from the process's own poll loop. One process is one card, on interfaces of its own or on a
+// direct port. No daemon is on the way of a message.
 //
-// The journey: a library above (package am) fills a slot of a send queue through
-// Interface and calls Drive; Drive steps the engine, which sends what waits and
-// delivers what arrived; the library then looks into the receive queues.
+// The journey: a library above (package am) fills a slot of a send queue through Interface and
+// calls Drive. Drive steps the engine, which sends packets that wait and delivers packets that
+// arrived. The library then looks into the receive queues.
 //
-// A Card belongs to the goroutine that opened it, which Open locks to its OS thread; with
-// Config.AnyThread to one goroutine at a time. Interrupt alone is for any. Drive spins while the
-// process has a processor to itself. When others want it, a process that only waits sleeps in Drive
-// until a frame arrives (rest.go), so that more nodes than processors make progress.
+// A Card belongs to the goroutine that opened it, which Open locks to its OS thread. With
+// Config.AnyThread it belongs to one goroutine at a time. Any goroutine may call Interrupt. Drive
+// spins while the process has a processor to itself. When others want the processor, a process that
+// only waits sleeps in Drive until a frame arrives (rest.go), so that more nodes than processors
+// make progress.
 //
 // On a direct port a goroutine drives the card while the program computes (relief.go). Calls then
-// wait for the end of a step, at most, and cost two atomic operations more. What the card writes
-// into memory that others may write may come at any time, as with a daemon's card: a program that
-// looks there without waiting uses atomic loads. On interfaces of its own a card runs only while
-// the program calls.
+// wait for at most the end of a step, and cost two atomic operations more. The card may write at
+// any time into memory that others may write, as a daemon's card does. So a program that looks
+// there without waiting uses atomic loads. On interfaces of its own a card runs only while the
+// program calls.
 //
-// A thread beside the card checks once a second whether each interface works. It mends what it can;
-// otherwise Fault says what is wrong (mind.go).
+// A thread beside the card checks once a second whether each interface works. It mends problems if
+// it can; Fault reports the others (mind.go).
 //
-// No call waits for ever: Close has a time limit, and Config.Context ends every wait.
+// No call waits for ever: Close has a time limit, and the end of Config.Context ends every wait.
 //
-// With a profile that models a machine the card is as slow as that machine's, and so is
-// the program whose library charges Card.CPU: modelled.go.
+// With a profile that models a machine the card is as slow as that machine's. So is the program if
+// its library charges Card.CPU (modelled.go).
 package card
 
 import (
@@ -62,7 +63,7 @@ const (
 	TokenSize = 32
 	// DefaultSlots is the size of the queues in slots.
 	DefaultSlots = 1024
-	// glance is how many calls of Drive may pass without a step.
+	// glance is the number of calls of Drive of which at least one makes a step.
 	glance = 16
 )
 
@@ -73,15 +74,15 @@ type Peer struct {
 	// Address is the member's IP address with Config.UDP, which needs no MAC.
 	Address   netip.Addr
 	Interface string // local interface that leads there; "" means the first
-	// Key is shared with this member and nobody else; nil: it is Config.Key.
+	// Key is shared with this member alone; nil: it is Config.Key.
 	Key *link.Key
 }
 
 // UDP has frames travel in UDP datagrams.
 type UDP struct {
 	Port uint16 // 0: encap.DefaultPort; all members of the group have the same
-	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: nobody
-	// reads one.
+	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: no
+	// lines are wanted.
 	Tell func(line string)
 }
 
@@ -89,14 +90,14 @@ type UDP struct {
 type Config struct {
 	Interfaces []string
 	GID        uint16 // 1 to 2047; 0 is the system group
-	// Token is the job's secret: members with another token, or of a daemon's job, are told that
-	// another job has the GID (arctic.ReasonJob). All members have the same; zero will do
-	// where nobody else opens cards on the network, but keeps no two programs with one GID apart.
+	// Token is the job's secret; all members have the same. Members with another token, or of a
+	// daemon's job, are told that another job has the GID (arctic.ReasonJob). Zero will do where
+	// no others open cards on the network, but does not keep two programs with one GID apart.
 	Token [TokenSize]byte
 	Node  uint16 // own node number
 	Peers []Peer // all members, itself included or not
-	// Key authenticates all that members send each other, and encrypts it unless all of them have
-	// Readable; they all have the same, or none. Peer.Key is that with one of them.
+	// Key authenticates all frames between members, and encrypts them unless all members have
+	// Readable. All members have the same key, or none. Peer.Key replaces it for one member.
 	Key       *link.Key
 	Readable  bool
 	Slots     int              // per queue; 0 stands for DefaultSlots
@@ -105,14 +106,14 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	BusyPoll  xdp.BusyPoll
-	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
-	// members of the group agree about Jumbo.
+	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All members of
+	// the group have the same Jumbo.
 	Jumbo bool
 	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none. All members
 	// have the same.
 	VLAN               uint16
 	RxRing, FillFrames int
-	// Queue is that of afxdp.Config: the one queue of each interface that frames leave on; nil:
+	// Queue is that of afxdp.Config: the one queue of each interface on which frames leave; nil:
 	// all.
 	Queue *int
 	// System lets frames of the system group in, too; see SystemEvents.
@@ -121,33 +122,34 @@ type Config struct {
 	// the card's own address, too.
 	UDP *UDP
 	// Direct is a port that a daemon's helper made for this process, instead of Interfaces. Peers
-	// have no addresses then, and Key, UDP, VLAN, Jumbo and what is said of sockets are not used.
+	// have no addresses then. Key, UDP, VLAN, Jumbo and the fields about sockets are not used.
 	Direct *Direct
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
-	// AnyThread has Open lock no goroutine to its thread, so that goroutines can pass the card on
-	// to each other; CPU is negative then.
+	// AnyThread keeps Open from locking the goroutine to its thread, so that goroutines can pass
+	// the card on to each other. CPU must be negative then.
 	AnyThread bool
-	// Profile is the hardware that the card, its links and the processor beside it are to
-	// be as slow as; nil: the host as it is. The program's library charges Card.CPU then.
-	// Profiles that are no model give machine.ErrParts.
+	// Profile is the modelled hardware: the card, its links and the processor beside it become as
+	// slow as it; nil: the host as it is. The program's library charges Card.CPU then. A profile
+	// that is not a model gives machine.ErrParts.
 	Profile *hwprofiles.Profile
 	// Tell takes a line when something is wrong with an interface, and when it is mended, from any
-	// goroutine; nil: nobody reads one.
+	// goroutine; nil: no lines are wanted.
 	Tell func(line string)
 	// Tune may change the engine's configuration; nil leaves the native one.
 	Tune func(*engine.Config)
-	// Context, when it ends, ends Open between two interfaces, which then returns its cause,
-	// and the wait of Close. nil: it never ends. A program's own waits are its library's
+	// Context, when it ends, ends the wait of Close. It also ends Open between two interfaces,
+	// which then returns its cause. nil: it never ends. A program's own waits are its library's
 	// (am.Endpoint.Bind).
 	Context context.Context
 }
 
-// Errors for what callers decide on.
+// Errors that callers can decide on.
 var (
 	ErrGID  = errors.New("GID out of range")
 	ErrNode = errors.New("node not among the peers")
-	// ErrThread: a card that any thread may drive cannot be pinned to a processor.
+	// ErrThread reports Config.AnyThread together with Config.CPU: a card that any thread may drive
+	// cannot be pinned to a processor.
 	ErrThread = errors.New("AnyThread contradicts a processor to pin the thread to")
 )
 
@@ -161,8 +163,8 @@ type Card struct {
 	system systemGroup
 
 	ports   []*afxdp.Port  // of each interface; one that is being opened anew is closed
-	sockets []socket       // what each is plugged into
-	live    []*afxdp.Port  // those that are
+	sockets []socket       // with the plug of each port
+	live    []*afxdp.Port  // ports that are plugged in
 	portOf  map[uint16]int // by node
 	minder  *minder        // mind.go
 
@@ -183,15 +185,15 @@ type Card struct {
 	sockfds  []unix.PollFd // which end a sleep; the first is the alarm's
 	loop     loop          // of a program that sleeps outside Drive (loop.go)
 
-	faults engine.Faults // what the engine has told
+	faults engine.Faults // as the engine has reported them
 
-	hello   *hello.Station // nil: it says none (hello.go)
-	helloAt int64          // when it next wants to
+	hello   *hello.Station // nil: the card says no hellos (hello.go)
+	helloAt int64          // when it next wants to step
 
 	modelled *modelled // nil: the host as it is (modelled.go)
 
 	// Of a card on a direct port (direct.go).
-	place      func() error // gives it back; nil: there is none
+	place      func() error // gives back the place in the job; nil: there is none
 	loss       atomic.Pointer[error]
 	lost       error       // that the program was told of
 	news       news        // fate.go
@@ -319,7 +321,8 @@ func (k *Card) pin(cpu int) error {
 	return nil
 }
 
-// usePorts notes which port leads to which peer, and tells peers by which address they are reached.
+// usePorts notes the port that leads to each peer, and sets each peer's Local to the address of
+// that port.
 func (k *Card) usePorts(peers []engine.Peer) {
 	k.portOf = map[uint16]int{}
 	for _, p := range peers {
@@ -356,7 +359,7 @@ func (k *Card) plugInterfaces(c *Config, cfg *engine.Config, m *machine.Machine,
 	return nil
 }
 
-// machine tunes the engine as the profile wants it, and returns the machine if it has one.
+// machine tunes the engine for the profile, and returns the machine if the profile models one.
 func (c *Config) machine(cfg *engine.Config) (*machine.Machine, error) {
 	if c.Profile == nil {
 		return nil, nil
@@ -425,8 +428,8 @@ func (c *Config) engineConfig() (engine.Config, error) {
 	return cfg, nil
 }
 
-// datagrams returns what the port of an interface, by its place among Interfaces, has to know with
-// UDP.
+// datagrams returns the UDP configuration of an interface's port. at is the interface's place among
+// Interfaces.
 func (c *Config) datagrams(at int) *afxdp.UDP {
 	if c.UDP == nil {
 		return nil
@@ -445,9 +448,9 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 
 // Fault returns a known problem of the way to a node's card, nil if there is none. With UDP the
 // problem may be that there is no route, neighbour or room for frames (it wraps paths.ErrNoPath),
-// or what a router has answered lately. It may be that the interface to the card does not work (it
-// wraps ErrInterface). It may also be a finding of hellos, such as another version, or two cards
-// with the number.
+// or a router's recent answer. It may be that the interface to the card does not work (it wraps
+// ErrInterface). It may also be a finding of hellos, such as another version, or two cards with the
+// same number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -465,8 +468,8 @@ func (k *Card) Fault(node uint16) error {
 // Interface returns the process's end of the context.
 func (k *Card) Interface() *funi.Interface { return k.iface }
 
-// Now returns the card's time in nanoseconds since it was made. On a modelled machine
-// what the program has been charged passes first.
+// Now returns the card's time in nanoseconds since it was made. On a modelled machine the time that
+// the program has been charged passes first.
 func (k *Card) Now() int64 {
 	if k.modelled != nil {
 		k.modelled.cpu.Settle()
@@ -480,17 +483,16 @@ func (k *Card) wall() int64 { return int64(time.Since(k.start)) }
 // Drive lets the card run. It steps the engine if there is a frame to receive, a packet that was
 // not there at the last step, or work left over. Otherwise it steps the engine at every glance-th
 // call, for timers and for receive queues that have room again. So a program that polls in vain
-// pays for a look at a ring and two registers, not for a clock and a step. A program that works
-// between two calls has every call step: so timers, such as that of an acknowledgment, are not late
-// by many times its work.
+// pays for a look at a ring and two registers, not for a clock and a step. For a program that works
+// between two calls, every call steps the engine. So its timers, such as that of an acknowledgment,
+// are not late by many times its work.
 //
-// A step that only receives is given the time of the last look at the clock, which
-// is dear on virtual machines: acknowledgments then become due a little early and
-// round trips seem a little short. Frames that are sent start timers, so their
-// steps look at the clock.
+// A step that only receives gets the time of the last look at the clock, which is dear on virtual
+// machines. Acknowledgments then become due a little early, and round trips seem a little short.
+// Frames that are sent start timers, so their steps look at the clock.
 func (k *Card) Drive() { k.drive(true) }
 
-// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
+// Look is Drive without yielding or sleeping, for a program that does both by itself.
 func (k *Card) Look() { k.drive(false) }
 
 func (k *Card) drive(rests bool) {
@@ -540,8 +542,8 @@ func (k *Card) run(rests bool) {
 	}
 }
 
-// countFaults counts what the engine tells its owner; what is done about it Config.Tune says, if it
-// says anything.
+// countFaults counts the faults that the engine reports to its owner. Config.Tune decides what to
+// do about them, if it sets engine.Config.Fault.
 func (k *Card) countFaults(cfg *engine.Config) {
 	owner := cfg.Fault
 	cfg.Fault = func(gid, node, source uint16, reason arctic.Reason) (hold bool) {
@@ -550,16 +552,16 @@ func (k *Card) countFaults(cfg *engine.Config) {
 	}
 }
 
-// Faults returns how often others have missed the process's windows or were refused, and how many
-// of its packets had no route, since the card was opened. What the card does about them is
-// Config.Tune's to say (engine.Config.Fault).
+// Faults returns counters since the card was opened: accesses of others that missed a window of the
+// process or were refused, and packets of the process without a route. Config.Tune decides what the
+// card does about them (engine.Config.Fault).
 func (k *Card) Faults() engine.Faults {
 	k.relief.take()
 	defer k.relief.give()
 	return k.faults
 }
 
-// limit tells the engine what the kernel has heard about the ways to the peers.
+// limit passes the kernel's limits of frames to the peers on to the engine.
 func (k *Card) limit() {
 	for _, p := range k.live {
 		for _, l := range p.Limits() {
@@ -579,10 +581,10 @@ func (k *Card) receives() bool {
 }
 
 // Ports returns the port of each interface. While an interface is being opened anew its port is a
-// closed one; afterwards it is another.
+// closed one; afterwards it has another port.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
-// Engine returns the engine, for its counters; on a direct port it is used within Alone.
+// Engine returns the engine, for its counters. On a direct port use it only within Alone.
 func (k *Card) Engine() *engine.Card { return k.engine }
 
 // Alone calls f, which looks at the engine or at ports, while nothing else drives the card. f must
@@ -594,8 +596,8 @@ func (k *Card) Alone(f func()) {
 }
 
 // Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The card goes on
-// trying; peers become silent in the meantime. On a direct port it is also why the place in the job
-// is gone (Lose).
+// trying; peers become silent in the meantime. On a direct port Err also returns the reason why the
+// place in the job is gone (Lose).
 func (k *Card) Err() error {
 	if k.lost != nil {
 		return k.lost
@@ -610,10 +612,11 @@ func (k *Card) Err() error {
 	return nil
 }
 
-// Close waits until everything sent has been delivered, at most for the time given, and meanwhile
-// discards what the process has not received. Then it says goodbye to the peers, detaches from the
-// interfaces and unlocks the OS thread. It returns an error when something was left undelivered,
-// funi.ErrUndelivered when that was for want of time. The end of Config.Context ends the wait.
+// Close waits until everything sent has been delivered, at most for the given time. Meanwhile it
+// discards messages that the process has not received. Then it says goodbye to the peers, detaches
+// from the interfaces and unlocks the OS thread. It returns an error when something was left
+// undelivered: funi.ErrUndelivered when the time was too short. The end of Config.Context ends the
+// wait.
 func (k *Card) Close(linger time.Duration) error {
 	k.relief.stop()
 	end := k.wall() + int64(linger)

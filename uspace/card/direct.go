@@ -1,9 +1,9 @@
 package card
 
 // This file is a card on a direct port: a daemon admits the process, and its helper made the
-// socket. The job's cards are its nodes. There is no interface to mind, nobody to say hello to, and
-// no address: the switch of each host knows where nodes are. fate.go is what the daemon tells of
-// them.
+// socket. The job's cards are its nodes. There are no interfaces to watch, no hellos and no
+// addresses: the switch of each host knows the places of the nodes. fate.go takes the daemon's news
+// of them.
 
 import (
 	"context"
@@ -21,11 +21,11 @@ type Direct struct {
 	afxdp.Direct // the socket becomes the card's, and the memory stays the caller's
 	// Close gives back the place in the job that the port is for, when the card is closed.
 	Close func() error
-	// Incarnation is the card's, by which the daemon knows the process.
+	// Incarnation is the card's; the daemon knows the process by it.
 	Incarnation uint32
-	// Doubt asks whether the process of a node lives, which was silent for half of PeerTimeout, by
-	// the incarnation of its card: Ended or Lives may answer. Whoever drives the card calls it, and
-	// it does not wait. nil: nobody knows.
+	// Doubt asks the daemon whether the process of a node lives that was silent for half of
+	// PeerTimeout. life is the incarnation of the node's card. Ended or Lives may answer. The
+	// goroutine that drives the card calls Doubt, which does not wait. nil: no daemon can be asked.
 	Doubt func(node uint16, life uint32)
 	// PeerTimeout and ConnectTimeout are those of engine.Config; 0: the defaults.
 	PeerTimeout, ConnectTimeout time.Duration
@@ -33,7 +33,7 @@ type Direct struct {
 	Neighbours *Neighbours
 }
 
-// direct tells the engine of the job.
+// direct sets the parts of the engine's configuration that a direct port needs.
 func (c *Config) direct(cfg *engine.Config) {
 	if c.Direct == nil {
 		return
@@ -68,7 +68,7 @@ func (k *Card) plugDirect(c *Config, cfg *engine.Config) error {
 	return nil
 }
 
-// unminded is a minder without a thread.
+// unminded gives the card a minder without a thread.
 func (k *Card) unminded() {
 	m := &minder{card: k, ended: make(chan struct{}), faults: make([]error, len(k.ports))}
 	close(m.ended)
@@ -76,8 +76,8 @@ func (k *Card) unminded() {
 	k.minder = m
 }
 
-// relieve is a step while the program computes. It returns for how many nanoseconds there is
-// nothing to do; 0: there is more.
+// relieve is a step of the relief while the program computes. It returns the time in nanoseconds
+// until there is work again; 0: there is more work now.
 func (k *Card) relieve() (rest int64) {
 	k.neighbours.attend()
 	k.engine.Retime()
@@ -93,15 +93,14 @@ func (k *Card) relieve() (rest int64) {
 // Direct reports whether the card is on a direct port.
 func (k *Card) Direct() bool { return k.place != nil }
 
-// Lose tells the card that the place in the job, which it has from a daemon, is the process's no
-// more, and why: calls of the program fail from then on (funi.ErrDetached). Any goroutine may call
-// it, once.
+// Lose tells the card that it has lost its place in the daemon's job, and why. Calls of the program
+// fail from then on (funi.ErrDetached). Any goroutine may call Lose, once.
 func (k *Card) Lose(why error) {
 	k.loss.Store(&why)
 	k.Interrupt()
 }
 
-// attendLoss says so to the program.
+// attendLoss reports the loss to the program.
 func (k *Card) attendLoss() {
 	if why := k.loss.Load(); why != nil && k.lost == nil {
 		k.lost = *why

@@ -1,27 +1,27 @@
 package card
 
-// This file is what a card on a direct port hears of the processes of other nodes: from any
-// goroutine, for whoever drives the card.
+// This file takes news of the processes of other nodes for a card on a direct port. The news comes
+// from any goroutine, and the goroutine that drives the card passes it on to the engine.
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// news is what has yet to be told to the engine, of each node the last end and the last life: a
-// bound by the size of the job.
+// news holds the news for the engine that waits: the last end and the last life of each node. The
+// size of the job bounds it.
 type news struct {
 	some atomic.Bool
 	mu   sync.Mutex
 	of   map[uint16]lives
 }
 
-// lives are incarnations of a node's card; 0: nothing was said.
+// lives holds incarnations of a node's card; 0: there is no news.
 type lives struct{ ended, there uint32 }
 
-// Ended tells the card that the process of a node has ended, by the incarnation of its card: what
-// waits for it fails at once, as does what is sent to it until its next process is there. Any
-// goroutine may call it. It does nothing to a card that is not on a direct port.
+// Ended tells the card that the process of a node has ended. life is the incarnation of the node's
+// card. Packets that wait for the node fail at once, and so do later ones until its next process is
+// there. Any goroutine may call Ended. It does nothing to a card that is not on a direct port.
 func (k *Card) Ended(node uint16, life uint32) {
 	k.note(node, func(n *lives) {
 		if n.ended = life; n.there == life {
@@ -30,8 +30,8 @@ func (k *Card) Ended(node uint16, life uint32) {
 	})
 }
 
-// Lives tells the card that the process of a node is there, by the incarnation of its card: its
-// silence may last for ConnectTimeout. Any goroutine may call it.
+// Lives tells the card that the process of a node is there. life is the incarnation of the node's
+// card. The node's silence may last for ConnectTimeout. Any goroutine may call Lives.
 func (k *Card) Lives(node uint16, life uint32) { k.note(node, func(n *lives) { n.there = life }) }
 
 func (k *Card) note(node uint16, change func(*lives)) {
@@ -48,8 +48,8 @@ func (k *Card) note(node uint16, change func(*lives)) {
 	k.relief.call()
 }
 
-// attendNews tells the engine, and reports whether there was something to tell. It follows a step:
-// what a process had sent before it ended is taken first.
+// attendNews passes the news on to the engine, and reports whether there was any. It is called
+// after a step, so that packets of a process that has ended are taken first.
 func (k *Card) attendNews() bool {
 	if !k.news.some.Load() {
 		return false

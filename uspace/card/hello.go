@@ -1,9 +1,9 @@
 package card
 
-// This file says hello for an embedded card (package hello): while its process lets it run, the
-// card answers whoever asks, and asks its peers by turns. That proves the queues of its interfaces
-// and shows what is wrong with a peer. A card of a modelled machine says no hellos: its links have
-// a time of their own.
+// This file says hello for an embedded card (package hello). While its process lets it run, the
+// card answers hellos, and asks its peers by turns. That proves the queues of its interfaces and
+// shows problems of peers. A card of a modelled machine says no hellos: its links have a time of
+// their own.
 
 import (
 	"crypto/rand"
@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/uspace/port/hello"
 )
 
-// greets makes the station that says hello, and returns the ports for the engine. Interfaces are
-// plugged in.
+// greets makes the station that says hello, and returns the ports for the engine. The interfaces
+// are plugged in already.
 func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 	host, _ := os.Hostname() // "": then it has no name
 	c := hello.Config{Self: hello.Said{Card: cfg.Card, Incarnation: cfg.Incarnation,
@@ -45,7 +45,7 @@ func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 	return ports
 }
 
-// queues returns the queues of the interface that is plugged in, nil without one.
+// queues returns the queues of the interface that is plugged in at a place, nil if none is.
 func (k *Card) queues(at int) hello.Queues {
 	if !k.sockets[at].plug.Plugged() {
 		return nil
@@ -53,7 +53,7 @@ func (k *Card) queues(at int) hello.Queues {
 	return k.ports[at]
 }
 
-// sayHello steps the station, if there is a reason.
+// sayHello steps the station if there is a reason to.
 func (k *Card) sayHello(look bool) {
 	if k.hello != nil && (k.hello.Waiting() || look && k.helloAt <= k.now) {
 		k.helloAt = k.hello.Step(k.wall())
@@ -62,7 +62,7 @@ func (k *Card) sayHello(look bool) {
 	}
 }
 
-// Hellos returns the counters of hellos: zero on a modelled machine, which says none.
+// Hellos returns the counters of hellos. They are zero on a modelled machine, which says none.
 func (k *Card) Hellos() hello.Counters {
 	if k.hello == nil {
 		return hello.Counters{}
@@ -70,8 +70,8 @@ func (k *Card) Hellos() hello.Counters {
 	return k.hello.Counters()
 }
 
-// helloFault returns the fault that was heard of a node's card, or of another card with this card's
-// number.
+// helloFault returns the fault that hellos have found with a node's card, or with another card that
+// has this card's number.
 func (k *Card) helloFault(node uint16) error {
 	if k.hello == nil {
 		return nil

@@ -1,10 +1,10 @@
 package card
 
-// This file is a card in an event loop: a descriptor that is readable when the card has to run, for
-// epoll(7) or Go's runtime, instead of a sleep in Drive.
+// This file is a card in an event loop: it has a descriptor that is readable when the card has to
+// run, for epoll(7) or Go's runtime, instead of a sleep in Drive.
 //
-// The descriptor is an epoll instance of its own: the sockets, a timer at the time when the engine
-// next wants to run, and the eventfd of Interrupt.
+// The descriptor is an epoll instance of its own. It follows the sockets, a timer at the time when
+// the engine next wants to run, and the eventfd of Interrupt.
 
 import (
 	"errors"
@@ -15,14 +15,15 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// busyWithout is how much the engine does after Disarm until the instance follows the sockets no
-// more, up to the next Arm. While it does, the kernel calls the instance, and all that follow it,
-// for each frame that comes, on the processor of whoever sent it. To leave and to join again costs
-// less than what that costs for so many frames, and a dialogue with sleeps in between has fewer.
+// busyWithout bounds the engine's progress after Disarm for which the epoll instance still follows
+// the sockets. Beyond it the instance leaves them until the next Arm. While it follows them, the
+// kernel calls the instance, and all that follow it, for each frame that comes, on the sender's
+// processor. To leave and join again costs less than that for so many frames, and a dialogue with
+// sleeps in between has fewer.
 const busyWithout = 64
 
-// shortest is the shortest sleep, in nanoseconds: what a sleep and its end cost is more. A card
-// that owes an acknowledgment, say, sends it first.
+// shortest is the shortest sleep, in nanoseconds. A shorter one would cost more than it saves. A
+// card that owes an acknowledgment, for example, sends it first.
 const shortest = 60_000
 
 // loop is the descriptor. The zero value has none.
@@ -32,15 +33,15 @@ type loop struct {
 	watched      []int32
 	armed        bool   // between Arm and Disarm
 	out          bool   // the instance does not follow watched now
-	at           uint64 // the engine's progress when it was disarmed
+	at           uint64 // the engine's progress at Disarm
 	ticks        bool   // the timer is set
 	err          error  // a descriptor could not be added; Arm then refuses, and the program polls
 }
 
-// Fd returns a descriptor that is readable when the card has something to do: something has come, a
-// timer of the engine has expired, or Interrupt was called, while Arm is in force. It may be
-// polled, also by an epoll instance, and not read. It is the card's until Close. On a card of a
-// modelled machine Arm is never in force.
+// Fd returns a descriptor that is readable while Arm is in force and the card has something to do:
+// something has come, a timer of the engine has expired, or Interrupt was called. Poll it, also
+// with an epoll instance, but do not read it. It is the card's until Close. On a card of a modelled
+// machine Arm is never in force.
 func (k *Card) Fd() (int, error) {
 	if k.loop.made {
 		return k.loop.epoll, nil
@@ -54,7 +55,7 @@ func (k *Card) Fd() (int, error) {
 
 // Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns
 // false if there is something to do first: call Drive, look into the queues, and try again. The
-// next call of Drive or Disarm takes it back.
+// next call of Drive or Disarm cancels Arm.
 //
 //	for {
 //		drive, and handle what has come, until nothing comes
@@ -64,7 +65,7 @@ func (k *Card) Fd() (int, error) {
 //		}
 //	}
 //
-// It belongs to the card's goroutine, as Drive does; the wait does not.
+// Arm belongs to the card's goroutine, as Drive does; the wait does not.
 func (k *Card) Arm() bool {
 	if k.modelled != nil || k.loop.err != nil {
 		return false
@@ -107,7 +108,7 @@ func (k *Card) arm() bool {
 	return true
 }
 
-// Disarm takes Arm back. It belongs to the card's goroutine.
+// Disarm cancels Arm. It belongs to the card's goroutine.
 func (k *Card) Disarm() {
 	k.relief.take()
 	k.disarm()
@@ -133,7 +134,7 @@ func (l *loop) make() (err error) {
 	return nil
 }
 
-// watch has the descriptor follow others than before.
+// watch has the descriptor follow the given descriptors instead of those before.
 func (l *loop) watch(fds []unix.PollFd) {
 	if !l.made {
 		return
@@ -158,7 +159,7 @@ func (l *loop) leave() {
 	l.out = true
 }
 
-// join has it follow again what it is to follow.
+// join has the descriptor follow the watched ones again.
 func (l *loop) join() {
 	if !l.out {
 		return
@@ -169,7 +170,7 @@ func (l *loop) join() {
 	l.out = false
 }
 
-// busy leaves when the engine has done much since Disarm.
+// busy leaves the sockets when the engine has made more progress since Disarm than busyWithout.
 func (l *loop) busy(progress uint64) {
 	if l.made && !l.out && !l.armed && progress-l.at > busyWithout {
 		l.leave()

@@ -3,15 +3,15 @@ package card
 // This file watches the card's interfaces in a thread of its own, beside the card. Once a second
 // the thread asks each port whether it works (afxdp.Port.Watch, which attaches the NIC program anew
 // if needed). It opens a port anew if Watch asks for it. The card's goroutine does not wait for
-// that, which takes seconds when a driver resets its link: meanwhile its frames to that interface
+// that, which takes seconds when a driver resets its link. Meanwhile its frames to that interface
 // are lost, and sent again.
 //
 //	the minder: Watch says: open anew ──> closes it, opens another, tries again ──┐
 //	the card:                           └─> takes the port out, steps again       │
 //	                                        puts the other in <───────────────────┘
 //
-// Fault reports a problem that is not mended, and so does the error of a call that waits for a peer
-// behind the interface.
+// Fault reports a problem that is not mended. The error of a call that waits for a peer behind the
+// interface reports it, too.
 
 import (
 	"context"
@@ -30,13 +30,13 @@ import (
 	"github.com/funet/funet/uspace/port/plug"
 )
 
-// ErrInterface is wrapped by the fault of an interface that does not work.
+// ErrInterface reports an interface that does not work; faults wrap it.
 var ErrInterface = errors.New("the interface does not work")
 
-// mindEvery is the time between two looks at a port, and two trials to open one.
+// mindEvery is the time between two looks at a port, and between two attempts to open one.
 const mindEvery = time.Second
 
-// socket is the place of an interface, and what the card is plugged into there.
+// socket is the place of an interface in the card, with the plug there.
 type socket struct {
 	plug   *plug.Port
 	config afxdp.Config
@@ -51,8 +51,8 @@ type minder struct {
 	ended chan struct{}
 	wish  atomic.Pointer[wish] // of the card's goroutine; nil: none
 
-	opening atomic.Bool   // a port
-	ports   []*afxdp.Port // that the minder looks at; nil: it has closed it
+	opening atomic.Bool   // a port is being opened
+	ports   []*afxdp.Port // that the minder looks at; nil: it has closed the port
 
 	mu     sync.Mutex
 	faults []error // of each interface; nil: none is known
@@ -202,7 +202,7 @@ func (m *minder) open(at int) {
 	m.tell(fmt.Sprintf("interface %s is opened again: %v", s.config.Interface, p.Info()))
 }
 
-// fault notes what is wrong with an interface, or that nothing is, and reports whether that is new.
+// fault notes the problem of an interface, or nil for none, and reports whether that is news.
 func (m *minder) fault(at int, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,9 +211,9 @@ func (m *minder) fault(at int, err error) bool {
 	return err != nil && (was == nil || was.Error() != err.Error())
 }
 
-// ask has the card's goroutine fulfil a wish, and reports whether it did: a port that was taken out
-// is no longer the card's. It waits for a program that rarely lets the card run; such a card sends
-// nothing meanwhile either.
+// ask has the card's goroutine fulfil a wish, and reports whether it did. A port that was taken out
+// is no longer the card's. ask may wait for a program that rarely lets the card run; such a card
+// sends nothing meanwhile either.
 func (m *minder) ask(w *wish) bool {
 	w.done = make(chan struct{})
 	m.wish.Store(w)
@@ -231,8 +231,8 @@ func (m *minder) ask(w *wish) bool {
 	}
 }
 
-// attend fulfils the minder's wish. The card may hold frames of a port that was taken out until it
-// has stepped again, which it has when it comes here the second time.
+// attend fulfils the minder's wish. The card may hold frames of a port that was taken out until its
+// next step. That step has passed when attend is called the second time.
 func (k *Card) attend(w *wish) {
 	s := &k.sockets[w.at]
 	switch {
@@ -254,7 +254,7 @@ func (k *Card) attend(w *wish) {
 	close(w.done)
 }
 
-// watchPorts notes which ports the card is plugged into.
+// watchPorts notes the ports that the card is plugged into.
 func (k *Card) watchPorts() {
 	k.live = k.live[:0]
 	k.sockfds = append(k.sockfds[:0], unix.PollFd{Fd: int32(k.alarm.FD()), Events: unix.POLLIN})
@@ -269,7 +269,7 @@ func (k *Card) watchPorts() {
 	k.loop.watch(k.sockfds)
 }
 
-// faultOf returns what is wrong with an interface.
+// faultOf returns the known problem of an interface.
 func (m *minder) faultOf(at int) error {
 	if m == nil {
 		return nil

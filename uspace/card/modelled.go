@@ -1,18 +1,18 @@
 package card
 
-// This file is a card of a modelled machine (Config.Profile): the events of the model,
-// each at its time by the clock of the host.
+// This file is a card of a modelled machine (Config.Profile). It runs the events of the model, each
+// at its time by the clock of the host.
 //
-// The processor of the model has a time of its own, which a charge moves forward by exactly what it
-// costs. The program goes on when the host's clock has reached that time. Until then this goroutine
+// The processor of the model has a time of its own, which a charge moves forward by exactly its
+// cost. The program goes on when the host's clock has reached that time. Until then this goroutine
 // is the card. It steps the engine at the times at which the model has something to do, one after
 // the other, not when the goroutine comes round to it. So a burst of the card's that ends while the
 // host sends a frame ends in time for the next. Only real frames leave and arrive in their own
 // time.
 //
-// A host that is late, because a frame took it longer than the model, catches up: later
-// charges spin less. When it is more than mostLag behind it does not; the model then
-// stands still for that long (Lateness.Lost).
+// A host that is late, because a frame took it longer than the model, catches up: later charges
+// spin less. When the host is late by more than mostLag it does not catch up. The model then stands
+// still for that long (Lateness.Lost).
 
 import (
 	"time"
@@ -29,13 +29,13 @@ import (
 )
 
 const (
-	// mostLag is how far the model may be behind the host and still catch up: a few
+	// mostLag is the longest lag of the host behind the model that it catches up with: a few
 	// messages' worth.
 	mostLag = int64(20 * time.Microsecond)
-	// firstWire is how long a frame takes on a wire that was not measured yet.
+	// firstWire is the time of a frame on a wire that was not measured yet.
 	firstWire = time.Microsecond
-	// vainDrives is how many calls of Drive during which no time passes show that a program
-	// waits that charges nothing.
+	// vainDrives is the number of calls of Drive without passing time that show that a program
+	// waits and charges nothing.
 	vainDrives = 64
 )
 
@@ -63,7 +63,7 @@ type modelled struct {
 	hist *hdrhistogram.Histogram
 }
 
-// ofProgram are the registers that the program writes and the card reads.
+// ofProgram holds the registers that the program writes and the card reads.
 var ofProgram = [...]funi.Register{funi.RPSQHead, funi.RQSQHead, funi.RPRQTail, funi.RQRQTail, funi.Control}
 
 // model makes the card's machine, before its ports and its engine.
@@ -88,10 +88,10 @@ func (k *Card) model(m *machine.Machine) {
 	k.modelled, k.wait = p, wait.New(wait.Modelled)
 }
 
-// holdOff returns how long a rejected packet waits. The model's card sends it again at once (thesis
-// 5.2.4), which costs both hosts a frame and most often brings the packet back. A full FIFO takes
-// longer to empty than one transaction for each of its packets. So a packet that waits for that
-// time still arrives as early as it can be used.
+// holdOff returns the time for which a rejected packet waits. The model's card would send it again
+// at once (thesis 5.2.4), which costs both hosts a frame and most often brings the packet back. A
+// full FIFO takes longer to empty than one transaction for each of its packets. So a packet that
+// waits for that time still arrives as early as it can be used.
 func holdOff(c *engine.Config, b *timing.Bus) time.Duration {
 	return time.Duration(c.FIFO) * time.Duration(b.Transaction(1))
 }
@@ -104,7 +104,7 @@ func (p *modelled) port(inner port.Port, m *machine.Machine) port.Port {
 	return w
 }
 
-// until lets time pass until the processor's has come to the given one.
+// until lets time pass until the processor's time has reached at.
 func (p *modelled) until(at int64) {
 	p.tell()
 	p.drives = 0
@@ -118,9 +118,9 @@ func (p *modelled) until(at int64) {
 	}
 }
 
-// idle lets time pass until the processor's has come to the given one, or the host's: a program
-// that only waits need not make up for what looking took the host. Where that was long, because the
-// host was elsewhere, it counts as a charge that was late.
+// idle lets time pass until the processor's time has reached at, or the host's time if that is
+// later. A program that only waits need not make up for the time of its looks. A look that took
+// long, because the host was elsewhere, counts as a late charge.
 func (p *modelled) idle(at int64) {
 	now := p.wall()
 	if lag := now - at; p.heard && lag > int64(LateLimit) {
@@ -129,7 +129,7 @@ func (p *modelled) idle(at int64) {
 	p.until(max(at, now))
 }
 
-// passed ends a charge that was to end at the given time.
+// passed ends a charge that was to end at the time at.
 func (p *modelled) passed(now, at int64) {
 	lag := now - at
 	if p.heard {
@@ -142,7 +142,7 @@ func (p *modelled) passed(now, at int64) {
 	}
 }
 
-// tell lets the card look, at the processor's time, at what the program has stored.
+// tell lets the card look at the program's stores, at the processor's time.
 func (p *modelled) tell() {
 	changed := false
 	for i, r := range ofProgram {
@@ -155,8 +155,8 @@ func (p *modelled) tell() {
 	}
 }
 
-// run steps the card at each time up to the limit at which it has something to do; host is
-// the host's time.
+// run steps the card at each time up to the limit at which it has something to do. host is the
+// host's time.
 func (p *modelled) run(limit, host int64) {
 	if p.arrived() {
 		if !p.heard {
@@ -182,8 +182,9 @@ func (p *modelled) run(limit, host int64) {
 	}
 }
 
-// stepAt steps the card. One that left work over goes on a nanosecond later, and when that
-// does not help, because what it waits for is not the model's, after longer and longer.
+// stepAt steps the card. A step that left work over is followed by one a nanosecond later. When
+// that does not help, because it waits for something outside the model, the next steps follow after
+// longer and longer times.
 func (p *modelled) stepAt(at, host int64) {
 	for _, w := range p.ports {
 		w.Advance(at, host)
@@ -198,8 +199,7 @@ func (p *modelled) stepAt(at, host int64) {
 	p.again++
 }
 
-// drive lets the card look; time passes only if the program waits without charging
-// anything.
+// drive is a call of Drive. Time passes only if the program waits without charging anything.
 func (p *modelled) drive() {
 	if p.drives++; p.drives >= vainDrives {
 		p.catchUp()
@@ -209,7 +209,7 @@ func (p *modelled) drive() {
 	}
 }
 
-// catchUp lets time pass until the processor's is the host's.
+// catchUp lets time pass until the processor's time is the host's.
 func (p *modelled) catchUp() { p.until(max(p.at, p.wall())) }
 
 // leave sends the engine's last frames.
@@ -222,7 +222,7 @@ func (p *modelled) leave() {
 }
 
 // CPU returns the processor of the modelled machine, which the program's library charges
-// (am.Endpoint.Pace), or nil if the card is not of one.
+// (am.Endpoint.Pace). It returns nil if the card is not that of a modelled machine.
 func (k *Card) CPU() *timing.CPU {
 	if k.modelled == nil {
 		return nil
@@ -230,24 +230,24 @@ func (k *Card) CPU() *timing.CPU {
 	return k.modelled.cpu
 }
 
-// Lateness is how well the host kept the times of a model since the first frame came.
+// Lateness says how well the host kept the times of a model since the first frame came.
 type Lateness struct {
 	Charges int64         // times that the processor's time passed, and the program went on
-	Late    int64         // how many of them came more than LateLimit after their time
-	P99     time.Duration // that a charge in a hundred was late, or longer
+	Late    int64         // charges that ended more than LateLimit after their time
+	P99     time.Duration // 99th percentile of the charges' lateness
 	Largest time.Duration
-	Lost    time.Duration // that the model stood still because the host was too far behind,
-	Time    time.Duration // of so much
-	// Wire is how long frames take one way on the slowest wire, as measured, and Excess how much
-	// of it is beyond what the model's own latency can hide.
+	Lost    time.Duration // during which the model stood still, as the host was too late
+	Time    time.Duration // in all, from the first frame on
+	// Wire is the time of frames one way on the slowest wire, as measured. Excess is the part of it
+	// that the model's own latency cannot hide.
 	Wire, Excess time.Duration
 }
 
-// LateLimit is the lateness above which a charge counts as late: more than sending a frame
-// takes on a host that has nothing else to do, which later charges make good.
+// LateLimit is the lateness above which a charge counts as late. It is more than the time of
+// sending a frame on a host that has nothing else to do; later charges make that up.
 const LateLimit = 5 * time.Microsecond
 
-// note counts a charge that ended so late.
+// note counts a charge that ended late by lag.
 func (l *Lateness) note(h *hdrhistogram.Histogram, lag int64) {
 	l.Charges++
 	if lag > int64(LateLimit) {
@@ -260,8 +260,8 @@ func (l *Lateness) note(h *hdrhistogram.Histogram, lag int64) {
 	_ = h.RecordValue(min(lag, int64(time.Minute))) // so none is out of range
 }
 
-// Lateness returns how well the host kept the times of the model so far, or false if the
-// card is not of a modelled machine.
+// Lateness returns how well the host has kept the times of the model so far. It returns false if
+// the card is not of a modelled machine.
 func (k *Card) Lateness() (Lateness, bool) {
 	p := k.modelled
 	if p == nil {

@@ -1,8 +1,8 @@
 package card
 
 // This file has a card on a direct port exchange frames with nodes of the same host through memory
-// (package port/shared). A goroutine beside the card asks the daemon for that, which takes time,
-// and hands over what came; whoever drives the card takes it.
+// (package port/shared). Asking the daemon for that memory takes time, so a goroutine beside the
+// card does it. The goroutine that drives the card takes the results.
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// Neighbours is how a card gets memory with the nodes of its host. Its functions wait, and end when
-// the place in the job is given back (Direct.Close).
+// Neighbours has the functions by which a card gets memory with the nodes of its host. They wait,
+// and end when the place in the job is given back (Direct.Close).
 type Neighbours struct {
 	List func() ([]uint16, error)                  // the other nodes of the job on this host
 	Join func(node uint16) (*shared.Memory, error) // memory of this node and one of them
 }
 
-// mostWants is how many requests for memory wait for their turn; the port repeats what there is no
-// room for.
+// mostWants is the number of requests for memory that can wait for their turn. The port repeats
+// those for which there is no room.
 const mostWants = 16
 
-// neighbours is the card's side of it.
+// neighbours is the card's side of the exchange.
 type neighbours struct {
 	port  *shared.Port
 	wants chan uint16
@@ -34,7 +34,7 @@ type neighbours struct {
 	done  sync.WaitGroup
 }
 
-// found is what became of a request: the list, memory of a node, or none of it.
+// found is the result of a request: the list, a node's memory, or nil memory if there is none.
 type found struct {
 	list   []uint16
 	node   uint16
@@ -63,7 +63,7 @@ func (n *neighbours) want(node uint16) bool {
 	}
 }
 
-// ask asks the daemon, until the card is closed.
+// ask asks the daemon for the list, and then for memory as it is wanted, until the card is closed.
 func (n *neighbours) ask(of *Neighbours) {
 	defer n.done.Done()
 	list, err := of.List()
@@ -89,7 +89,7 @@ func (n *neighbours) ask(of *Neighbours) {
 	}
 }
 
-// hand waits until whoever drives the card takes something, and reports whether it has it.
+// hand waits until the goroutine that drives the card takes something, and reports whether it did.
 func (n *neighbours) hand(f found) bool {
 	select {
 	case n.found <- f:
@@ -99,7 +99,7 @@ func (n *neighbours) hand(f found) bool {
 	}
 }
 
-// attend takes what was found, and lets go of memory that has ended.
+// attend takes the results of requests, and lets go of memory that has ended.
 func (n *neighbours) attend() {
 	if n == nil {
 		return
@@ -119,7 +119,8 @@ func (n *neighbours) attend() {
 	}
 }
 
-// doze precedes a sleep of the card, and reports whether it may sleep; wake follows.
+// doze is called before a sleep of the card, and reports whether the card may sleep. wake follows
+// it.
 func (n *neighbours) doze() bool { return n == nil || n.port.Doze() }
 
 func (n *neighbours) wake() {
@@ -131,15 +132,15 @@ func (n *neighbours) wake() {
 // ready reports whether a frame of a neighbour waits.
 func (n *neighbours) ready() bool { return n != nil && n.port.Ready() }
 
-// depart has what is still sent go by the sockets: memory is erased when the place is given back,
-// whether all was read or not.
+// depart has frames from now on go by the sockets. The memory is erased when the place is given
+// back, whether all of it was read or not.
 func (n *neighbours) depart() {
 	if n != nil {
 		n.port.Depart()
 	}
 }
 
-// close follows the end of the place, which ends what the goroutine waits for.
+// close is called after the place was given back, which ends the waits of the goroutine.
 func (n *neighbours) close() {
 	if n == nil {
 		return
@@ -149,8 +150,8 @@ func (n *neighbours) close() {
 	n.port.Close()
 }
 
-// Shared returns the counters of frames that went to nodes of the same host through memory, and
-// with how many there is some at present. Without a direct port there are none.
+// Shared returns the counters of frames that went to nodes of the same host through memory. with is
+// the number of nodes with which there is memory at present. Without a direct port all are 0.
 func (k *Card) Shared() (c shared.Counters, with int) {
 	if k.neighbours == nil {
 		return c, 0

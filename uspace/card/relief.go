@@ -1,11 +1,11 @@
 package card
 
-// This file is progress while the program computes, on a direct port. A word says who drives the
-// card. The program takes it with each call, and keeps it while it sleeps, in Drive or after Arm.
-// When the word has not changed for a tick a goroutine takes it, the relief: it steps the engine
-// until there is nothing to do, and sleeps in poll(2) until a frame comes or the engine wants to
-// run. So the card acknowledges, sends again, delivers into the queues and carries out one-sided
-// operations; handlers run when the program polls.
+// This file makes progress while the program computes, on a direct port. A word says which side
+// drives the card. The program takes it with each call, and keeps it while it sleeps, in Drive or
+// after Arm. When the word has not changed for a tick, a goroutine, the relief, takes it. The
+// relief steps the engine until there is nothing to do. Then it sleeps in poll(2) until a frame
+// comes or the engine wants to run. So the card acknowledges, sends again, delivers into the queues
+// and carries out one-sided operations. Handlers run when the program polls.
 //
 //	the program:  takes ──> a call ──> gives back: calls the relief if that sleeps
 //	the relief:   the word is the same as a tick ago, and free ──> takes ──> a step
@@ -14,9 +14,9 @@ package card
 // The relief takes nothing while the program drives: it loads the word once a tick, and has no
 // system call. The program waits for a step at most.
 //
-// The relief needs a processor, and one of Go's (GOMAXPROCS): where goroutines compute on all of
-// them it waits for the end of a time slice of Go's scheduler, 10 ms, at each of its turns. What it
-// takes is time of the process.
+// The relief needs a processor, and one of Go's (GOMAXPROCS). Where goroutines compute on all of
+// them, it waits at each of its turns for the end of a time slice of Go's scheduler, 10 ms. Its
+// time is time of the process.
 
 import (
 	"context"
@@ -32,14 +32,14 @@ import (
 )
 
 // tick is the time between two looks of the relief at the word. It takes over when the program has
-// not driven for one, so peers that wait for MinRTO send again once; more ticks would take time
-// from the processor that the program spins on.
+// not driven for one tick, so peers that wait for MinRTO send again once. Ticks that come more
+// often would take time from the processor on which the program spins.
 const tick = 4 * time.Millisecond
 
-// longestRest bounds a sleep that a call ends.
+// longestRest bounds a sleep that is to last until a call ends it.
 const longestRest = int64(time.Hour)
 
-// The word.
+// The bits of the word.
 const (
 	byProgram = 1 << iota // the program is in a call, or sleeps after Arm
 	byRelief              // the relief is in a step
@@ -48,11 +48,11 @@ const (
 	turn                  // from this bit on: the number of calls
 )
 
-// relief is the goroutine. Programs use take and give, around what must not be beside a step; nil:
-// there is none.
+// relief is the goroutine. The program calls take and give around work that must not run beside a
+// step. nil: there is no relief.
 type relief struct {
 	word   atomic.Uint64
-	turns  uint64 // what the program left the word as; the program's
+	turns  uint64 // the word as the program left it; only the program uses turns
 	failed atomic.Pointer[error]
 
 	// returns how many nanoseconds the relief may sleep; 0: there is more to do
@@ -66,7 +66,7 @@ type relief struct {
 	ended chan struct{}
 }
 
-// newRelief starts a relief, whose sleeps descriptors end.
+// newRelief starts a relief. Frames on the given descriptors end its sleeps.
 func newRelief(step func() int64, fds []unix.PollFd) (*relief, error) {
 	alarm, err := wait.NewAlarm()
 	if err != nil {
@@ -79,14 +79,14 @@ func newRelief(step func() int64, fds []unix.PollFd) (*relief, error) {
 	return r, nil
 }
 
-// take takes the word for the program. Who has it, after Arm, keeps it.
+// take takes the word for the program. A program that has the word already, after Arm, keeps it.
 func (r *relief) take() {
 	if r != nil && !r.word.CompareAndSwap(r.turns, r.turns|byProgram) {
 		r.contend()
 	}
 }
 
-// give gives it back.
+// give gives the word back.
 func (r *relief) give() {
 	if r == nil {
 		return
@@ -96,8 +96,8 @@ func (r *relief) give() {
 	}
 }
 
-// contend takes the word while the relief sleeps, or is in a step. A panic of a step is the
-// program's.
+// contend takes the word while the relief sleeps, or is in a step. It raises a panic of a step in
+// the program.
 func (r *relief) contend() {
 	for n := 1; ; n++ {
 		switch w := r.word.Load(); {
@@ -118,8 +118,8 @@ func (r *relief) contend() {
 	}
 }
 
-// run is the goroutine. Memory of the program that fails under the card panics here as it would in
-// the program.
+// run is the goroutine's function. Memory of the program that fails under the card panics here as
+// it would in the program.
 func (r *relief) run() {
 	defer close(r.ended)
 	defer func() {
@@ -188,7 +188,7 @@ func (r *relief) stop() {
 	r.word.Store(r.turns)
 }
 
-// close follows stop.
+// close closes the alarm, after stop.
 func (r *relief) close() error {
 	if r == nil {
 		return nil

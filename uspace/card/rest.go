@@ -14,7 +14,7 @@ import "github.com/funet/funet/uspace/wait"
 // Any goroutine may call it, at any time.
 func (k *Card) Interrupt() { k.alarm.Call() }
 
-// waiting follows a step in vain, and a look at the clock.
+// waiting yields or sleeps if the program waits, after a step in vain and a look at the clock.
 func (k *Card) waiting() {
 	if !k.wait.Tired() {
 		return

@@ -1,9 +1,9 @@
 package card
 
-// This file is the system group (thesis 3.3.2): packets for GID 0 raise an event that
-// the operating system, or a program in its place, sleeps on. They are rejected for a
-// transient reason until a context of the group is attached (Engine().Attach) or is
-// switched in again, so they come again and none is lost.
+// This file is the system group (thesis 3.3.2). Packets for GID 0 raise an event on which the
+// operating system, or a program in its place, sleeps. They are rejected for a transient reason
+// until a context of the group is attached (Engine().Attach) or switched in again. So they come
+// again and none is lost.
 
 import (
 	"encoding/binary"
@@ -14,7 +14,8 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// systemGroup is an eventfd(2) that counts frames for the system group; -1: not asked for.
+// systemGroup is an eventfd(2) that counts frames for the system group; -1: Config.System is not
+// set.
 type systemGroup struct {
 	fd  int
 	one [8]byte
@@ -30,8 +31,8 @@ func (s *systemGroup) open(cfg *engine.Config) (err error) {
 	return nil
 }
 
-// raise is called within Step. The counter of an eventfd is full after 2^64-2 frames; it
-// is readable all the same.
+// raise is called within Step. The counter of an eventfd is full after 2^64-2 frames, and readable
+// all the same.
 func (s *systemGroup) raise() { _, _ = unix.Write(s.fd, s.one[:]) }
 
 func (s *systemGroup) close() error {
@@ -43,7 +44,7 @@ func (s *systemGroup) close() error {
 	return unix.Close(fd)
 }
 
-// SystemEvents returns an eventfd that is readable when frames for the system group came
-// while it had no running context here, or -1 if Config.System is not set. Reading it returns how
-// many and resets it. Any goroutine may poll(2) and read it until Close.
+// SystemEvents returns an eventfd that is readable when frames for the system group came while it
+// had no running context here. It returns -1 if Config.System is not set. Reading it returns the
+// number of frames and resets it. Any goroutine may poll(2) and read it until Close.
 func (k *Card) SystemEvents() int { return k.system.fd }

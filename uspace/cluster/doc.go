@@ -22,37 +22,36 @@
 //     wide in the slot header), in any order in the file;
 //   - a mac is a unicast Ethernet address, and no two nodes have the same one on the
 //     same iface;
-//   - an address is that of one host, IPv4 or IPv6 for all nodes alike, and no two nodes have
-//     the same one. With encap udp each node has one, otherwise each has a mac; it may have both,
-//     so that one file serves for either ([File.With]). A file that does not say which is for
-//     udp if no node has a mac, and for ethernet otherwise. All hosts have the same port;
+//   - an address is that of one host, IPv4 or IPv6 for all nodes alike, and no two nodes have the
+//     same one. With encap udp each node has an address, otherwise each has a mac. A node may have
+//     both, so that one file serves for either ([File.With]). A file without encap means udp if no
+//     node has a mac, and ethernet otherwise. All hosts have the same port;
 //   - iface names the local interface that leads to the node, for hosts with more
 //     than one; for the host's own node it is the interface that carries the mac.
 //     The file is therefore a host's own when iface is used, and otherwise may be
 //     the same on all hosts;
-//   - a host that has left keeps its number, so that the others keep theirs:
-//     {node: 1, absent: true} stands where it was, without mac and iface. Daemons, which
-//     follow their peers file (package daemon), take it for a number that nobody has; an
-//     embedded card's group wants all its nodes;
-//   - groups are the GIDs that may live on a node's host, numbers and ranges, all without it:
-//     {node: 1, mac: ..., groups: [1-100, 200]}. Daemons refuse to make a job of another GID that
-//     has a node there, whatever their users' rules allow; jobs that are there stay when it
+//   - a host that has left keeps its number, so that the others keep theirs: {node: 1, absent:
+//     true} stands where it was, without mac and iface. Daemons follow their peers file (package
+//     daemon), and to them nobody has that number. The group of an embedded card needs all its
+//     nodes;
+//   - groups are the GIDs, as numbers and ranges, that may live on a node's host; without it all
+//     may: {node: 1, mac: ..., groups: [1-100, 200]}. Daemons refuse to make a job of another GID
+//     that has a node there, whatever their users' rules allow. Jobs that exist stay when groups
 //     changes. Frames of all groups are let in and answered nevertheless (package daemon says why).
-//     Embedded cards do not look at it;
+//     Embedded cards ignore it;
 //   - gid is the group, 1..2047; 0 is the system group and is refused. A file without
 //     gid leaves the choice to whoever loads it ([File.GID] is then 0);
-//   - token is the group's secret, from which its frames get their tag
-//     (arctic.JobTag): nodes whose files have another are told that another job has the
-//     GID. Without one the tag follows from the GID alone, and all programs with that GID
-//     whose files have no token are one job: enough where only one administrator opens
-//     cards. Who can read the file knows the token. A daemon has no use for it, nor for
-//     gid: its jobs bring tokens of their own;
-//   - key names a file of 32 bytes ("funet key new", package keyfile), of which all hosts have a
-//     copy. A file whose name is not absolute lies beside this one. With a key all that cards send
-//     each other is authenticated and encrypted, and nothing else is taken (package
-//     uspace/engine/link). A node may have another key, {node: 1, mac: ..., key: a-b.key}, which
-//     this host shares with that one alone. The host of that node then names the same key for this
-//     one;
+//   - token is the group's secret, from which its frames get their tag (arctic.JobTag). Nodes whose
+//     files have another token learn that another job has the GID. Without a token the tag follows
+//     from the GID alone, and all programs with that GID and no token are one job. That is enough
+//     where only one administrator opens cards. Whoever can read the file knows the token. A daemon
+//     has no use for token or gid: its jobs bring tokens of their own;
+//   - key names a file of 32 bytes ("funet key new", package keyfile); all hosts have a copy of it.
+//     A file whose name is not absolute lies beside this one. With a key everything that cards send
+//     each other is authenticated and encrypted, and nothing else is accepted (package
+//     uspace/engine/link). A node may have a key of its own, {node: 1, mac: ..., key: a-b.key},
+//     which only this host and that node's share. The file of that host then names the same key for
+//     this one;
 //   - keys that are not listed here, keys given twice, anchors, aliases, tags and
 //     further YAML documents are refused.
 //

@@ -1,4 +1,4 @@
-// What a peers file holds once it is read, the rules it obeys, and how it is written.
+// This file is the content of a peers file once it is read, its rules, and how it is written.
 
 package cluster
 
@@ -24,11 +24,12 @@ const (
 	MaxGID    = 2047    // a GID has 11 bits
 	MaxNodes  = 1 << 16 // a node has 16 bits
 	MaxRanges = 64      // of a node's groups
-	MinNodes  = 2       // a group of one has nobody to talk to
+	MinNodes  = 2       // a group of one node has no peer
 	MaxBytes  = 8 << 20 // bytes in a file; 65536 nodes need about 4 MiB
 )
 
-// What is wrong with a file, for errors.Is. The error's text has the file, line and values.
+// These errors say what is wrong with a file, for errors.Is. The error's text has the file, line
+// and values.
 var (
 	// YAML that does not parse or has the wrong shape
 	ErrSyntax        = errors.New("not a peers file")
@@ -71,7 +72,7 @@ type File struct {
 	Port  uint16 // UDP, with encapsulation UDP; 0: encap.DefaultPort
 }
 
-// Encap is how frames cross the network.
+// Encap is the encapsulation in which frames cross the network.
 type Encap int
 
 const (
@@ -79,10 +80,10 @@ const (
 	UDP                   // in UDP datagrams, to IP addresses
 )
 
-// Encaps are all there are.
+// Encaps lists all encapsulations.
 var Encaps = []Encap{Ethernet, UDP}
 
-// String returns the name in a file.
+// String returns the encapsulation's name in a file.
 func (e Encap) String() string {
 	if e == UDP {
 		return "udp"
@@ -90,7 +91,7 @@ func (e Encap) String() string {
 	return "ethernet"
 }
 
-// ParseEncap reads a name. Errors: ErrEncap.
+// ParseEncap reads the name of an encapsulation. Errors: ErrEncap.
 func ParseEncap(s string) (Encap, error) {
 	for _, e := range Encaps {
 		if s == e.String() {
@@ -115,21 +116,21 @@ type Peer struct {
 	Iface string           // local interface that leads there; "" when the host has only one
 	// Address is the node's IP address; the zero Addr when the file does not say.
 	Address netip.Addr
-	// Groups are the GIDs that may live there; nil: all.
+	// Groups are the GIDs that may live on the node's host; nil: all.
 	Groups []Range
-	// Key is the file of the key that this host shares with the node's, where it is not the one of
-	// all; "": it is.
+	// Key is the file of a key that only this host and the node's share; "" means that they use the
+	// key of all hosts.
 	Key string
-	// Found is the name of the host, of one that a daemon has found; a file has none.
+	// Found is the name of a host that a daemon has found; in a file it is empty.
 	Found string
 	// Absent says that no host has the number now; then there is no MAC and no Iface.
 	Absent bool
 }
 
-// Range is GIDs, both ends included.
+// Range is a range of GIDs, both ends included.
 type Range struct{ First, Last uint16 }
 
-// String is how a file has it.
+// String returns the range as a file writes it.
 func (r Range) String() string {
 	if r.First == r.Last {
 		return strconv.Itoa(int(r.First))
@@ -161,7 +162,7 @@ func (r Range) check() error {
 	return nil
 }
 
-// Lives reports whether a group may live on the peer's host.
+// Lives reports whether a group may live on the peer's host (Groups).
 func (p *Peer) Lives(gid uint16) bool {
 	return p.Groups == nil || slices.ContainsFunc(p.Groups, func(r Range) bool {
 		return r.First <= gid && gid <= r.Last
@@ -179,8 +180,8 @@ func (f *File) Validate() error {
 	})
 }
 
-// check applies the rules that concern a whole file. at says where entry i is, or which file it is
-// for i < 0.
+// check applies the rules that concern a whole file. at returns the position of entry i, or the
+// name of the file for i < 0.
 func (f *File) check(at func(i int) string) error {
 	if f.GID > MaxGID {
 		return fmt.Errorf("%s: gid %d, want 1..%d: %w", at(-1), f.GID, MaxGID, ErrGIDRange)
@@ -285,8 +286,8 @@ func checkMAC(mac net.HardwareAddr) error {
 	return nil
 }
 
-// checkAddress accepts an address of one host on a network. One of a link alone (fe80::/10) would
-// need to say which link on every host.
+// checkAddress accepts an address of one host on a network. It refuses link-local addresses
+// (fe80::/10), which would need to name a link on every host.
 func checkAddress(a netip.Addr) error {
 	switch {
 	case a.Zone() != "" || a.Is4In6():
@@ -298,7 +299,7 @@ func checkAddress(a netip.Addr) error {
 	return nil
 }
 
-// checkKey accepts what can be the name of a file, in printable ASCII, or none.
+// checkKey accepts the empty name, and names that a file can have, in printable ASCII.
 func checkKey(name string) error {
 	if len(name) >= unix.PathMax || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return fmt.Errorf("key %.40q, want the name of a file: %w", name, ErrKey)

@@ -1,4 +1,4 @@
-// How the tree of a peers file becomes a File.
+// This file turns the tree of a peers file into a File.
 
 package cluster
 
@@ -22,8 +22,8 @@ import (
 // format is the format of a peers file, which needs three levels.
 var format = strictyaml.Format{Noun: "peers file", MaxBytes: MaxBytes, MaxDepth: 64, Invalid: ErrSyntax}
 
-// Load reads the peers file at path. Peers in the result are sorted by node, and key files, which
-// it does not read, are beside it.
+// Load reads the peers file at path. Peers in the result are sorted by node. Names of key files
+// become paths, beside the peers file unless absolute; Load does not read those files.
 func Load(path string) (*File, error) {
 	data, err := format.ReadFile(path)
 	if err != nil {
@@ -41,8 +41,8 @@ func Load(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a peers file from data; name stands for it in errors. Peers in the result are sorted
-// by node. Any bytes are safe to give.
+// Parse reads a peers file from data; errors call it name. Peers in the result are sorted by node.
+// Any data are safe to give.
 func Parse(name string, data []byte) (*File, error) {
 	top, err := format.Parse(name, data)
 	if err != nil {
@@ -54,7 +54,7 @@ func Parse(name string, data []byte) (*File, error) {
 	return parse(name, top)
 }
 
-// parse reads the top of the tree of the file that has the name.
+// parse reads the tree of a file from its top node. Errors call the file name.
 func parse(name string, top *strictyaml.Node) (*File, error) {
 	keys, err := top.Keys("gid", "token", "key", "encap", "port", "peers")
 	if err != nil {

@@ -1,11 +1,11 @@
 // Package collective is the operations of all nodes of a group together, with the names and the
 // meaning that they have in MPI: barrier, broadcast, gather, scatter, all-gather, all-to-all,
-// reduce, all-reduce and scan. They are plain code over messages with tags, of the goroutine that
-// calls them.
+// reduce, all-reduce and scan. They are plain code over messages with tags, and run in the
+// goroutine that calls them.
 //
-// The journey of an operation: each node calls it with the same root and lengths, and gives it the
-// next number of the group, which is its tag. Then it exchanges messages with some others, as the
-// operation's algorithm says:
+// The journey of an operation: each node calls it with the same root and lengths. The operation
+// gets the group's next number, which is its tag. Then the node exchanges messages with some
+// others, as the operation's algorithm says:
 //
 //	Barrier          dissemination (Hensgen, Finkel and Manber 1988)         ceil(log2 N) rounds
 //	Broadcast        binomial tree                                           ceil(log2 N) rounds
@@ -20,14 +20,14 @@
 //
 // Rules:
 //
-//   - All nodes call the same operations in the same order. Lengths that differ are ErrLengths
-//     where a node sees it; other differences are not found out, and may end in waiting until it is
+//   - All nodes call the same operations in the same order. A node that sees a wrong length returns
+//     ErrLengths. Other differences are not noticed, and may leave nodes waiting until they are
 //     cancelled, as in MPI.
-//   - A reduction combines what the nodes give in an order that depends on N and the root alone. So
-//     the results of floating-point operations are the same each time, and those of AllReduce on
-//     each node.
-//   - After an error the nodes are not at the same place any more. The group is of no further use
-//     until all of them have agreed on a new number (Renumber).
+//   - A reduction combines the nodes' values in an order that depends on N and the root alone. So
+//     floating-point results are the same each time, and those of AllReduce are the same on each
+//     node.
+//   - After an error the nodes are no longer at the same operation. The group is unusable until all
+//     of them have agreed on a new number (Renumber).
 //
 // A Group belongs to one goroutine at a time.
 package collective

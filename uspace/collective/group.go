@@ -1,6 +1,6 @@
 package collective
 
-// This file is the group, and the operations that move bytes.
+// This file has the group, and the operations that move bytes.
 
 import (
 	"errors"
@@ -11,14 +11,14 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// Short is the longest block in bytes that travels through other nodes to save rounds; a longer one
-// goes its way directly.
+// Short is the longest block in bytes that travels through other nodes to save rounds. Longer
+// blocks go directly.
 const Short = 4096
 
-// ErrLengths: the nodes gave an operation memory of lengths that do not fit together.
+// ErrLengths reports that the nodes gave an operation memory of lengths that do not fit together.
 var ErrLengths = errors.New("collective: all nodes must give the same lengths")
 
-// ErrRoot: the root of an operation is no node of the group.
+// ErrRoot reports a root that is not a node of the group.
 var ErrRoot = errors.New("collective: no such root in the group")
 
 // Peers is the part of a node's endpoint that a group needs.
@@ -26,31 +26,31 @@ type Peers interface {
 	Node() int
 	Nodes() int
 	// Exchange sends a message with a tag to a node and receives one from a node at the same time
-	// (MPI_Sendrecv). It returns the length of what it received, and am.ErrTruncate if that is
-	// longer than there is room for. To or from may be Nobody.
+	// (MPI_Sendrecv). It returns the length of the received message, and am.ErrTruncate if the
+	// message is longer than in. to or from may be Nobody.
 	Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error)
 }
 
 // Nobody stands for no node in an exchange.
 const Nobody = -1
 
-// Group is all nodes, as one of them sees them.
+// Group is the group of all nodes, as one of them sees it.
 type Group struct {
 	peers       Peers
 	node, nodes int
 	number      uint32
-	room        []uint64 // for what travels through this node
+	room        []uint64 // for blocks that travel through this node
 }
 
 // New makes the group of an endpoint. All nodes begin with the same number, 0.
 func New(p Peers) *Group { return &Group{peers: p, node: p.Node(), nodes: p.Nodes()} }
 
-// MaxNumber is the greatest number for Renumber.
+// MaxNumber is the largest number for Renumber.
 const MaxNumber = 1<<14 - 1
 
-// Renumber begins to count operations anew, on all nodes with the same number, 0 to MaxNumber: none
-// of them may be in an operation. Messages of operations with other numbers are not received any
-// more.
+// Renumber restarts the count of operations from a number, 0 to MaxNumber. All nodes call it with
+// the same number, and none of them may be in an operation. Messages of operations with other
+// numbers are no longer received.
 func (g *Group) Renumber(number uint32) { g.number = number << 16 }
 
 // begin begins an operation and returns its tag.
@@ -59,7 +59,7 @@ func (g *Group) begin() uint32 {
 	return am.GroupTag | g.number&(1<<30-1)
 }
 
-// send and receive are halves of an exchange.
+// send does the sending half of an exchange, and receive the receiving half.
 func (g *Group) send(tag uint32, to int, out []byte) error {
 	_, err := g.exchange(tag, to, out, Nobody, nil)
 	return err
@@ -70,7 +70,7 @@ func (g *Group) receive(tag uint32, from int, in []byte) error {
 	return err
 }
 
-// exchange exchanges messages of the lengths that are expected.
+// exchange exchanges messages. A message that is not as long as in is an error.
 func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
 	n, err := g.peers.Exchange(tag, to, out, from, in)
 	switch {
@@ -81,7 +81,7 @@ func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) (i
 	return n, err
 }
 
-// root refuses a root that is no node.
+// root refuses a root that is not a node.
 func (g *Group) root(root int) error {
 	if uint(root) >= uint(g.nodes) {
 		return fmt.Errorf("root %d of %d nodes: %w", root, g.nodes, ErrRoot)
@@ -89,7 +89,7 @@ func (g *Group) root(root int) error {
 	return nil
 }
 
-// after returns the node that is the given number of nodes further on, in a ring.
+// after returns the node d places further on in the ring of all nodes.
 func (g *Group) after(d int) int { return ((g.node+d)%g.nodes + g.nodes) % g.nodes }
 
 // Barrier returns when all nodes have called it (MPI_Barrier).
@@ -103,7 +103,7 @@ func (g *Group) Barrier() error {
 	return nil
 }
 
-// Broadcast brings the root's b to all nodes' b (MPI_Bcast).
+// Broadcast copies the root's b to all nodes' b (MPI_Bcast).
 func (g *Group) Broadcast(root int, b []byte) error {
 	if err := g.root(root); err != nil {
 		return fmt.Errorf("broadcast: %w", err)
@@ -114,9 +114,9 @@ func (g *Group) Broadcast(root int, b []byte) error {
 	return nil
 }
 
-// broadcast goes down the binomial tree: a node gets b from the node without its lowest bit,
-// counted from the root, and gives it to those with one bit more below that, the largest subtree
-// first.
+// broadcast goes down the binomial tree. Nodes are counted from the root. A node gets b from the
+// node whose number lacks its lowest bit. It passes b to the nodes with one further bit below that,
+// the largest subtree first.
 func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 	me := g.after(-root)
 	bit := span(me, g.nodes)
@@ -135,8 +135,8 @@ func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 	return nil
 }
 
-// span is the size of a node's subtree in the binomial tree, were the group a power of two: its
-// lowest bit; of the root the power of two that has room for all.
+// span returns the size of a node's subtree in a binomial tree of a power of two of nodes. That is
+// the node's lowest bit. The root has the smallest power of two that has room for all nodes.
 func span(me, nodes int) int {
 	if me == 0 {
 		return 1 << bits.Len(uint(nodes-1))
@@ -144,8 +144,8 @@ func span(me, nodes int) int {
 	return me & -me
 }
 
-// Gather brings all nodes' send, which are equally long, to the root's recv, in the order of the
-// nodes (MPI_Gather). Others than the root need no recv.
+// Gather copies all nodes' send, which are equally long, to the root's recv, in the order of the
+// nodes (MPI_Gather). Only the root needs recv.
 func (g *Group) Gather(root int, send, recv []byte) error {
 	if err := g.root(root); err != nil {
 		return fmt.Errorf("gather: %w", err)
@@ -178,8 +178,8 @@ func (g *Group) gatherDirectly(tag uint32, root int, send, recv []byte) error {
 	return nil
 }
 
-// gatherByTree collects the blocks of a node's subtree, in the order from the root on, and gives
-// them to its parent.
+// gatherByTree collects the blocks of a node's subtree, counted from the root on, and sends them to
+// the node's parent.
 func (g *Group) gatherByTree(tag uint32, root int, send, recv []byte) error {
 	me, size := g.after(-root), len(send)
 	top := span(me, g.nodes)
@@ -200,8 +200,8 @@ func (g *Group) gatherByTree(tag uint32, root int, send, recv []byte) error {
 	return nil
 }
 
-// Scatter brings each node its block of the root's send, which has as many as there are nodes, to
-// recv (MPI_Scatter). Others than the root need no send.
+// Scatter copies block i of the root's send to recv of node i (MPI_Scatter). send has a block for
+// each node. Only the root needs send.
 func (g *Group) Scatter(root int, send, recv []byte) error {
 	if err := g.root(root); err != nil {
 		return fmt.Errorf("scatter: %w", err)
@@ -258,7 +258,7 @@ func (g *Group) scatterByTree(tag uint32, root int, send, recv []byte) error {
 	return nil
 }
 
-// AllGather brings all nodes' send, which are equally long, to all nodes' recv, in the order of the
+// AllGather copies all nodes' send, which are equally long, to all nodes' recv, in the order of the
 // nodes (MPI_Allgather).
 func (g *Group) AllGather(send, recv []byte) error {
 	if len(recv) != g.nodes*len(send) {
@@ -286,8 +286,8 @@ func (g *Group) ring(tag uint32, send, recv []byte) error {
 	return nil
 }
 
-// double gets as many blocks as it has in each round, those of the nodes that follow, and puts all
-// in their order in the end.
+// double receives in each round as many blocks as it has: those of the nodes that follow. In the
+// end it puts all blocks in their order.
 func (g *Group) double(tag uint32, send, recv []byte) error {
 	size := len(send)
 	blocks := g.memory(g.nodes * size)
@@ -303,8 +303,8 @@ func (g *Group) double(tag uint32, send, recv []byte) error {
 	return nil
 }
 
-// AllToAll brings block i of each node's send to node i, where the block of node j is the jth of
-// recv (MPI_Alltoall). Both have as many equally long blocks as there are nodes.
+// AllToAll copies block i of each node's send to node i. There the block of node j is block j of
+// recv (MPI_Alltoall). Both have a block for each node, all equally long.
 func (g *Group) AllToAll(send, recv []byte) error {
 	size := len(send) / g.nodes
 	if len(send) != len(recv) || len(send) != size*g.nodes {
@@ -321,7 +321,7 @@ func (g *Group) AllToAll(send, recv []byte) error {
 	return nil
 }
 
-// memory returns the given number of bytes for what travels through this node.
+// memory returns n bytes for blocks that travel through this node.
 func (g *Group) memory(n int) []byte {
 	if words := (n + 7) / 8; words > len(g.room) {
 		g.room = make([]uint64, words)

@@ -1,6 +1,6 @@
 package collective
 
-// This file is the operations that compute.
+// This file has the operations that compute.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 type Number interface{ int64 | float64 }
 
 // Reduce combines the nodes' v, which are equally long, element by element, and puts the result
-// into the root's v (MPI_Reduce). That of other nodes is of no use afterwards.
+// into the root's v (MPI_Reduce). The v of other nodes is of no use afterwards.
 func Reduce[T Number](g *Group, root int, op am.Operation, v []T) error {
 	err := g.root(root)
 	if err == nil {
@@ -28,9 +28,9 @@ func Reduce[T Number](g *Group, root int, op am.Operation, v []T) error {
 	return nil
 }
 
-// reduce goes up the binomial tree: a node combines what it has with that of its subtrees, the
-// smallest first, and gives it to its parent. So what is on the left of an operation is always of
-// nodes before those on its right, from the root on.
+// reduce goes up the binomial tree. A node combines its values with those of its subtrees, the
+// smallest first, and sends the result to its parent. So the left operand is always of nodes before
+// those of the right one, counted from the root on.
 func reduce[T Number](g *Group, tag uint32, root int, op am.Operation, v []T) error {
 	me := g.after(-root)
 	top := span(me, g.nodes)
@@ -92,7 +92,7 @@ func Scan[T Number](g *Group, op am.Operation, v []T) error {
 	return nil
 }
 
-// check refuses operations that there are not.
+// check refuses unknown operations.
 func check(op am.Operation) error {
 	if op > am.Max {
 		return fmt.Errorf("operation %d: %w", op, am.ErrOperation)
@@ -100,7 +100,8 @@ func check(op am.Operation) error {
 	return nil
 }
 
-// combine puts what an operation makes of each two elements into to, which may be one of the two.
+// combine applies an operation to each element of left and right and puts the results into to,
+// which may be one of the two.
 func combine[T Number](op am.Operation, to, left, right []T) {
 	switch op {
 	case am.Sum:
@@ -118,13 +119,13 @@ func combine[T Number](op am.Operation, to, left, right []T) {
 	}
 }
 
-// bytesOf returns the bytes of numbers, which lie in memory as they travel: every machine that
-// FUNet runs on is little-endian (package arctic).
+// bytesOf returns the bytes of numbers. They travel as they lie in memory, because every machine
+// that FUNet runs on is little-endian (package arctic).
 func bytesOf[T Number](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
 }
 
-// numbers returns bytes as numbers; they begin at a multiple of 8.
+// numbers returns bytes as numbers. The bytes begin at a multiple of 8.
 func numbers[T Number](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }

@@ -1,17 +1,16 @@
 package engine
 
-// This file is the end of a context whose memory the card cannot use any more, because a load or
-// a store there failed. In Go such a failure panics. The card's owner recovers, and the step that
-// was under way ends in the middle.
+// This file ends a context whose memory the card cannot use any more, because a load or a store
+// there failed. In Go such a failure panics. The card's owner recovers, and the step that was under
+// way ends in the middle.
 //
-// So a step touches the memory of processes only where ending there leaves everything that
-// others share whole:
-//   - control, retrieval, delivery from the receive FIFOs and publishing are the context's own;
-//     a line that was taken and not loaded yet is lost to that context, and only to it.
+// So a step touches the memory of processes only where ending there leaves shared state whole:
+//   - Control, retrieval, delivery from the receive FIFOs and publishing are the context's own. A
+//     line that was taken and not loaded yet is lost to that context alone.
 //   - A packet that is being delivered, from the network or from a context here, is answered, or
-//     its line freed, only afterwards: the sender still has the packet, and tries again.
+//     its line freed, only afterwards. The sender still has the packet, and tries again.
 //   - A frame whose block is being read counts as lost, so the frame is sent again.
-//   - What returns to a process waits in the card until the context is published.
+//   - A packet that returns to its process waits in the card until the context is published.
 //
 // Contexts that were to be published after the one that failed are published in the next step.
 

@@ -1,21 +1,21 @@
 package engine
 
-// This file is fairness among those to whom contexts belong, such as users (design idea 10).
-// What a step does for an account is bounded in bytes, and the work of all is shared: first
-// between accounts, then between the jobs of one, then between the contexts of a job. So a
-// user's message waits for at most a few kilobytes of each other user, however many
-// contexts, jobs, nodes and streams those have, and at whichever level.
+// This file shares the card fairly among accounts, such as users (design idea 10). What a step does
+// for an account is bounded in bytes. All work is shared first between accounts, then between the
+// jobs of one account, then between the contexts of a job. So a user's message waits for at most a
+// few kilobytes of each other user. This holds however many contexts, jobs, nodes and streams the
+// other users have, and at either level.
 //
-// Retrieval and delivery to this very card have a budget for each step, and contexts are visited in
-// turn: what is left is next in the next step, which follows at once. Dispatch is deficit round
-// robin (Shreedhar and Varghese, 1995). In each round an account may send as many bytes as its
-// quantum, replies first. A round ends when every account that has something to send, and may send,
-// has sent it. That may take several steps while the transmit ring is full. An account that has the
-// card to itself has more of everything, since nobody waits for it.
+// Retrieval and delivery to this card have a budget for each step, and contexts are visited in
+// turn. Work that is left over comes next in the next step, which follows at once. Dispatch is
+// deficit round robin (Shreedhar and Varghese, 1995). In each round an account may send as many
+// bytes as its quantum, replies first. A round ends when every account that has something to send,
+// and may send, has sent it. That may take several steps while the transmit ring is full. An
+// account that has the card to itself has larger budgets, since no other account waits for it.
 //
 // Work that moves no packet is charged as well, as the bytes that are copied in the same time
-// (Context.works and spends). It ends a visit when the account has spent its step's budget, and has
-// its part of the time that the card's owner charges (Charge).
+// (Context.works and spends). It ends a visit when the account has spent its step's budget. It also
+// counts for the account's share of the time that the card's owner charges (Charge).
 //
 // Contexts that are on no account share one (Card.nobody).
 
@@ -27,58 +27,60 @@ import (
 )
 
 const (
-	// packetBytes is the cost of a packet beside its bytes: short ones cost time, too.
+	// packetBytes is the cost of a packet in addition to its bytes: short packets cost time, too.
 	packetBytes = 64
-	// visitBytes is the cost of a look at a context that is awake, skipBytes the cost
-	// to find that all of a job have been looked at.
+	// visitBytes is the cost of a look at an awake context. skipBytes is the cost of finding that
+	// all contexts of a job have been looked at.
 	visitBytes = 128
-	// triedBytes is the cost of finding no room for a packet to this card.
+	// triedBytes is the cost of a try to deliver a packet to this card that finds no room.
 	triedBytes = 512
 	skipBytes  = 16
-	// What follows is work besides packets and their bytes, measured by BenchmarkUnpaid: a byte is
-	// a quarter of a nanosecond, as in link.FrameTime.
+	// The constants below are the cost of work other than packets and their bytes, measured by
+	// BenchmarkUnpaid. A byte is a quarter of a nanosecond, as in link.FrameTime.
 	//
-	// pieceBytes is the cost of a packet of a long transfer, write or get, whose slot was paid
+	// pieceBytes is the cost of a packet of a long transfer, write or get, whose slot was charged
 	// before.
 	pieceBytes = arctic.MaxPacketSize + packetBytes
-	// slotBytes is the cost of a slot: 45 ns where it is in the processor's cache, and about as
-	// much again for each of its two cache lines that a process on another processor has written.
+	// slotBytes is the cost of a slot: 45 ns if the slot is in the processor's cache. Each of its
+	// two cache lines that a process on another processor has written costs about as much again.
 	slotBytes = 512
 	// operationBytes is the cost of an operation on a window, an answer, or a copy of a multicast,
 	// beyond that of a message: 100 to 120 ns.
 	operationBytes = 384
-	// completionBytes is the cost of telling a process what became of a request: 50 ns, for an
-	// entry of a ring that it reads.
+	// completionBytes is the cost of telling a process how a request ended, by an entry of a ring
+	// that it reads: 50 ns.
 	completionBytes = 256
-	// controlBytes is the cost of doing what CNTL asks for: 60 to 130 ns.
+	// controlBytes is the cost of carrying out what CNTL asks for: 60 to 130 ns.
 	controlBytes = 512
-	// bellBytes is the cost of a bell: 60 ns, and a cache line of a process's.
+	// bellBytes is the cost of handling a rung doorbell: 60 ns, and a cache line that a process has
+	// written.
 	bellBytes = 512
-	// sharedSlots is the most slots retrieved in one step from the queues of a level of all
-	// contexts of an account, as long as each has at least leastSlots: less would make
-	// short trains.
+	// sharedSlots is the most slots of one level that a step retrieves for all contexts of an
+	// account together. Each context may retrieve leastSlots even so: fewer would make short
+	// trains.
 	sharedSlots = 512
 	leastSlots  = 8
 )
 
-// account holds what the contexts of one user share. It exists as long as the user has contexts, or
-// a group that had some is known, or packets of contexts that have ended are in flight.
+// account holds what the contexts of one user share. It exists while the user has contexts, while a
+// group that had one of them is known, or while packets of ended contexts are in flight.
 type account struct {
 	link.Account // what its frames are charged to
 	id           uint32
 	contexts     int
-	groups       int // whose payer it is (route.go)
+	groups       int // groups that it pays for (route.go)
 	awake        int // contexts that are awake
 	jobs         []*job
-	busy         []*job // with contexts that are awake
-	turn         int    // of busy
+	busy         []*job // jobs with awake contexts
+	turn         int    // index in busy of the next job to visit
 	busyIndex    int    // in Card.busy
 
-	// bytes that may still be retrieved in this step; below 0: what was done last took more
+	// retrieval is how many bytes may still be retrieved in this step. It is negative if the last
+	// piece of work took more.
 	retrieval int
-	local     int    // the same for delivery to this card; below 0: a block was longer
-	late      int    // bytes of late writes that the card has copied (late.go)
-	room      uint32 // changes when a context that had no room for packets of this card has some
+	local     int    // the same for delivery to this card; negative if a block was longer
+	late      int    // bytes of late writes of which the card holds copies (late.go)
+	room      uint32 // changes when a context that had no room for packets of this card has room
 }
 
 // job is an account's contexts in a group.
@@ -87,15 +89,15 @@ type job struct {
 	gid       uint16
 	contexts  int
 	awake     []*Context
-	turn      int    // of awake
+	turn      int    // index in awake of the next context to visit
 	busyIndex int    // in account.busy
-	step      uint64 // the last one that looked at a context of the job
-	seen      int    // how many that step has looked at
+	step      uint64 // the last step that looked at a context of the job
+	seen      int    // how many contexts that step has looked at
 }
 
-// Account puts a context on the account of that number. Contexts on none, as all are at
-// first, share one. Call it once for a context that is attached, before its process knows of
-// it.
+// Account puts a context on the account with the number id. Contexts that were put on no account
+// share one; at first every context is among these. Call Account once for an attached context,
+// before its process knows of it.
 func (c *Card) Account(x *Context, id uint32) {
 	a := c.accounts[id]
 	if a == nil {
@@ -109,7 +111,8 @@ func (c *Card) Account(x *Context, id uint32) {
 	c.charge(x, a)
 }
 
-// charge puts a context on an account, as one of its group there; nil takes it off.
+// charge puts a context on an account, under the account's job for the context's group. nil takes
+// the context off its account.
 func (c *Card) charge(x *Context, a *account) {
 	awake := x.awake
 	if awake {
@@ -150,7 +153,8 @@ func (c *Card) charge(x *Context, a *account) {
 	}
 }
 
-// setPayer puts what comes for nodes of a group that are not here on an account; nil: on nobody's.
+// setPayer sets the account that pays for packets to nodes of a group that are not on this card.
+// With nil no account pays.
 func (c *Card) setPayer(g *group, a *account) {
 	was := g.payer
 	if was == a {
@@ -190,7 +194,8 @@ func (c *Card) seat(x *Context) {
 	c.noteSolo()
 }
 
-// noteSolo keeps the only context that is awake where a step finds it at once.
+// noteSolo sets Card.solo, where a step finds the only awake context at once. Without exactly one
+// it is nil.
 func (c *Card) noteSolo() {
 	c.solo = nil
 	if len(c.busy) == 1 && c.busy[0].awake == 1 {
@@ -222,7 +227,8 @@ func (c *Card) unseat(x *Context) {
 	c.busy = c.busy[:len(c.busy)-1]
 }
 
-// visitSolo serves the only context that is awake, while nobody rests. What it wakes is next.
+// visitSolo serves the only awake context while no account rests. Contexts that this wakes are
+// served in the next step.
 func (c *Card) visitSolo(x *Context) {
 	a := x.account
 	a.refill(c.link.Quantum())
@@ -243,8 +249,8 @@ func (c *Card) visitAll() {
 	}
 }
 
-// spends charges the context's account for work besides packets, which takes as long as copying so
-// many bytes: the account has as many fewer to spend.
+// spends charges the context's account for work other than packets that takes as long as copying
+// that many bytes. The bytes are taken off the account's budget for the step.
 func (x *Context) spends(bytes int) {
 	if a := x.account; a != nil {
 		a.retrieval -= bytes
@@ -252,7 +258,8 @@ func (x *Context) spends(bytes int) {
 	}
 }
 
-// works is spends for what the process has the card do now: its account uses the card.
+// works is spends for work that the process asks for now. It also marks its account as one that
+// uses the card.
 func (x *Context) works(bytes int) {
 	if a := x.account; a != nil {
 		a.retrieval -= bytes
@@ -260,7 +267,7 @@ func (x *Context) works(bytes int) {
 	}
 }
 
-// rests reports whether an account rests, and has the card run when it no longer does.
+// rests reports whether an account rests. If so, it has the card run again when the rest ends.
 func (c *Card) rests(a *account) bool {
 	until, so := c.link.Rests(&a.Account)
 	if so {
@@ -269,20 +276,22 @@ func (c *Card) rests(a *account) bool {
 	return so
 }
 
-// Charge tells the card that its steps have worked for that many nanoseconds, until now, while
-// others wanted its processor. Those for whom they worked rest after that: the card serves their
-// processes no more before they have rested for twice as long, at most a millisecond; of a Charge
-// at most 50 us count. What arrives from the network cannot wait, and is charged to whom it is for.
-// Charge returns how much of the time was that of accounts that have too much of it, so that the
-// card itself should rest. Where nobody calls it nobody rests. It is for the goroutine that steps
-// the card.
+// Charge tells the card that its steps have worked for took nanoseconds until now, while others
+// wanted its processor. It splits the time among the accounts that the steps worked for; of one
+// call at most 50 us count. Each account then rests for at least twice its share, at most a
+// millisecond. The card does not serve the account's processes while it rests. Frames that arrive
+// from the network cannot wait; they are charged to the account that they are for.
+//
+// Charge returns how much of the time went to accounts whose rests this limit cut short. The card
+// itself should rest for that time. Without calls to Charge no account ever rests. Charge must be
+// called on the goroutine that steps the card.
 func (c *Card) Charge(now, took int64) (over int64) {
 	c.charged = now
 	return c.link.Charge(now, took)
 }
 
-// refill gives an account what it may spend in a step, less what it has spent too much: one piece
-// of work may take more than a step's.
+// refill adds a step's budget to those of an account. Overspending is deducted from it: one piece
+// of work may take more than a step's budget.
 func (a *account) refill(quantum int) {
 	a.local = min(a.local+quantum, quantum)
 	a.retrieval = min(a.retrieval+quantum, quantum)

@@ -1,22 +1,22 @@
 package engine
 
-// This file is the way in of remote writes (Hamlyn, HPL-95-86, section 2.5): every check first,
-// then the data straight to memory, then the count. A packet waits in no queue: either it is
-// written or it is refused, and nothing of it changes a byte. So they come in any order, and the
-// process hears once of all. On a modelled machine what was checked waits for the Delivery Unit
-// (heldwrite.go).
+// This file takes remote writes that arrive (Hamlyn, HPL-95-86, section 2.5). It makes every check
+// first, then copies the data straight to memory, then adds to the counter. A packet waits in no
+// queue: it is written, or it is refused and changes no byte. So packets may come in any order, and
+// one notification tells the process of all of them. On a modelled machine a checked packet waits
+// for the Delivery Unit (heldwrite.go).
 //
 // A counter that becomes 0 costs its area a credit, which the process gives back when it has read
-// the notification. Without one the packet waits at its sender, or returns to it if the area was
-// opened so. The ring has an entry for each credit, so it is never full.
+// the notification. A packet that finds no credit waits at its sender, or returns to it if the area
+// was opened so. The ring has an entry for each credit, so it is never full.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// acceptRemote takes a remote write for the context, with the block behind it if there is one, or
-// says why not.
+// acceptRemote takes a remote write for the context, with the block behind it if there is one. It
+// returns the reason of a reject, or ReasonNone.
 func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	if arctic.IsOperation(h.Type) {
 		return c.acceptOperation(x, p, h, block)
@@ -124,8 +124,8 @@ func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader,
 	}
 }
 
-// notify puts a notification into the ring. The process sees it at once, and hears of it at the end
-// of the step.
+// notify puts a notification into the ring. The process can read it at once, and is told of it at
+// the end of the step.
 func (c *Card) notify(x *Context, r *remote, a *area, keySlot uint16, h *arctic.PacketHeader, w *arctic.Remote) {
 	r.enter(x, uint32(w.Area))
 	x.iface.Notify(r.head-1, keySlot, w.Area, h.Source, w.Metadata, int(a.metadata))

@@ -1,20 +1,22 @@
 package engine
 
-// This file is about remote writes of many packets that wait for their peer. All writes to one card
-// together may hold at most half of the lines that a level's messages can have, and at most as many
-// as are free beside them. A write that has no more lines is set aside, and the card goes on with
-// what is behind it in the send queue. The write goes on when a part of these lines is free again.
-// So peers that are silent do not take all lines of a process, however many peers they are. The
-// next finds half of what the others have left (Choudhury and Hahne, "Dynamic queue length
-// thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998).
+// This file sets aside remote writes of many packets that wait for their peer. So silent peers do
+// not take all lines of a process, however many these peers are.
 //
-// Its slot stays taken until the card has copied what is left of it (late.go). While the process
-// waits for its queues to halt nothing is set aside.
+// All writes to one card together may hold at most half of the lines that requests may use, and at
+// most as many lines as are free beside them. A write that may take no more lines is set aside, and
+// the card goes on with the slots behind it in the send queue. The write goes on when a part of
+// these lines is free again. Writes to the next silent card get half of what the others have left
+// (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+// IEEE/ACM ToN 6(2), 1998).
+//
+// The slot of such a write stays taken until the write is answered, or until the card has copied
+// the rest of it (late.go). While the process waits for its queues to halt, no write is set aside.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// shareTo returns how many lines the writes to the card that t goes to may hold now, and how many
-// more that is. Cards whose numbers are the same modulo 256 share.
+// shareTo returns how many lines the writes to t's destination card may hold now, and how many more
+// than they hold that is. Cards whose numbers are equal modulo 256 share.
 func (x *Context) shareTo(t *transfer) (share, more int) {
 	c, held := x.card, int(*x.long.linesTo(t))
 	share = min((c.cfg.Lines-c.cfg.ReplyLines)/2, (x.ticket.freeFor(t.level, c.cfg.Lines)+held)/2)
@@ -22,7 +24,7 @@ func (x *Context) shareTo(t *transfer) (share, more int) {
 	return share, share - held
 }
 
-// roomTo returns how many more lines the writes to the card that t goes to may take.
+// roomTo returns how many more lines the writes to t's destination card may take.
 func (x *Context) roomTo(t *transfer) int {
 	_, more := x.shareTo(t)
 	return more
@@ -34,14 +36,15 @@ func (x *Context) resumes(t *transfer) bool {
 	return more > share/4
 }
 
-// setAside has the current write wait.
+// setAside puts the current write on the list of those that wait for lines.
 func (x *Context) setAside(t *transfer) {
 	x.current[t.level] = nil
 	x.long.aside[t.level].push(t)
 	x.mayBeLate(t)
 }
 
-// resume makes a write current again that was set aside, if one can go on or has failed.
+// resume makes current again the first write set aside that can go on, or that has failed. While
+// the queues are being closed it takes the first of all.
 func (x *Context) resume(l arctic.Level) {
 	for t := x.long.aside[l].head; t != nil; t = t.next {
 		if x.closing || t.failed != arctic.ReasonNone || x.resumes(t) {

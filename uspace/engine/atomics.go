@@ -1,15 +1,15 @@
 package engine
 
-// This file is what operations do to elements. Each element is changed at once, by an instruction
+// This file carries out operations on elements. Each element is changed at once, by an instruction
 // that locks it. So the change is one access for other cards' threads, and for the process that
-// owns the memory, which has C11's or Go's atomics for it (Tokyo, section 2.2.2). That section
+// owns the memory, which uses the atomics of C11 or Go on it (Tokyo, section 2.2.2). That section
 // leaves open which operations there are.
 //
-// One operation of the processor does each, with these exceptions. Operations on elements of 8 and
-// 16 bits and on floats are compare-and-swap loops of 16 tries. So are bitwise operations, least,
-// greatest, products, and swaps under a condition. The tries are bounded because a process that
-// writes there all the time must not hold the card. An operation that is a loop has one element, so
-// that when all tries fail nothing has been done.
+// Most operations are one instruction of the processor. The others are compare-and-swap loops of 16
+// tries: operations on elements of 8 and 16 bits, arithmetic on floats, bitwise operations,
+// minimum, maximum, products, and swaps under a condition. The tries are bounded because a process
+// that writes there all the time must not hold the card. An operation that is a loop has one
+// element. So when all tries fail, nothing has been done.
 
 import (
 	"encoding/binary"
@@ -20,11 +20,11 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// swapTries is how often an element is tried that changes meanwhile.
+// swapTries is how many times a loop tries to swap an element that others keep changing.
 const swapTries = 16
 
-// operable says why the card cannot carry out an operation on the elements in memory, which lies in
-// a window.
+// operable returns why the card cannot carry out an operation on the elements in memory, or
+// ReasonNone. The elements lie in a window.
 func operable(q *arctic.WindowRequest, memory, window []byte) arctic.Reason {
 	size := q.Element.Size()
 	if size == 0 || len(memory) == 0 || len(memory)%size != 0 || len(memory)/size > arctic.MaxElements {
@@ -66,8 +66,8 @@ func loops(op arctic.Operation) bool {
 	return true
 }
 
-// perform carries out an operation on elements and writes what they were to old. It returns false
-// if the only one changed under each try: then nothing was done.
+// perform carries out an operation on elements and writes their former values to old. It returns
+// false if the only element changed during each try: then nothing was done.
 func perform(q *arctic.WindowRequest, memory, old []byte) bool {
 	size := q.Element.Size()
 	second := q.Operands[len(q.Operands)/2:] // of a compare-and-swap and a masked swap
@@ -110,7 +110,8 @@ func number(b []byte, size int) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// change carries out an operation on an element and returns what that was, or false after 16 tries.
+// change carries out an operation on an element and returns its former value, or false after 16
+// tries.
 func change(op arctic.Operation, e arctic.Element, p unsafe.Pointer, a, b uint64) (was uint64, ok bool) {
 	switch size := e.Size(); size {
 	case 4:
@@ -179,8 +180,8 @@ func changePart(op arctic.Operation, e arctic.Element, p unsafe.Pointer, size in
 	return 0, false
 }
 
-// result returns what an element becomes, or that it differs from what a compare-and-swap compares
-// it with.
+// result returns the new value of an element, or that a compare-and-swap found another value than
+// it was to replace.
 func result(op arctic.Operation, e arctic.Element, old, a, b uint64) (changed uint64, differs bool) {
 	switch op {
 	case arctic.RemoteWrite, arctic.RemoteSwap:
@@ -214,7 +215,7 @@ func result(op arctic.Operation, e arctic.Element, old, a, b uint64) (changed ui
 	return arithmetic(op, old, a), false // the bits above the element's are left out
 }
 
-// arithmetic is what depends on how numbers are represented.
+// arithmetic returns the result of an operation that depends on how numbers are represented.
 func arithmetic[T int8 | int16 | int32 | int64 | uint64 | float32 | float64](op arctic.Operation, old, a T) T {
 	switch op {
 	case arctic.RemoteAdd:
@@ -228,7 +229,8 @@ func arithmetic[T int8 | int16 | int32 | int64 | uint64 | float32 | float64](op 
 	}
 }
 
-// signalWord sets or adds to the 64 bits of a signal, behind the data that it tells of.
+// signalWord sets the 64 bits of a signal, or adds to them. It comes after the data that the signal
+// announces.
 func signalWord(b []byte, add bool, v uint64) {
 	p := (*uint64)(unsafe.Pointer(&b[0]))
 	if add {

@@ -14,17 +14,17 @@ import (
 // maxLines is the most lines of a context: ticket's two levels of 64 bits.
 const maxLines = 64 * 64
 
-// ownLine and the next number are Index of the lines that are not in the cache, see
-// long.own; those of answers and of chains follow (response.go, chain.go).
+// ownLine and the number after it are the Index of the two lines outside the cache (long.own). The
+// lines of answers and of chains follow (response.go, chain.go).
 const ownLine = maxLines
 
 // endOfLines is one more than the highest Index: a new kind of line moves it.
 const endOfLines = firstChained + funi.MaxChains*chainLines
 
-// placesOfLines is how long a table with an entry for each line of a context is.
+// placesOfLines returns the length of a table with an entry for each line of a context.
 func (c *Card) placesOfLines() int { return c.cfg.Lines + endOfLines - ownLine }
 
-// placeOf returns the index in such a table of the line with an Index.
+// placeOf returns the place in such a table of the line with that Index.
 func (c *Card) placeOf(index uint16) int {
 	if index < ownLine {
 		return int(index)
@@ -36,18 +36,18 @@ func (c *Card) placeOf(index uint16) int {
 type line struct {
 	link.Line
 	ctx  *Context
-	typ  uint16 // as the process wrote it, for its return
+	typ  uint16 // type as the process wrote it, for a return
 	kept bool   // the block is the card's copy
 	// request is the header of the slot, and argument that of an XFER request.
 	request  funi.Header
 	argument uint32
 	transfer *transfer // the long transfer that the packet belongs to; nil: none
-	asked    bool      // the packet belongs to an operation that has a record,
-	asks     uint32    // which is that of this identification
-	missed   int64     // since when it waits for a route (routemiss.go)
+	asked    bool      // the packet belongs to an operation that has a record
+	asks     uint32    // the identification of that record
+	missed   int64     // when it began to wait for a route (routemiss.go)
 }
 
-// lineOf returns the line that the link knows.
+// lineOf returns the line that contains a line of the link.
 func (c *Card) lineOf(ln *link.Line) *line {
 	x := c.owners[ln.Owner().Number]
 	switch {
@@ -80,8 +80,8 @@ func (t *ticket) reset(n, reply int) {
 	}
 }
 
-// take returns a free line, or -1: all are occupied (full), or the level is
-// Request and only lines reserved for replies are free (hi).
+// take returns a free line, or -1 if all are occupied (full), or if the level is Request and only
+// lines reserved for replies are free (hi).
 func (t *ticket) take(l arctic.Level) int {
 	if t.some == 0 {
 		return -1

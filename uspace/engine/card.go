@@ -19,69 +19,70 @@ type Card struct {
 	link     *link.End
 	units    *units     // nil: what the card does takes no time
 	contexts []*Context // resident and switched out
-	owners   []*Context // index link.Owner.Number; nil: free. Also those that are dead
-	awake    []*Context // of contexts, those that steps look at
+	owners   []*Context // by link.Owner.Number, dead contexts included; nil: free
+	awake    []*Context // the contexts that steps look at
 	called   []*Context // to be woken by the owner: see TakeCalled
 	touched  []*Context // in this step
 	dead     []*Context // detached, with packets in flight
-	grave    int        // index of the one that bury looked at last
+	grave    int        // index in dead of the context that bury looked at last
 	byBell   [funi.MaxContexts]*Context
-	accounts map[uint32]*account // not for the data path
-	nobody   account             // of contexts on none of those
-	busy     []*account          // with contexts that are awake
+	accounts map[uint32]*account // not used on the data path
+	nobody   account             // the account of contexts that were put on none
+	busy     []*account          // accounts with awake contexts
 	solo     *Context            // the only context that is awake; nil: there are none, or several
 	loopNext int64               // when packets for this card are tried next
-	sets     int                 // of the cache, in use
+	sets     int                 // sets of the cache that are in use
 	opened   transfersTo         // long transfers
 	single   bool                // the packet that is being judged is the only one of its frame
-	due      *line               // its answer, composed,
-	dueTo    uint16              // for that card
+	due      *line               // the answer to that packet, composed and not yet sent
+	dueTo    uint16              // the card that due goes to
 	flushes  bool                // such an answer has been sent in this step
-	// Operations that wait for answers only, and multicasts, which have longer for each
-	// (request.patience).
+	// unanswered lists operations that wait for answers only, and apart from them multicasts, which
+	// wait longer for each answer (request.patience).
 	unanswered [2]unanswered
 	late       lates                      // remote writes that may become late
-	lives      int64                      // of contexts, begun; see life.go
+	lives      int64                      // how many lives of contexts have begun; see life.go
 	proofs     rand.ChaCha8               // of multicasts; see ledger.go
 	generation uint16                     // the latest of records of operations; see request.go
-	bells      map[*funi.Doorbells]*bells // not for the data path
-	ringing    []*bells                   // those with sleepers
-	heard      int                        // place in ringing of the next that is looked at
+	bells      map[*funi.Doorbells]*bells // not used on the data path
+	ringing    []*bells                   // pages of doorbells with sleepers
+	heard      int                        // index in ringing of the next page to look at
 	groups     [arctic.MaxGID + 1]*group
 	absent     *Context // rejects packets for the system group
-	stranger   *Context // rejects packets of nodes that are not where they come from
+	stranger   *Context // rejects packets whose node the route table puts on another card
 	foreign    *Context // rejects packets of another job with the GID
-	// takes what is for the card where the node is not here, and rejects the rest
+	// clerk takes packets for the card itself whose node is not here, and rejects all others.
 	clerk      *Context
 	routes     []uint32
 	ownRoutes  bool // routes is not the configuration's
 	block      int  // most bytes of a block, or 0: none
-	writeBlock int  // the same, of a write that an area may count (remote.go)
+	writeBlock int  // the same for writes that areas may count (remote.go)
 	counters   Counters
 	// See tally.go.
 	rejectedHere link.Rejections
 
-	lent    *Tables  // for contexts that are made; nil: none
-	serving *Context // for which the card works; nil: for all, or not at all (serving.go)
+	lent    *Tables  // tables for contexts that are made; nil: none
+	serving *Context // the card works for it; nil: for all, or not at all (serving.go)
 	steps   uint64
-	arrived bool // a frame has, in this step
+	arrived bool // a frame has arrived in this step
 	dozing  bool // see Doze
 	napping bool // see Nap
-	tickets bool // of contexts that are awake have changed
+	tickets bool // TICKET of an awake context has changed
 	more    bool // a budget ran out; step again at once
-	// patience is when it ends with a node that is expected and asked for; Never: with none.
+	// patience is when the card ends its wait for the first of the expected nodes that packets have
+	// asked for; Never: it waits for none.
 	patience int64
-	// unrouted is how many packets wait for a route, and missesDue when the first has waited for
-	// long enough; Never: none waits (routemiss.go).
+	// unrouted is how many packets wait for a route. missesDue is when the first of them has waited
+	// for long enough; Never: none waits (routemiss.go).
 	unrouted  int
 	missesDue int64
 	signs     []*Context // of processes that have moved to other cards; see forward.go
-	tellers   []*Context // of signs, those that have something to tell
-	signsDue  int64      // when another has; Never: no time
+	tellers   []*Context // signs that have something to tell
+	signsDue  int64      // when another sign has something to tell; Never: at no time
 	moves     bool       // a node of some group has moved since the card was made
 
 	received [receiveBatch][]byte
-	resumes  int64 // when the first account that rests goes on
+	resumes  int64 // when the first resting account goes on
 	charged  int64 // the time of the last Charge
 	atOnce   bool  // a packet of the frame being looked at asks for an acknowledgment
 }
@@ -117,8 +118,8 @@ func New(cfg Config) (*Card, error) {
 	return c, nil
 }
 
-// seedProofs seeds the generator of proofs. A process sees proofs, and cannot find those of others
-// from them.
+// seedProofs seeds the generator of proofs. A process sees proofs, and cannot derive those of
+// others from them.
 func (c *Card) seedProofs() {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], c.cfg.Seed)
@@ -152,8 +153,8 @@ func (c *Card) serve(x *Context) {
 	}
 }
 
-// serveCalm sends what a calm context wants to send if that is one message of a level, as in a
-// dialogue. Otherwise it returns false, and has not done all.
+// serveCalm sends what a calm context wants to send if that is at most one message of each level,
+// as in a dialogue. Otherwise it returns false, and serve does the rest.
 func (c *Card) serveCalm(x *Context) bool {
 	if x.iface.Load(funi.Control) != x.seen {
 		return false
@@ -166,7 +167,7 @@ func (c *Card) serveCalm(x *Context) bool {
 	return true
 }
 
-// attend looks at a context: at CNTL, and whether it has made room.
+// attend looks at a context's CNTL, and whether the context has made room for packets.
 func (c *Card) attend(x *Context) {
 	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		c.touch(x)
@@ -180,23 +181,23 @@ func (c *Card) attend(x *Context) {
 	}
 }
 
-// calmDown lets steps pass over a context that has nothing to do before its process, a packet or
-// its owner does something. What changes one of these ends the calm: touch, hold, free, wake,
-// control, Store, and what serve does beyond serveCalm.
+// calmDown lets steps pass over a context that has nothing to do until its process, a packet or its
+// owner does something. These end the calm: touch, hold, free, wake, control, Store, and what serve
+// does beyond serveCalm.
 func (x *Context) calmDown() {
 	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} &&
 		x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)
 }
 
-// touch notes that the step has done something for a context, to be published at its end,
-// unless that is away and its memory not the card's.
+// touch notes that the step has done something for a context, so that its end publishes the
+// context. A context that is away is left out: its memory is not the card's.
 func (c *Card) touch(x *Context) {
 	x.calm = false
 	c.show(x)
 }
 
-// show is touch where nothing was done but for the process to see: a calm context stays calm.
+// show is touch for work that only the process has to see: a calm context stays calm.
 func (c *Card) show(x *Context) {
 	if x.touched != c.steps && !x.away {
 		x.touched = c.steps
@@ -211,8 +212,8 @@ func (c *Card) Established(card uint16) bool { return c.link.Established(card) }
 // Quiet reports whether nothing of detached contexts is in flight any more.
 func (c *Card) Quiet() bool { return len(c.dead) == 0 }
 
-// Progress returns a number that changes whenever a frame was received or a packet
-// retrieved: a card that shows none was stepped in vain.
+// Progress returns a number that changes whenever a frame is received or a packet retrieved. If it
+// has not changed, the card was stepped in vain.
 func (c *Card) Progress() uint64 {
 	return c.link.Counters().FramesReceived + c.counters.PacketsRetrieved
 }

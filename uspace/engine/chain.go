@@ -1,32 +1,33 @@
 package engine
 
 // This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go,
-// funi/multicast.go): the way out of a multicast, what a member does with a copy, and what becomes
-// of the copies that it sends on.
+// funi/multicast.go): how a multicast leaves, what a member does with a copy, and how the copies
+// that it sends on end.
 //
-// A member checks a copy, takes the lines for what it will send, delivers, and only then sends on.
-// A copy is accepted once, so a member delivers once, and nobody further on has what it refused. A
-// member with no member behind it answers the origin. So does a member whose copy another does not
-// take, in the line that the copy was in. A copy that is sent on therefore always ends in one
-// report, and needs no more room for that. What is broken is reported and not passed by: who was
-// passed might have sent on already.
+// A member checks a copy, takes the lines for the packets that it will send, delivers, and only
+// then sends on. A copy is accepted once, so a member delivers once. No member further on has a
+// copy that a member before it refused. A member with no member behind it answers the origin. A
+// member whose copy is not taken by the next one answers, too, in the line that the copy was in. So
+// a copy that is sent on always ends in one report, and needs no further room for it. A broken
+// member is reported and not passed by: it might have sent on already.
 //
-// No loop: a member takes only copies from the one node that it names, which are to reach exactly
-// as many members as it knows of; that number is smaller at each member behind it. The first member
-// takes what any node of the group sends, in that node's own name.
+// There are no loops. A member takes copies only from the one node that it names. They must be
+// meant for exactly as many members as it knows of, and that number is smaller at each member
+// behind it. The first member takes copies from any node of the group, in that node's own name.
 //
 // Full queues. A chain has the lines of chainDepth multicasts, and takes no more meanwhile
-// (arctic.ReasonBusy, for now); no other chain waits with it, neither here nor in the link, where
+// (arctic.ReasonBusy, for now). No other chain waits with it, neither here nor in the link, where
 // it has streams of its own. So chains that cross each other cannot stop each other. A message
-// waits for room in the member's receive FIFO as any does. Lines are the member's, and its account
-// pays for what it sends on.
+// waits for room in the member's receive FIFO as any message does. The lines are the member's, and
+// its account pays for the copies that it sends on.
 //
-// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are; on a
-// card whose kinds of packets have times of their own the card fetches its data as that of a write
-// (writetime.go). A member's message takes the Delivery Unit what any takes, and a put has the bus
-// before it is accepted, as any operation on a window (operateunit.go). What the member sends on
-// leaves when the copy is accepted (Tokyo, 2.2.1: the interface stores the message and forwards
-// it), by way of the Dispatch Unit and the Transmit Scheduler, and so does the report of the last.
+// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are. A
+// card whose kinds of packets have times of their own fetches the block's data as that of a write
+// (writetime.go). A member's message takes the Delivery Unit the time of any message. A put has the
+// bus before it is accepted, as any operation on a window (operateunit.go). Copies that the member
+// sends on leave when its own copy is accepted (Tokyo, 2.2.1: the interface stores the message and
+// forwards it). They go by way of the Dispatch Unit and the Transmit Scheduler, and so does the
+// report of the last member.
 
 import (
 	"math/bits"
@@ -37,35 +38,35 @@ import (
 )
 
 const (
-	// chainDepth is how many multicasts of a chain a member may have sent on, to MaxNext others
-	// each, that nobody has answered. Who has fewer behind it may have more.
+	// chainDepth is how many unanswered multicasts of a chain a member may have sent on, to MaxNext
+	// others each. A member with fewer others behind it may have more.
 	chainDepth = 4
 	// chainLines is how many lines a chain has.
 	chainLines = chainDepth * funi.MaxNext
 	// longestWay is how many members on a way may be full, each behind the next, before the origin
-	// gives a multicast up that waits there.
+	// gives up a multicast that waits there.
 	longestWay = 16
 	// firstChained is the Index of the first line of the first chain.
 	firstChained = firstAnswer + answerLines
 )
 
-// chain is what the context knows of a chain, and the lines that it sends on with; bit i of free:
-// line i is.
+// chain holds the context's knowledge of a chain, and the lines that it sends on with. Bit i of
+// free is set while line i is free.
 type chain struct {
 	member  bool
 	first   bool
 	parent  uint16
-	members uint16 // from here on, this one included
+	members uint16 // members from here on, this one included
 	next    []funi.Next
-	room    [funi.MaxNext]funi.Next // of next
+	room    [funi.MaxNext]funi.Next // memory for next
 	lines   [chainLines]line
 	free    uint16
 }
 
-// chains is the chains of a context by their numbers; nil: it was never a member.
+// chains holds the chains of a context by number; nil: the context was never a member of one.
 type chains [funi.MaxChains]*chain
 
-// setChain carries out a block of SetChain, and reports whether it could.
+// setChain carries out a block of SetChain, and reports whether the block was valid.
 func (x *Context) setChain(w *funi.Slot) bool {
 	var next [funi.MaxNext]funi.Next
 	var set funi.Chain
@@ -108,13 +109,13 @@ func (x *Context) chainedLine(index uint16) *line {
 	return &x.chains[i/chainLines].lines[i%chainLines]
 }
 
-// freeChained gives such a line back.
+// freeChained frees such a line.
 func (x *Context) freeChained(ln *line) {
 	i := ln.Index - firstChained
 	x.chains[i/chainLines].free |= 1 << (i % chainLines)
 }
 
-// allSentOn reports whether nothing that the context sends on for a chain is under way.
+// allSentOn reports whether the context has nothing under way for chains.
 func (x *Context) allSentOn() bool {
 	if x.chains == nil {
 		return true
@@ -127,7 +128,8 @@ func (x *Context) allSentOn() bool {
 	return true
 }
 
-// inheritChains makes the lines of chains those of the context that has what another has in flight.
+// inheritChains moves the lines of another context's chains to this context, which takes over the
+// packets that the other has in flight.
 func (x *Context) inheritChains(of *chains) {
 	x.chains = of
 	for i := range of {
@@ -180,10 +182,10 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// chainLane is link.Line.Chain of what goes along a chain.
+// chainLane returns link.Line.Chain for packets along the chain with that number.
 func chainLane(number uint16) uint8 { return 1 + uint8(number) }
 
-// acceptMulticast takes a copy for the context, or says why not.
+// acceptMulticast takes a copy for the context, or returns the reason of a reject.
 func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	var m arctic.Multicast
 	reason := arctic.ReasonNone
@@ -215,8 +217,8 @@ func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) 
 	return arctic.ReasonNone
 }
 
-// examineCopy finds the chain of a copy, and the memory of a put, or says why the copy is refused.
-// It changes nothing, as examine does.
+// examineCopy finds the chain of a copy and the memory of a put, or returns why the copy is
+// refused. It changes nothing, as examine does.
 func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast,
 	e *examined) (ch *chain, why arctic.Reason) {
 	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
@@ -253,8 +255,8 @@ func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multica
 	return ch, arctic.ReasonNone
 }
 
-// timeMulticast notes what a copy moves before it is accepted (operateunit.go): a put its data. A
-// message takes the Delivery Unit its time.
+// timeMulticast notes the words that a copy moves before it is accepted (operateunit.go): for a
+// put, its data. A message moves none then; the Delivery Unit takes its time for it later.
 func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
 	var m arctic.Multicast
 	var e examined
@@ -267,8 +269,8 @@ func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader
 	}
 }
 
-// deliverMulticast gives a copy to the context's process, or says why not; then nothing has
-// changed. memory is where the data of a put goes.
+// deliverMulticast gives a copy to the context's process. memory is where the data of a put goes.
+// If it returns a reason, nothing has changed.
 func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, memory []byte) arctic.Reason {
 	if m.Put {
 		copy(memory, m.Data)
@@ -291,8 +293,8 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 	return x.hold(arctic.Request, message[:size], false)
 }
 
-// sendOn sends what was delivered to those behind, or answers the origin if there is nobody. The
-// first copy counts the members so far, whose places come before its receiver's.
+// sendOn sends a delivered copy to the members behind this one, or answers the origin if there are
+// none. The first copy counts the members so far, whose places come before its receiver's.
 func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
 	c.counters.Multicasts++
 	c.more, x.calm = true, false // the next member may be on this card
@@ -317,15 +319,15 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 	}
 }
 
-// take returns a line of the chain; there is one.
+// take returns a free line of the chain. The caller has checked that there is one.
 func (ch *chain) take() *line {
 	i := bits.TrailingZeros16(ch.free)
 	ch.free &^= 1 << i
 	return &ch.lines[i]
 }
 
-// report tells the origin of a multicast, in a line of the chain, that a copy was taken and goes no
-// further, or that a node has not taken it and why.
+// report tells the origin of a multicast that a copy was taken and goes no further, or that a node
+// did not take it and why. It uses a line of the chain.
 func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, reason arctic.Reason) {
 	var data [arctic.ReportBytes]byte
 	arctic.PutReport(data[:], &arctic.Report{Place: m.Place, Done: m.Done, Left: m.Left, Proof: m.Proof, Node: node,
@@ -338,8 +340,9 @@ func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, re
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
 }
 
-// notSentOn takes a copy or a report back that nobody took. The origin hears of a copy; of a report
-// nobody can. A context that has ended, or gives up what waits, reports nothing.
+// notSentOn takes back a copy or a report that was not accepted. It reports a copy to the origin; a
+// report that comes back is only counted. A context that has ended, or that gives up its waiting
+// packets, reports nothing.
 func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 	c := x.card
 	p := arctic.Packet(ln.Data[:ln.Size])
@@ -355,7 +358,7 @@ func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 	c.more, x.calm = true, false
 }
 
-// timeReport notes what a report moves: the record of the completion, if it is the last.
+// timeReport notes the words that a report moves: if it is the last, the record of the completion.
 func (c *Card) timeReport(q *request, a *arctic.Response) {
 	var r arctic.Report
 	if q.readReport(a, &r) == arctic.ReasonNone && q.ledger.endsWith(&r) {
@@ -364,9 +367,9 @@ func (c *Card) timeReport(q *request, a *arctic.Response) {
 }
 
 // patience returns how long the operation waits for its next answer. A member of a chain may take
-// ConnectTimeout to find that the next one's card is not there, and members that are full, one
-// after the other, MaxHold each until they try again. It is the same for all multicasts:
-// Card.unanswered is in order.
+// ConnectTimeout to find that the next member's card is not there. Members that are full, one after
+// the other, may take MaxHold each until they try again. The time is the same for all multicasts,
+// so that Card.unanswered stays in order.
 func (q *request) patience() int64 {
 	c := q.of.card
 	if q.operation == arctic.RemoteMulticast {
@@ -375,8 +378,8 @@ func (q *request) patience() int64 {
 	return c.answerTimeout()
 }
 
-// loopChained delivers copies to contexts of this card. One that finds no room lets the others
-// pass, which may be of other chains. Each is tried once, as far as the account has bytes left in
+// loopChained delivers copies to contexts of this card. A copy that finds no room lets later copies
+// pass, which may be of other chains. Each copy is tried once, while the account has bytes left in
 // this step.
 func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 	var again link.Lines

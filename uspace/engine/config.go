@@ -20,16 +20,16 @@ const (
 	Window = link.Window
 	// receiveBatch is the most frames taken from a port in one step.
 	receiveBatch = 64
-	// contendedReceive is the same while several accounts use the card: then what one of them
-	// sends leaves before the next frames of another are taken.
+	// contendedReceive is the same while several accounts use the card. So packets that one account
+	// sends leave before the next frames of another are taken.
 	contendedReceive = 16
 	// retrieveBatch is the most slots retrieved from a queue in one step.
 	retrieveBatch = 256
 	// Never is the time that Step returns when only a port or a process can give
 	// the card something to do.
 	Never = link.Never
-	// latest is the last time at which a card that has peers may be stepped, and longest
-	// the longest duration of a Config: no sum of both passes the end of int64.
+	// latest is the last time at which a card that has peers may be stepped. longest is the longest
+	// duration of a Config. No sum of the two passes the end of int64.
 	latest  = 1 << 62
 	longest = 24 * time.Hour
 )
@@ -37,19 +37,19 @@ const (
 // Peer tells a card about another card.
 type Peer = link.Peer
 
-// Config describes a card. Durations of zero take the defaults of
-// Native; none is longer than a day.
+// Config describes a card. Durations of zero take the defaults of Native. No duration is longer
+// than a day.
 type Config struct {
 	Card uint16
-	// Incarnation tells this life of the card from earlier ones; it is not zero
-	// and no earlier life had it. Draw it at random.
+	// Incarnation tells this life of the card from earlier ones. It is not zero, and no earlier
+	// life had the same. Draw it at random.
 	Incarnation uint32
 	// Seed feeds the spread of back-offs.
 	Seed uint64
-	// Nonces draws the nonces of greetings, and what the proofs of multicasts come from. Whoever
-	// foresees a nonce can echo it in a peer's name, so a card on a real network takes the numbers
-	// of the operating system's generator, each when it is needed. nil: Seed feeds them, too; for
-	// simulations.
+	// Nonces draws the nonces of greetings, and the numbers that seed the proofs of multicasts. An
+	// attacker that foresees a nonce can echo it in a peer's name. So a card on a real network
+	// takes the numbers from the operating system's generator, each when it is needed. nil: Seed
+	// feeds them, too; for simulations.
 	Nonces rand.Source
 	Ports  []port.Port
 	Peers  []Peer
@@ -57,98 +57,106 @@ type Config struct {
 	// bits, here the number of the card. NoRoute marks an absent entry.
 	Routes []uint32
 
-	// SystemEvent is called for each frame with packets for the system group (GID 0) that comes
-	// while no context of the group is attached. It is also called for a frame that comes while the
-	// context that the packets are for is switched out or in context-switch mode. The packets are
-	// rejected for a transient reason, so that they come again (thesis 3.3.2). SystemEvent is
-	// called within Step and must not call the card. Nil: the system group is like any other.
+	// SystemEvent is called for each frame with packets for the system group (GID 0) that have to
+	// wait: no context of the group is attached, or the context that they are for is switched out
+	// or in context-switch mode. The packets are rejected for a transient reason, so that they come
+	// again (thesis 3.3.2). SystemEvent is called within Step and must not call the card. nil: the
+	// system group is like any other.
 	SystemEvent func()
-	// Moved is called when a card says that the process of a node of a group, which was there, is
-	// on another card now; the card's route table has changed. It is called within Step and must
-	// not call the card. nil: nobody wants to know.
+	// Moved is called when another card says that the process of a node of a group is on card now.
+	// The route table has changed by then. Moved is called within Step and must not call the card.
+	// nil: moves are not reported.
 	Moved func(gid, node, card uint16)
-	// Fault is called when a table of the card has no entry for a packet, or forbids what it asks
-	// for, and the card's owner counts it (Faults) or decides (Tokyo, sections 2.1, 3.1 and 3.3;
-	// fault.go, routemiss.go). source is the node that the packet is from. With arctic.ReasonAbsent
-	// it is the first packet that finds the window of the node not present since that is so, and
-	// the result says nothing. With arctic.ReasonNoRoute the route table of the source, a node of
-	// this card, has no entry for the node, and the packet waits for one, at most for
-	// ConnectTimeout, if hold is true. Other reasons are those of refusals, one call for each
-	// packet, and with hold the window is suspended whose key the packet has, if it has credit, by
-	// which its process is told of the next miss. It is called within Step and must not call the
-	// card. nil: nobody wants to know, nothing is suspended, and no packet waits for a route.
+	// Fault is called when a table of the card has no entry for a packet, or forbids what the
+	// packet asks for. The card's owner counts the call (Faults) or decides (Tokyo, sections 2.1,
+	// 3.1 and 3.3; fault.go, routemiss.go). source is the node that the packet is from. The reasons
+	// are:
+	//
+	//   - arctic.ReasonAbsent: the packet is the first that finds the window of the node not
+	//     present since it became so. The result is ignored.
+	//   - arctic.ReasonNoRoute: source is a node of this card, and its route table has no entry for
+	//     the node. If hold is true, the packet waits for an entry, at most for ConnectTimeout.
+	//   - Others are those of refusals, with one call for each packet. If hold is true, the window
+	//     whose key the packet has is suspended. A window without credit is not: its process would
+	//     not be told of the next miss.
+	//
+	// Fault is called within Step and must not call the card. nil: faults are not reported, no
+	// window is suspended, and no packet waits for a route.
 	Fault func(gid, node, source uint16, reason arctic.Reason) (hold bool)
-	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is
-	// encrypted all the same to those who want it (Peer.Key).
+	// Readable allows packets to peers with a key to be authenticated only, not encrypted. They are
+	// encrypted all the same to peers that want it (Peer.Key).
 	Readable bool
-	// AnyGroup lets the card meet peers and answer them whatever the group of a frame, not
-	// only for groups with a context here. A card whose groups come and go needs it: packets
-	// for a group that has just ended are rejected for good, and so return to their sender at once.
+	// AnyGroup lets the card meet peers and answer them whatever the group of a frame. Without it,
+	// the card does so only for groups with a context here. A card whose groups come and go needs
+	// it: packets for a group that has just ended are rejected for good, and so return to their
+	// sender at once.
 	AnyGroup bool
-	// Direct makes the card that of one node of one job, whose tag this is (arctic.JobTag). The
+	// Direct makes the card that of one node of one job, and is the job's tag (arctic.JobTag). The
 	// card's number is the node's, and the numbers of its peers are those of their nodes. Frames
-	// are of arctic.VersionDirect, which is all that the two ends of a link need to agree about.
+	// are of arctic.VersionDirect, and the two ends of a link need to agree about nothing else.
 	// Contexts of other jobs and nodes are refused (ErrDirect). nil: a card of a host.
 	Direct *uint64
-	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a
-	// silence, with the incarnation that it had: the owner may know whether that lives (Card.Ended,
-	// Card.Lives). It is called within Step and must not call the card. nil: nobody knows.
+	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once
+	// for each silence. life is the incarnation that the peer had. The owner may know whether that
+	// lives (Card.Ended, Card.Lives). Doubt is called within Step and must not call the card. nil:
+	// the owner is not asked.
 	Doubt func(card uint16, life uint32)
-	// Doorbells is where processes ring whose contexts have no other page (Card.Doorbells); nil:
-	// the card makes it, which is enough for processes that are one with it.
+	// Doorbells is the page that processes ring at whose contexts have no other page
+	// (Card.Doorbells). nil: the card makes it. That is enough for processes within the card's own
+	// process.
 	Doorbells *funi.Doorbells
 
 	Lines      int // lines of the undelivered packet cache per context
 	ReplyLines int // how many of them only replies may use
-	Sets       int // contexts of the cache (thesis 5.3: 32); 0 stands for funi.MaxContexts
+	Sets       int // contexts with lines in the cache (thesis 5.3: 32); 0: funi.MaxContexts
 	FIFO       int // packets that the receive FIFO of a context and level holds
 	Train      int // most packets of a frame, at most arctic.MaxTrain
-	// Blocks lets long transfers fill frames (design idea 7). Without, they travel as packets of 24
-	// words, as on Arctic. With Timing they do that all the same, and so do operations on windows:
-	// it is writes to areas that have blocks there, if Timing.Card says how long their packets take
-	// (HPL-95-86, tables 4 and 5).
+	// Blocks lets long transfers fill frames (design idea 7). Without it they travel as packets of
+	// 24 words, as on Arctic. With Timing, long transfers and operations on windows travel so even
+	// if Blocks is set. There only writes to areas have blocks, and only if Timing.Card says how
+	// long their packets take (HPL-95-86, tables 4 and 5).
 	Blocks bool
-	// BlockBytes is the most bytes of a block of a write to an area, a multiple of 16: of Hamlyn
-	// 512. 0: a frame has room for no more; but with Timing it is from 16 to MaxTimedBlock, and
-	// each entry of a receive FIFO has room for as many.
+	// BlockBytes is the most bytes of a block of a write to an area, a multiple of 16. Hamlyn's is
+	// 512. 0: as many as a frame has room for. With Timing and Blocks it is from 16 to
+	// MaxTimedBlock, and each entry of a receive FIFO has room for that many.
 	BlockBytes  int
-	FirstWindow int // frames in flight before anything is known of the path
+	FirstWindow int // congestion window, in frames, before anything is known of the path
 
-	// Timing is how long the units take; nil: no time.
+	// Timing is how long the units of a modelled machine take; nil: no time.
 	Timing *Timing
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
 	AckDelay time.Duration
-	// TransferWords is the most data, in words, of a transfer of one packet that makes a notice: 16
-	// (thesis 3.2.4) or, without an argument, 20 (conference paper 4.1.4); 0 stands for 16.
+	// TransferWords is the most data, in words, of a one-packet transfer that makes a notice. It is
+	// 16 (thesis 3.2.4) or, without an argument, 20 (conference paper 4.1.4); 0 stands for 16.
 	TransferWords int
 	// RemotePage is the number of bytes of a page of remote memory, a power of two from 64 to
 	// 65,536. No packet of an operation on a window goes beyond the page that it begins in
-	// (page.go). 0: there are no pages.
+	// (page.go). 0: remote memory has no pages.
 	RemotePage int
-	// AckEvery is how many frames with trains, or four times as many with blocks, are
-	// acknowledged at once at the latest.
+	// AckEvery is how many frames with trains may come until they are acknowledged at once; of
+	// frames with blocks, four times as many.
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject, which grows (link/hold.go): a node
-	// that was full for a while is tried again after a part of that.
+	// MinHold and MaxHold bound the back-off after a reject, which grows (link/hold.go). A node
+	// that was full for a while is tried again after a part of that while.
 	MinHold, MaxHold time.Duration
-	// PeerTimeout is how long a peer may stay silent while something waits for
-	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
-	// wait for a node that is expected (Expect).
+	// PeerTimeout is how long a peer may stay silent while something waits for its answer.
+	// ConnectTimeout is the same for a peer that was never heard, and how long packets wait for a
+	// node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
-	// RaiseAfter is how long after the frames to a peer became shorter the card tries longer ones
-	// (link/limit.go).
+	// RaiseAfter is how long the card waits, after the frames to a peer became shorter, before it
+	// tries longer ones (link/limit.go).
 	RaiseAfter time.Duration
 }
 
 // NoRoute marks an absent entry of the route table.
 const NoRoute = math.MaxUint32
 
-// Native is the configuration that lifts the limits of the papers' hardware. Losses are
-// found by what overtakes them; MinRTO is for the last frames of a burst, and longer than
-// a process is commonly kept from running.
+// Native is the configuration that lifts the limits of the papers' hardware. A loss is found by the
+// frames that overtake the lost one; MinRTO is for the last frames of a burst. It is longer than a
+// process is commonly kept from running.
 func Native() Config {
 	return Config{
 		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, Blocks: true, FirstWindow: 32,
@@ -159,10 +167,10 @@ func Native() Config {
 	}
 }
 
-// ErrConfig is wrapped by every error of New.
+// ErrConfig reports a configuration that no card can have. Every error of New wraps it.
 var ErrConfig = errors.New("engine: invalid configuration")
 
-// check fills in defaults and refuses what the card could not work with.
+// check fills in defaults and refuses values that the card could not work with.
 func (c *Config) check() error {
 	d := Native()
 	def := func(v *time.Duration, d time.Duration) {
@@ -267,7 +275,7 @@ func (c *Config) frameSize() int {
 	return size
 }
 
-// link returns what the card's end of its links is made from.
+// link returns the configuration of the card's end of its links.
 func (c *Config) link() link.Config {
 	n := link.Config{
 		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable,

@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	// ErrAttached: the group and node already have a context here.
+	// ErrAttached reports a group and node that already have a context on this card.
 	ErrAttached = errors.New("engine: group and node are already attached to this card")
-	// ErrDirect: the card is another node's, or another job's (Config.Direct).
+	// ErrDirect reports a card that is another node's, or another job's (Config.Direct).
 	ErrDirect = errors.New("engine: the card is that of one node of another job, or of another node")
-	// ErrContexts: the card has as many contexts as it can have.
+	// ErrContexts reports a card that already has the most contexts a card can have.
 	ErrContexts = errors.New("engine: no room for another context; detach one")
-	// ErrNoSet: every set of the undelivered packet cache is in use.
+	// ErrNoSet reports that every set of the undelivered packet cache is in use.
 	ErrNoSet = errors.New("engine: every set of the packet cache is in use; detach a context, or switch one out that has nothing undelivered")
 )
 
@@ -28,28 +28,28 @@ type Context struct {
 	card    *Card
 	gid     uint16
 	node    uint16
-	tag     uint64   // of its job: what it sends carries it, and what it takes must
-	nextTag uint64   // from the next store of GID on
+	tag     uint64   // tag of its job: the packets that it sends and takes carry it
+	nextTag uint64   // its tag from the next store of GID on
 	group   *group   // nil: no GID assigned
 	account *account // nil: the context has ended
 	job     *job     // of the account
 	owner   *link.Owner
-	paid    *account // of a context that has ended: the last account that it was on
+	paid    *account // the last account of a context that has ended
 	iface   *funi.Card
-	calm    bool // nothing but the process can want something of a step; see attend
+	calm    bool // only the process can give a step work here; see calmDown
 	traffic Traffic
-	trail   *Trail // nil: nobody follows it; see trace.go
+	trail   *Trail // nil: it is not traced; see trace.go
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
 	starved bool                                  // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]link.Lines // packets for contexts of this very card
 	looping bool                                  // one of them may hold packets
-	// the first of them waits for the Operation Unit of a modelled machine
+	// forBus is set while the first of these packets waits for the Operation Unit of a modelled
+	// machine.
 	forBus bool
-	noRoom [arctic.Levels]bool // there was no room for packets of this card
-	// unrouted are packets that wait for a route, in the order in which they began to
-	// (routemiss.go).
+	noRoom [arctic.Levels]bool // it had no room for packets of this card
+	// unrouted holds packets that wait for a route, longest wait first (routemiss.go).
 	unrouted link.Lines
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
@@ -70,25 +70,25 @@ type Context struct {
 	// See wake.go and switch.go.
 	index      int // in Card.contexts
 	bell       uint32
-	bells      *bells // where its process rings
+	bells      *bells // the page that its process rings at
 	awake      bool
 	asleep     bool   // a context that is away is neither awake nor asleep
-	told       bool   // that the card's thread sleeps
+	told       bool   // its process has been told that the card's thread sleeps
 	awakeIndex int    // in Card.awake
 	called     bool   // in Card.called
 	seat       int    // in job.awake
-	touched    uint64 // the last step that did something for it
+	touched    uint64 // the last step that did something for the context
 	mark       uint32 // of its queues at the last nap (drowsy)
-	away       bool   // switched out or detached: the process's memory is not ours
+	away       bool   // switched out or detached: the process's memory is not the card's
 	detached   bool
 	holdsSet   bool            // it has a set of the cache
 	saved      *Saved          // the state of a context that is switched out
-	owed       []funi.Returned // what came back since it was last published
+	owed       []funi.Returned // packets that came back since it was last published
 	torn       bool            // see Abandon
-	wanted     bool            // a packet for it was rejected since it is away
+	wanted     bool            // a packet for it has been rejected since it went away
 
-	// How many slots of a send queue the card has taken and not retired, and how many of
-	// them, at the tail, can be retired; see finishSlots.
+	// taken is how many slots of a send queue the card has taken and not retired. finished is how
+	// many of them, at the tail, can be retired; see finishSlots.
 	taken, finished [arctic.Levels]int
 
 	segments funi.Segments
@@ -98,33 +98,35 @@ type Context struct {
 
 	restoring bool // drained packets are being returned to the FIFOs
 
-	haltedAt int64    // since when it takes nothing new because it leaves
-	leaving  bool     // for another card: nothing is taken from its send queues (move.go)
-	arriving bool     // from another card: it has no image yet
-	before   *Context // its sign, which it has replaced, while it arrives
+	haltedAt int64    // when it began to take nothing new because it leaves
+	leaving  bool     // it leaves for another card: nothing is taken from its send queues (move.go)
+	arriving bool     // it comes from another card, and has no image yet
+	before   *Context // while it arrives: the sign that it has replaced
 	forward  *forward // it has left, and says where it is (forward.go)
 
-	// When the present life began: its number, and how far the card had come with each peer's
-	// frames, by card number; nil: no frame had come from any. See life.go.
+	// life is the number of the present life. born is how far the card had come with each peer's
+	// frames when that life began, by card number; nil: no peer had sent any. See life.go.
 	life    int64
 	born    []birth
 	lineage uint64 // names the first life of the process, also on other cards
-	// bornElsewhere: it came from another card, and what it began with here is one less than that
-	// (forward.go).
+	// bornElsewhere is set if the context came from another card. Then the numbers in born are one
+	// less than those that the card had reached (forward.go).
 	bornElsewhere bool
 
-	// lines for answers; nil: no window was ever open that others read or change (response.go)
+	// answers holds lines for answers; nil: no window was ever open that others read or change
+	// (response.go).
 	answers *answers
-	chains  *chains // that it is a member of (chain.go)
-	// what the process has opened for others; nil: it has asked for no room (keyslot.go)
+	chains  *chains // chains that it is a member of (chain.go)
+	// remote holds what the process has opened for others; nil: it has asked for no room
+	// (keyslot.go).
 	remote *remote
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in context-switch
-// mode, its registers not initialised, in no group. Its owner sets the tag of its job, assigns GID,
-// resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the process to clear when it
-// has written the Queue Registers (thesis 3.2.1, funi.Start). It returns ErrContexts or ErrNoSet
-// when the card is full.
+// mode, its registers not initialised, in no group. The owner then sets the tag of its job, and by
+// Store assigns GID, resets TICKET and clears CTXM. The owner leaves CSQM and CRQM set: the process
+// clears them when it has written the Queue Registers (thesis 3.2.1, funi.Start). PowerUp returns
+// ErrContexts or ErrNoSet when the card is full.
 func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 	x, err := c.newContext(funi.NewCard(m), node)
 	if err != nil {
@@ -135,10 +137,10 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 	return x, nil
 }
 
-// Attach does all of the start-up for a process that has initialised its registers: the context for
-// node of group gid, of the job with the tag, runs at once. If the process has set CSQM and CRQM it
-// is left to clear them. Errors are those of PowerUp, ErrAttached, ErrDirect, funi.ErrSlots and
-// funi.ErrLayout.
+// Attach does all of the start-up for a process that has initialised its registers. The context,
+// for node of group gid, of the job with the tag, runs at once. If the process has set CSQM and
+// CRQM, clearing them is left to the process. Errors are those of PowerUp, ErrAttached, ErrDirect,
+// ErrRegister, funi.ErrSlots and funi.ErrLayout.
 func (c *Card) Attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	x, err := c.attach(m, gid, node, tag)
 	if err != nil {
@@ -211,7 +213,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	return x, nil
 }
 
-// newOwner makes the context's owner of lines, by the first number that is free.
+// newOwner makes the context's owner of lines, with the first number that is free.
 func (c *Card) newOwner(x *Context) {
 	i := slices.Index(c.owners, nil)
 	if i < 0 {
@@ -225,17 +227,18 @@ func (c *Card) newOwner(x *Context) {
 	}
 }
 
-// emptyTicket returns TICKET of a cache that holds nothing.
+// emptyTicket returns the TICKET of an empty cache.
 func (c *Card) emptyTicket() (t ticket) {
 	t.reset(c.cfg.Lines, c.cfg.ReplyLines)
 	return t
 }
 
-// Detach ends a context, resident or switched out. Packets that are not sent are given up, and of
-// those in flight the process hears no more. Packets that wait for the process in the card are
-// dropped and counted. From then on packets for it are rejected for good, with ReasonNoContext, the
-// card does not touch the context's memory, and TakeCalled does not return the context: if its
-// process may be waiting, who detaches it wakes it (Dismiss). Detaching twice does nothing.
+// Detach ends a context, resident or switched out. Packets that are not sent are given up, and the
+// process hears no more of those in flight. Packets that wait for the process in the card are
+// dropped and counted. From then on packets for the context are rejected for good, with
+// ReasonNoContext, and the card does not touch its memory. TakeCalled does not return the context:
+// if its process may be waiting, the caller of Detach wakes the process (Dismiss). Detaching twice
+// does nothing.
 func (c *Card) Detach(x *Context) {
 	if x.detached {
 		return
@@ -292,7 +295,7 @@ func (c *Card) discard(x *Context) {
 	}
 }
 
-// giveUp empties the undelivered packet cache of the packets that are not in flight.
+// giveUp takes the packets that are not in flight out of the undelivered packet cache.
 func (c *Card) giveUp(x *Context, to func(*line)) {
 	c.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(c.lineOf(ln)) })
 	for l := range x.loop {
@@ -308,8 +311,8 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 	}
 }
 
-// reset starts a context's RESET mode (thesis 3.1.2): packets that wait are given
-// up, and those in flight belong to nobody from now on.
+// reset starts a context's RESET mode (thesis 3.1.2). Packets that wait are given up. Packets in
+// flight pass to a detached context without a process.
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
@@ -358,14 +361,14 @@ func (c *Card) reset(x *Context) {
 }
 
 const (
-	// mourned is how many detached contexts a step looks at, and buried how many of their streams
-	// it forgets at the most.
+	// mourned is how many detached contexts a step looks at. buried is how many of their streams a
+	// step forgets at most.
 	mourned = 16
 	buried  = 64
 )
 
-// bury forgets the streams of detached contexts that have nothing in flight any more,
-// some in each step, and takes their sets of the cache for others.
+// bury forgets the streams of detached contexts that have nothing in flight any more, some in each
+// step. It offers their sets of the cache to other contexts.
 func (c *Card) bury() {
 	left := buried
 	for n := min(mourned, len(c.dead)); n > 0 && left > 0; n-- {
@@ -420,7 +423,7 @@ func (x *Context) allFree() bool {
 		(x.long == nil || x.long.inUse == [arctic.Levels]bool{})
 }
 
-// free gives a line back; its packet is accounted for.
+// free gives a line back once its packet is accounted for.
 func (x *Context) free(l *line) {
 	if l.Part || l.Answer || l.Block != nil || l.Chain != 0 || l.Takes|l.Behind != 0 {
 		l.Clear()
@@ -489,8 +492,8 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack returns a request to the process: at the end of the step, or when the
-// context is back. The requests of a detached context are discarded.
+// giveBack returns a request to the process at the end of the step, or when the context is back.
+// The requests of a detached context are discarded.
 func (x *Context) giveBack(r funi.Returned) {
 	if x.detached {
 		x.card.counters.Discarded++
@@ -506,7 +509,7 @@ func (x *Context) giveBack(r funi.Returned) {
 	}
 }
 
-// payBack puts what was given back into the return ring.
+// payBack puts the requests that giveBack has collected into the return ring.
 func (x *Context) payBack() {
 	for _, r := range x.owed {
 		x.iface.Return(r)
@@ -534,8 +537,8 @@ func (x *Context) publish() {
 	x.calmDown()
 }
 
-// publishTickets stores TICKET, which no program waits for, when the card has nothing else to do,
-// and at every 64th step.
+// publishTickets stores TICKET, for which no program waits. It is called when the card has nothing
+// else to do, and at every 64th step.
 func (c *Card) publishTickets() {
 	c.tickets = false
 	for _, x := range c.awake {
@@ -546,9 +549,9 @@ func (c *Card) publishTickets() {
 	}
 }
 
-// Idle reports whether nothing of the context's waits in the card: no slot to retrieve, no packet
-// undelivered, nothing in the receive FIFOs. When the context is switched out nothing may wait in
-// the saved state, either: what its process has committed waits for its turn.
+// Idle reports whether the context has nothing waiting in the card: no slot to retrieve, no packet
+// undelivered, nothing in the receive FIFOs. If the context is switched out, its saved state must
+// be empty, too: slots that its process has committed wait there for their turn.
 func (x *Context) Idle() bool {
 	var pending bool
 	switch {

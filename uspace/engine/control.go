@@ -1,18 +1,18 @@
 package engine
 
-// This file is CNTL and the privileged registers (thesis 3.1.2): what the process may
-// ask for in the register page, and what only the owner of the card may, through Load
-// and Store. A Context is the owner's handle, the privileged page of thesis 4.1.2.
+// This file is CNTL and the privileged registers (thesis 3.1.2). The process may ask for some
+// things in the register page; others only the owner of the card may do, through Load and Store. A
+// Context is the owner's handle, the privileged page of thesis 4.1.2.
 //
 // The hardware saw every write to a register. This card sees memory. It looks at CNTL in every
 // step, takes nothing but CSQM and CRQM from it, and halts or latches the queues accordingly. It
-// puts the status bits in with a compare-and-swap, so that it never overwrites what the process has
-// just written.
+// puts the status bits in with a compare-and-swap, so that it never overwrites bits that the
+// process has just written.
 //
-// MERR comes with a reason word. Registers that describe no queue in the context's
-// memory suspend the context's queues until the owner clears MERR; then the card tries
-// again. A transfer that asks for what its process may not have is returned, not
-// tried again (packetise.go): there MERR is for information only.
+// MERR comes with a reason word. Registers that describe no queue in the context's memory suspend
+// the context's queues until the owner clears MERR; then the card tries again. A transfer that asks
+// for something that its process may not have is returned, not tried again (packetise.go). There
+// MERR is for information only.
 
 import (
 	"errors"
@@ -23,15 +23,15 @@ import (
 )
 
 var (
-	// ErrNotReady: the register must not be written before the status bit that
-	// allows it is set (thesis 3.1.2, 4.2).
+	// ErrNotReady reports a register that must not be written before the status bit that allows it
+	// is set (thesis 3.1.2, 4.2).
 	ErrNotReady = errors.New("engine: the context is not ready for that; set the mode, step the card, and wait for its ready bit")
-	// ErrRegister: no such register, or no such value for it.
+	// ErrRegister reports a register that does not exist, or that does not take that value.
 	ErrRegister = errors.New("engine: the register does not take that value")
-	// ErrCached: the undelivered packet cache or the receive FIFOs hold packets of the
-	// context's group, or a long transfer in it is under way.
+	// ErrCached reports that the undelivered packet cache or the receive FIFOs hold packets of the
+	// context's group, or that a long transfer in it is under way.
 	ErrCached = errors.New("engine: packets in the card belong to the old group; switch the context out, or reset TICKET and drain its receive FIFOs")
-	// ErrAway: the context is switched out.
+	// ErrAway reports a context that is switched out or detached.
 	ErrAway = errors.New("engine: the context is switched out or detached")
 )
 
@@ -52,22 +52,21 @@ func (x *Context) Load(r funi.Register) uint32 {
 
 // Store writes a register through the privileged page.
 //
-// CNTL: RESET, CTXM, DRAIN, CSQM and CRQM become what v says, a clear MERR is cleared,
-// the rest is status and is ignored. Ending RESET leaves the context as it is at
-// power-up. CTXM of a context without a group stays.
+// CNTL: RESET, CTXM, DRAIN, CSQM and CRQM become what v says. If v has no MERR, MERR is cleared.
+// The other bits are status and are ignored. Ending RESET leaves the context as it is at power-up.
+// CTXM of a context without a group stays.
 //
 // GID needs CTXR1, and takes the tag of SetTag with it. A group that has the node already is
-// refused with ErrAttached, a change while packets are in the cache or in the receive
-// FIFOs, or long transfers under way, with ErrCached.
+// refused with ErrAttached. A change while packets are in the cache or in the receive FIFOs, or
+// while long transfers are under way, is refused with ErrCached.
 //
-// TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
-// come back to the process with ReasonGivenUp, and so do the long transfers that are
-// open, each once.
+// TICKET needs CTXR1 and takes only the value of an empty cache. Packets in the cache come back to
+// the process with ReasonGivenUp, and so do the long transfers that are open, each once.
 //
-// The queue registers need that their queues have halted: those of the send queues CSQR,
-// CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of each.
-// CTXR1' is not enough while a slot is a long transfer's: CSQM, or TICKET, ends that. A
-// BASE zeroes HD and TL.
+// The queue registers may be written only while their queues are halted. Those of the send queues
+// need CSQR, CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of
+// each. CTXR1' is not enough while a slot is a long transfer's: CSQM, or TICKET, ends that. A BASE
+// zeroes HD and TL.
 //
 // Errors are ErrNotReady, ErrRegister, ErrAttached, ErrCached, ErrAway.
 func (x *Context) Store(r funi.Register, v uint32) error {
@@ -86,9 +85,9 @@ func (x *Context) Store(r funi.Register, v uint32) error {
 }
 
 // SetTag sets the job to which the context belongs from the next store of GID on, also if that
-// store leaves GID as it is. What the context sends then carries the tag (arctic.JobTag), and
-// nothing with another tag is delivered to it. What the context sent before keeps the tag that it
-// had. At power-up and after RESET the tag is 0.
+// store leaves GID as it is. Packets that the context sends then carry the tag (arctic.JobTag), and
+// no packet with another tag is delivered to it. Packets that it sent before keep the earlier tag.
+// At power-up and after RESET the tag is 0.
 func (x *Context) SetTag(tag uint64) { x.nextTag = tag }
 
 // Tag returns the tag of the context's job.
@@ -154,8 +153,8 @@ func (x *Context) storeQueue(r funi.Register, v uint32) error {
 	return nil
 }
 
-// giveSlotsBack retires what can be retired of send queues that are halted, and reports
-// whether the card has no slot of them left.
+// giveSlotsBack retires the finished slots of halted send queues, and reports whether the card has
+// no slot of them left.
 func (x *Context) giveSlotsBack() bool {
 	if x.taken != x.finished {
 		return false
@@ -270,8 +269,7 @@ func (x *Context) stopReceiving() {
 	}
 }
 
-// latched reports whether the queues could be taken over, and suspends the context if
-// not.
+// latched reports whether the queues could be taken over. If not, it suspends the context.
 func (x *Context) latched(err error) bool {
 	if err == nil {
 		return true
@@ -285,7 +283,7 @@ func (x *Context) latched(err error) bool {
 	return false
 }
 
-// memoryError sets MERR for the process alone, with the reason.
+// memoryError sets MERR with the reason. It concerns this process alone.
 func (x *Context) memoryError(reason arctic.Reason) {
 	x.modes |= funi.MERR
 	x.iface.PutFault(reason)

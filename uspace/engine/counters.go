@@ -12,7 +12,7 @@ type Counters struct {
 	PacketsDelivered uint64 `json:"packets_delivered"`
 	Returned         uint64 `json:"packets_returned_to_process"`
 	ForgedSource     uint64 `json:"frames_rejected_for_source_node"`
-	// and packets between contexts of this card
+	// ForeignJob also counts packets between contexts of this card.
 	ForeignJob         uint64 `json:"frames_rejected_for_job"`
 	UnknownKind        uint64 `json:"unknown_kind_packets"`
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
@@ -20,16 +20,16 @@ type Counters struct {
 	Notifications      uint64 `json:"notifications"`
 	Operations         uint64 `json:"operations_carried_out"`   // of others, on windows here
 	EntriesFetched     uint64 `json:"window_entries_fetched"`   // by a modelled machine's card
-	Completions        uint64 `json:"operations_completed"`     // of processes here
+	Completions        uint64 `json:"operations_completed"`     // operations of processes here
 	AnswersRefused     uint64 `json:"answers_refused"`          // of others, to no open request
-	AnswersReturned    uint64 `json:"answers_nobody_waits_for"` // which came back
+	AnswersReturned    uint64 `json:"answers_nobody_waits_for"` // answers that came back
 	Multicasts         uint64 `json:"multicasts_delivered"`
 	SentOn             uint64 `json:"multicast_copies_sent_on"`
 	LateWrites         uint64 `json:"late_remote_writes_copied"`
-	// words about a node's home that came from another card
+	// ForwardsRefused counts messages of other cards about a node's home that were not believed.
 	ForwardsRefused uint64 `json:"forwards_refused"`
-	Redirected      uint64 `json:"nodes_moved"` // of groups here, from here or elsewhere
-	// to where their receiver has moved; each time
+	Redirected      uint64 `json:"nodes_moved"` // nodes of groups here, from this card or others
+	// Rerouted counts packets sent on to the card that their receiver has moved to, each time.
 	Rerouted          uint64 `json:"packets_sent_after"`
 	TransfersTorn     uint64 `json:"transfers_begun_for_another_process"`
 	Discarded         uint64 `json:"packets_discarded_with_context"`

@@ -13,19 +13,19 @@ import (
 // ring; when it is full, packets are rejected.
 type fifo struct {
 	entries [][arctic.MaxPacketSize]byte
-	// behind them, of remote writes on a modelled machine that takes blocks; nil: there is no room
-	// for any
+	// blocks holds the blocks behind the entries, of remote writes on a modelled machine that takes
+	// blocks. nil: there is no room for any.
 	blocks [][]byte
 	first  int
 	n      int
-	// bypass: a packet that finds the FIFO empty goes straight to its destination. It is
-	// clear on a modelled machine, where everything goes by way of the FIFO and takes the
-	// Delivery Unit its time.
+	// bypass lets a packet that finds the FIFO empty go straight to its destination. It is clear on
+	// a modelled machine, where every packet goes by way of the FIFO and takes the Delivery Unit
+	// its time.
 	bypass bool
 }
 
-// newFIFO returns an empty receive FIFO of a card. That of a modelled machine has one entry
-// more than its profile says, for parts of long transfers (units.go).
+// newFIFO returns an empty receive FIFO of a card. A modelled machine's FIFO has one entry more
+// than its profile says, for parts of long transfers (units.go).
 func newFIFO(cfg *Config) fifo {
 	entries := cfg.FIFO
 	if cfg.Timing != nil {
@@ -42,8 +42,9 @@ func newFIFO(cfg *Config) fifo {
 }
 
 // accept takes a packet, whose header is h, for the context, with the block behind it if there is
-// one, or says why not. The packet came in the frame of the train, or with nil from this very card.
-// It goes straight into the receive queue if its level's FIFO may be passed by and is empty.
+// one. It returns the reason of a reject, or ReasonNone. The packet came in the frame of train t;
+// nil: from this card. A message goes straight into the receive queue if its level's FIFO may be
+// passed by and is empty.
 func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
 	block []byte) arctic.Reason {
 	if x == nil {
@@ -68,7 +69,8 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 	return x.hold(l, p, false)
 }
 
-// rejectFor says why a context takes no packets now.
+// rejectFor returns why a context takes no packets now. It takes those that are for the card
+// itself.
 func (c *Card) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	switch {
 	case x.forward != nil:
@@ -80,7 +82,8 @@ func (c *Card) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.P
 	return x.rejection
 }
 
-// acceptOther takes a packet that is neither message nor transfer, or says why not.
+// acceptOther takes a packet that is neither message nor transfer, or returns the reason of a
+// reject.
 func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader,
 	block []byte) arctic.Reason {
 	switch h.Kind {
@@ -97,9 +100,9 @@ func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic
 	return arctic.ReasonUnknownKind
 }
 
-// hold is fifo.hold, but leaves the entry that a modelled machine's FIFO has more than its profile
-// says to parts of long transfers and remote writes: they pass packets that wait for room, and are
-// accepted whatever the process does.
+// hold is fifo.hold, but keeps an entry free for parts of long transfers and remote writes: the one
+// that a modelled machine's FIFO has beyond its profile. These pass packets that wait for room, and
+// are accepted whatever the process does.
 func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason {
 	x.calm = false
 	if q := &x.fifo[l]; part || x.restoring || q.n < x.card.cfg.FIFO {
@@ -108,8 +111,8 @@ func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason
 	return arctic.ReasonQueueFull
 }
 
-// hold keeps an accepted packet until the receive queue has room, or says that there
-// is no room here either.
+// hold keeps an accepted packet until the receive queue has room. It returns ReasonQueueFull if the
+// FIFO is full, too.
 func (q *fifo) hold(p arctic.Packet) arctic.Reason {
 	if q.n == len(q.entries) {
 		return arctic.ReasonQueueFull
@@ -128,9 +131,9 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 	x.took(int(h.Length) * arctic.WordSize)
 }
 
-// drain moves packets from the receive FIFOs into the receive queues as far as
-// there is room, replies first. A context of this card may have packets that wait for
-// room in the FIFO: so the card steps again.
+// drain moves packets from the receive FIFOs into the receive queues as far as there is room,
+// replies first. Packets of contexts of this card may wait for that room in the FIFO, so the card
+// steps again.
 func (c *Card) drain(x *Context) {
 	for _, l := range arctic.ByPriority {
 		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !x.passes(x.fifo[l].at(0)) {
@@ -142,7 +145,7 @@ func (c *Card) drain(x *Context) {
 	}
 }
 
-// drainOne moves the packet at an index of a receive FIFO on, and returns false when
+// drainOne moves the packet at an index of a receive FIFO to its destination. It returns false when
 // the receive queue is full.
 func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	q := &x.fifo[l]
@@ -166,13 +169,13 @@ func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	return true
 }
 
-// at returns the packet at an index, 0 the first, with the bytes behind the packet in its entry.
+// at returns the packet at an index, 0 for the first, and the bytes behind the packet in its entry.
 func (q *fifo) at(i int) arctic.Packet { return q.entries[q.place(i)][:] }
 
-// place returns which entry an index is.
+// place returns the entry of an index.
 func (q *fifo) place(i int) int { return (q.first + i) % len(q.entries) }
 
-// remove takes the packet at an index away; those before it move up.
+// remove takes away the packet at an index. The packets before it move up.
 func (q *fifo) remove(i int) {
 	for ; i > 0; i-- {
 		copy(q.at(i), q.at(i-1))

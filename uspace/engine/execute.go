@@ -1,23 +1,23 @@
 package engine
 
-// This file is the way in of operations on windows (Tokyo, sections 2.2.2 and 3.3.1;
-// arctic/operation.go). Execution is acceptance: a packet is accepted once, so an operation is
-// carried out once. Every check comes first, then the line for the answer is taken, and only then
-// anything changes: what is refused has changed nothing, and the process that owns the window is
-// never called.
+// This file takes operations on windows that arrive (Tokyo, sections 2.2.2 and 3.3.1;
+// arctic/operation.go). To accept a packet is to execute it: a packet is accepted once, so an
+// operation is carried out once. Every check comes first, then the line for the answer is taken,
+// and only then anything changes. So a refused operation has changed nothing. The process that owns
+// the window is never called. The checks are:
 //
 //	window      there, with that key (else the node's wrong keys are counted), and present
 //	rights      of the window, for this operation
-//	lock        another node's
+//	lock        not another node's
 //	range       all bytes lie in the window
 //	operation   the card knows it, for that type and that many elements, and they are aligned
-//	trailer     the same of the word that it changes, and credit for its notification
+//	trailer     the same for the word that it changes, and credit for its notification
 //	answer      a line for it, if one is asked for
 //
-// A window that is not present is fault.go's.
+// For windows that are not present see fault.go.
 //
-// On a modelled machine the bus carries first what the operation reads and writes, then it is
-// checked and carried out (operateunit.go).
+// On a modelled machine the bus first carries the data that the operation reads and writes. Then
+// the operation is checked and carried out (operateunit.go).
 
 import (
 	"unsafe"
@@ -26,8 +26,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// acceptOperation takes an operation for the context, with the block behind it if there is one, or
-// says why not.
+// acceptOperation takes an operation for the context, with the block behind it if there is one. It
+// returns the reason of a reject, or ReasonNone.
 func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var q arctic.WindowRequest
 	reason := arctic.ReasonNone
@@ -55,22 +55,22 @@ func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHead
 	return reason
 }
 
-// examined is what the checks of an operation have found.
+// examined holds the findings of an operation's checks.
 type examined struct {
 	window   *keySlot // nil: none
-	number   uint16   // of the window
-	memory   []byte   // that the operation is on
-	elements bool     // it is on elements
+	number   uint16   // the window's number
+	memory   []byte   // the memory that the operation is on
+	elements bool     // the operation is on elements
 	signal   []byte   // the word that its trailer changes
-	// Of a refusal with arctic.ReasonAbsent: which window is not present, its number, and what the
-	// packet wanted there.
+	// Of a refusal with arctic.ReasonAbsent: the window that is not present, its number, and the
+	// address that the packet wanted there.
 	missed       *keySlot
 	missedNumber uint16
 	missedAt     uint64
 }
 
-// examine says why an operation of a node is refused, if it is, and changes nothing: no count, and
-// nothing that others see.
+// examine returns why an operation of a node is refused, or ReasonNone. It changes nothing: no
+// count, and nothing that others see.
 func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowRequest, e *examined) arctic.Reason {
 	w, n, reason := c.find(r, source, q.Key)
 	if reason != arctic.ReasonNone {
@@ -113,7 +113,8 @@ func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowReq
 	return arctic.ReasonNone
 }
 
-// unfit counts a refusal that examine has found, and says what the packet's sender hears.
+// unfit counts a refusal that examine has found, and returns the reason that the packet's sender
+// gets.
 func (c *Card) unfit(x *Context, r *remote, source uint16, e *examined, reason arctic.Reason) arctic.Reason {
 	switch reason {
 	case arctic.ReasonKeySlot:
@@ -183,7 +184,8 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 // changes reports whether an operation may change memory. A compare-and-swap does not always.
 func changes(op arctic.Operation) bool { return op != arctic.RemoteGet && op != arctic.RemoteRead }
 
-// find finds the window of a key for what a node brings, or says why not. It counts nothing.
+// find finds the window of a key for a node's packet, or returns the reason of a reject. It counts
+// nothing.
 func (c *Card) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
 	if r.guesses.tooMany(source, c.now) {
 		return nil, 0, arctic.ReasonQueueFull
@@ -195,7 +197,7 @@ func (c *Card) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16,
 	return &r.keySlots[n], n, arctic.ReasonNone
 }
 
-// guessed counts a wrong key of a node, and says what the node hears.
+// guessed counts a wrong key of a node, and returns the reason that the node gets.
 func (r *remote) guessed(source uint16, now int64) arctic.Reason {
 	if !r.guesses.note(source, now) {
 		r.use.Refused.Guessing++
@@ -219,7 +221,7 @@ func rightFor(q *arctic.WindowRequest) funi.WindowRights {
 	return funi.RightAtomic
 }
 
-// permits says why a node may not do what takes the right, if it may not.
+// permits returns why a node may not do what needs the right, or ReasonNone.
 func (w *keySlot) permits(source uint16, right funi.WindowRights) arctic.Reason {
 	switch {
 	case w.rights&right == 0:
@@ -230,9 +232,9 @@ func (w *keySlot) permits(source uint16, right funi.WindowRights) arctic.Reason 
 	return arctic.ReasonNone
 }
 
-// changeLock locks or unlocks a window for a node, which says which life of it this is. What an
-// earlier life of the node has locked the present one may lock, because no process of the earlier
-// one is there, and may not unlock.
+// changeLock locks or unlocks a window for a node. The operands say which life of the node asks. If
+// an earlier life of the node has locked the window, the present life may lock it, because no
+// process of the earlier one is there. It may not unlock it.
 func (w *keySlot) changeLock(source uint16, q *arctic.WindowRequest) arctic.Reason {
 	life := uint32(q.Operands[0]) | uint32(q.Operands[1])<<8 | uint32(q.Operands[2])<<16 | uint32(q.Operands[3])<<24
 	switch {
@@ -250,8 +252,8 @@ func (w *keySlot) changeLock(source uint16, q *arctic.WindowRequest) arctic.Reas
 	return arctic.ReasonNone
 }
 
-// at returns bytes of the window at an address of its numbering, or nil. It accepts any address of
-// 48 bits and any size.
+// at returns size bytes of the window at an address of the window's numbering, or nil. It accepts
+// any address of 48 bits and any size.
 func (w *keySlot) at(address uint64, size int) []byte {
 	offset := address - w.address
 	if address < w.address || offset > uint64(len(w.memory)) || uint64(size) > uint64(len(w.memory))-offset {
@@ -260,8 +262,8 @@ func (w *keySlot) at(address uint64, size int) []byte {
 	return w.memory[offset : offset+uint64(size) : offset+uint64(size)]
 }
 
-// movable says why a put or get is none that this card carries out: a get of more than a packet has
-// its answer in a block.
+// movable returns why this card does not carry out a put or get, or ReasonNone. A get of more than
+// a packet has its answer in a block.
 func (c *Card) movable(q *arctic.WindowRequest, size int) arctic.Reason {
 	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes &&
 		(size%arctic.TransferAlign != 0 || c.units != nil && c.block == 0) {
@@ -270,13 +272,14 @@ func (c *Card) movable(q *arctic.WindowRequest, size int) arctic.Reason {
 	return arctic.ReasonNone
 }
 
-// offsetOf returns what the answer of a get repeats.
+// offsetOf returns the offset that the answer of a get repeats.
 func offsetOf(q *arctic.WindowRequest) uint32 {
 	b := q.Operands
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// examineTrailer is examine of what a put asks for besides. It finds the word that is its signal.
+// examineTrailer is examine for the trailer of a put. It finds the word that is the trailer's
+// signal.
 func (c *Card) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Trailer, e *examined) arctic.Reason {
 	if t.Set || t.Add {
 		s, n, reason := c.find(r, source, t.Key)
@@ -310,8 +313,8 @@ func (c *Card) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Tr
 	return arctic.ReasonNone
 }
 
-// notifyPut puts the notification of a put into the ring, which has room: the window's credit is
-// promised.
+// notifyPut puts the notification of a put into the ring. The ring has room: it is promised to the
+// window's credit.
 func (c *Card) notifyPut(x *Context, r *remote, w *keySlot, n, source uint16, q *arctic.WindowRequest) {
 	r.enter(x, noteOfWindow|uint32(n))
 	x.iface.NotifyPut(r.head-1, n, source, q.Trailer.Tag, q.Address)

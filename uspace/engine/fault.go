@@ -1,33 +1,34 @@
 package engine
 
-// This file is what the card does when its window table has no entry that it can use (Tokyo,
+// This file handles packets for windows that the window table has no usable entry for (Tokyo,
 // sections 2.1, 3.1 and 3.3: the NI's TLB, whose misses and refused accesses are for the operating
 // system to decide).
 //
 // A window is present, or it is not: its process has suspended it or opened it so, or the card's
-// owner has it suspended after a refused access. A packet for a window that is not present is a
-// miss. Nothing of it is done; it waits at its sender (arctic.ReasonAbsent), and holds up what the
-// same process sends to the same node. The first miss is told to the card's owner (Config.Fault),
-// and to the process by an entry of its notification ring (funi.NoteFault) if the window has credit
-// for one. The process brings the window back (funi.ResumeWindow), and the packet is carried out
-// when it comes again.
+// owner has had it suspended after a refused access. A packet for a window that is not present is a
+// miss. Nothing of it is done. It waits at its sender (arctic.ReasonAbsent), and holds up other
+// packets from the same process to the same node. The card tells its owner of the first miss
+// (Config.Fault). It also tells the process, by an entry of its notification ring (funi.NoteFault),
+// if the window has credit for one. The process brings the window back (funi.ResumeWindow), and the
+// packet is carried out when it comes again.
 //
 // A packet of a process of this card for a node without a route is a miss of the other table:
 // routemiss.go.
 //
-// A process that does not answer costs nobody more than ConnectTimeout: from then on what comes for
-// that window is refused for good (arctic.ReasonWithheld), until the process brings it back. The
-// card keeps a time for each window and nothing for each packet.
+// A process that does not answer costs others at most ConnectTimeout. From then on packets for that
+// window are refused for good (arctic.ReasonWithheld), until the process brings it back. The card
+// keeps a time for each window and nothing for each packet.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// Faults counts what the owner of a card hears by Config.Fault, which is all that most owners do.
+// Faults counts the calls of Config.Fault. Most owners of a card only count them.
 type Faults struct {
-	// windows that somebody wanted while they were not present, once each time that they were not
+	// Missed counts windows that a packet asked for while they were not present, once for each time
+	// that they were not.
 	Missed uint64 `json:"windows_missed"`
-	// packets that were refused for good, of nodes that use the windows and areas of others
+	// Refused counts packets refused for good, of nodes that use the windows and areas of others.
 	Refused uint64 `json:"accesses_refused"`
-	// packets for nodes that the route table does not have, those that waited as well
+	// NoRoute counts packets for nodes that the route table lacks, including packets that waited.
 	NoRoute uint64 `json:"packets_unrouted"`
 }
 
@@ -43,14 +44,15 @@ func (f *Faults) Count(reason arctic.Reason) {
 	}
 }
 
-// suspend takes a window away for a time: the card uses its memory no more, not even for answers
-// that are under way.
+// suspend makes a window not present. The card does not use its memory any more, not even for
+// answers under way.
 func (x *Context) suspend(s *keySlot) {
 	s.suspended = true
 	x.keepAnswers(s.memory)
 }
 
-// miss says what becomes of a packet of a node, for an address of window n, which is not present.
+// miss returns the reason of the reject of a node's packet for an address of window n, which is not
+// present. It reports the first miss.
 func (c *Card) miss(x *Context, w *keySlot, n, source uint16, address uint64) arctic.Reason {
 	switch {
 	case w.missed == 0:
@@ -66,8 +68,8 @@ func (c *Card) miss(x *Context, w *keySlot, n, source uint16, address uint64) ar
 	return arctic.ReasonAbsent
 }
 
-// tellOfMiss tells the process of the first miss of a window, when the window has credit for it: it
-// is promised room in the ring.
+// tellOfMiss tells the process of the first miss of a window, if the window has credit for it. The
+// credit promises room in the ring.
 func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint64) {
 	r := x.remote
 	if w.told || w.credit == 0 {
@@ -85,9 +87,10 @@ func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint
 	x.stir()
 }
 
-// refused counts a packet of a node that is refused for good, and tells the card's owner, who may
-// have the window of the key suspended. One without credit is not: its process would never hear of
-// it, and whoever is refused often enough could take it away from everybody for good.
+// refused counts a node's packet that is refused for good, and tells the card's owner, who may have
+// the window of the key suspended. A window without credit is not suspended, since its process
+// would never hear of it. Any node that is refused often enough could then take the window away
+// from all others for good.
 func (c *Card) refused(x *Context, source uint16, key uint64, reason arctic.Reason) {
 	c.counters.RemoteRefused++
 	r := x.remote

@@ -1,32 +1,34 @@
 package engine
 
-// This file is what stays of a context that has moved to another card, how other cards hear of it,
-// and what they do then.
+// This file is the sign that a context leaves behind when it moves to another card, how other cards
+// hear of the move, and how they act on it.
 //
-// A sign is a context without a process, in the place of the one that left. Whatever comes for it
-// is rejected with ReasonMoved: the sender's card takes the packet back from the link, looks its
-// route up anew, and sends it there (reroute). It has been delivered nowhere.
+// A sign is a context without a process, in the place of the one that left. It rejects every packet
+// for the process with ReasonMoved. The sender's card takes the packet back from the link, looks
+// its route up anew, and sends it there (reroute). The packet has been delivered nowhere.
 //
-// A sign tells the cards that have nodes of its group, or signs, the new home first, then the
-// others: a packet of KindForward in the name of its node, to any node of the group there. A card
-// that is told changes its route table, if that puts the node on the card that tells. No other card
-// can say where a node is. A card that did not hear of it, or was restarted, tries the old home,
-// and is told then where the process is by now: later homes tell the old one, too.
+// A sign tells the cards that have nodes of its group, or signs. It tells the new home first, then
+// the others, by a packet of KindForward in the name of its node, to any node of the group there. A
+// card that is told changes its route table, if that puts the node on the card that tells. No other
+// card can say where a node is. A card that did not hear of the move, or was restarted, tries the
+// old home, and is then told where the process is by now: later homes tell the old one, too.
 //
-// The new home takes the word of any card if the node is about to arrive there: a process of the
-// job has asked for that, and has the image. If nobody else of the group is there, nobody has told
-// it of other nodes that have moved: so the sign tells it of those before. That may be news of a
-// time before: of a node that is about to arrive there, too, it believes only the card where that
-// was, and of one that has left a sign there not that it is back.
+// The new home takes the word of any card about a node that is about to arrive there: a process of
+// the job has asked for the arrival, and has the image. If no other node of the group is there, the
+// new home has not heard of other nodes that have moved. So the sign tells it of these first. Such
+// news may be out of date. About another node that is about to arrive there, the new home believes
+// only the card that the node leaves. About a node that has left a sign there, it does not believe
+// that the node is back.
 //
-// A sign has the lines that its context had, as long as it tells; then its set of the cache is
-// others'. It costs its user a context.
+// A sign has the lines that its context had, as long as it tells. Then its set of the cache is free
+// for others. It costs its user a context.
 //
-// Long transfers. Parts that were accepted before are in the memory that moved; the others come to
-// the new home. The last packet still goes to the home where the transfer began: only that card
-// knows whether the process that the first parts went to is the one that moved (life.go). Then it
-// gets the number that the next frame to the new home had when this card was told: any other life
-// there begins later. If the old home is gone by then the transfer comes back.
+// Long transfers. Parts that were accepted before the move are in the memory that moved; the others
+// come to the new home. The last packet still goes to the home where the transfer began. Only that
+// card knows whether the process that the first parts went to is the one that moved (life.go). Then
+// the last packet goes on to the new home. Its First is then the number that the next frame to the
+// new home had when this card was told: any other life there begins later. If the old home is gone
+// by then, the transfer comes back.
 
 import (
 	"slices"
@@ -40,26 +42,28 @@ const (
 	// homes is how many former homes of a node a card remembers. A transfer that began at an
 	// earlier one comes back.
 	homes = 8
-	// tellAgain is how many times MaxHold after a card was told it is told again if it still asks
-	// here.
+	// tellAgain is the time, in units of MaxHold, after which a card that was told is told again if
+	// it still asks here.
 	tellAgain = 4
 )
 
-// forward is what a sign knows.
+// forward is the state of a sign.
 type forward struct {
 	to uint16
-	// those of other nodes come before the new home, and that before other cards
+	// targets lists news of other nodes first, then the new home, then other cards.
 	targets []target
-	// index a card: 1 + the target that is to hear there of this node; 0: there is none
+	// cards has, for each card, 1 + the index of the target that is to hear there of this node; 0:
+	// there is none.
 	cards   []int32
-	others  map[uint16]int32 // of another node that the new home is to hear about: 1 + the target
-	before  int              // targets of other nodes that have not been told
-	home    int              // of targets: the new home
-	wanting []int            // of targets, those to tell next
+	others  map[uint16]int32 // by other node: 1 + the index of the target that is about it
+	before  int              // targets about other nodes that have not been told
+	home    int              // index in targets of the new home
+	wanting []int            // indices in targets of those to tell next
 	listed  bool             // on Card.tellers
 	telling int              // packets under way
-	left    int              // targets that may yet hear of it
-	// when the new home, and cards that were not there, are tried again; Never
+	left    int              // targets that have not been told
+	// again is when the new home, and cards that were not there, are tried again; Never: at no
+	// time.
 	again int64
 }
 
@@ -68,18 +72,18 @@ type target struct {
 	card, node uint16
 	about      uint16
 	told       bool
-	waits      bool // wanting, or a packet is under way
-	anew       bool // what is under way is not true any more
-	lost       bool // was not there when it was told
+	waits      bool // it is in wanting, or a packet is under way
+	anew       bool // the news under way is out of date
+	lost       bool // the card was not there when it was told
 	at         int64
 }
 
-// moved is what a group knows of a node that has moved.
+// moved is a group's record of a node that has moved.
 type moved struct {
 	to    uint16
-	first [arctic.Levels]uint32 // see above
+	first [arctic.Levels]uint32 // First of a transfer that goes on to its new home
 	from  [homes]uint16
-	known int // of from, in all
+	known int // how many homes were put into from, in all
 }
 
 // was reports whether a card was the node's home.
@@ -92,13 +96,13 @@ func (m *moved) was(card uint32) bool {
 	return false
 }
 
-// movedFrom reports whether a node has moved from a card, to where the table says that it is.
+// movedFrom reports whether a node has moved from a card to the card where the table puts it.
 func (g *group) movedFrom(node uint16, card uint32) bool {
 	m := g.moved[node]
 	return m != nil && g.routes[node] == uint32(m.to) && m.was(card)
 }
 
-// becomeForward makes a sign of a context that is switched out.
+// becomeForward turns a switched-out context into a sign.
 func (c *Card) becomeForward(x *Context, to uint16) {
 	x.saved, x.leaving = nil, false
 	x.forward = &forward{to: to, again: Never}
@@ -120,7 +124,7 @@ func (c *Card) becomeForward(x *Context, to uint16) {
 	c.more = true
 }
 
-// aim finds whom to tell: each card of the group, by its lowest node or a sign.
+// aim finds the cards to tell: each card of the group, by its lowest node or a sign.
 func (f *forward) aim(c *Card, x *Context) {
 	seen := make([]bool, c.link.Cards())
 	seen[f.to], seen[c.cfg.Card] = true, true
@@ -169,7 +173,7 @@ func (f *forward) add(x *Context, t target) int {
 	return int(n) - 1
 }
 
-// owe counts a target that is to be told.
+// owe counts a target that has yet to be told.
 func (f *forward) owe(x *Context, t *target) {
 	f.left++
 	if t.about != x.node {
@@ -191,9 +195,9 @@ func (c *Card) want(x *Context, i int) {
 	c.more = true
 }
 
-// Told reports how many cards have not been told yet that the process of a context is elsewhere,
-// and whether the one that it is on has. A card where no process of the group is counts as told. A
-// context that has not left has none to tell.
+// Told reports how many cards a sign has yet to tell where its process is, and whether the new home
+// has been told. News of other nodes for the new home counts as well. A card without a process of
+// the group counts as told. A context that has not left has no cards to tell.
 func (x *Context) Told() (left int, home bool) {
 	if x.forward == nil {
 		return 0, false
@@ -201,7 +205,7 @@ func (x *Context) Told() (left int, home bool) {
 	return x.forward.left, x.forward.targets[x.forward.home].told
 }
 
-// tellSigns sends what signs have to tell.
+// tellSigns sends the news that signs have to tell.
 func (c *Card) tellSigns() {
 	if c.signsDue <= c.now {
 		c.signsDue = Never
@@ -227,7 +231,7 @@ func (c *Card) tellSigns() {
 	c.tellers = waiting
 }
 
-// wantHome has the new home told what it does not know, of other nodes first.
+// wantHome queues the news that the new home has not been told, news of other nodes first.
 func (c *Card) wantHome(x *Context) {
 	f := x.forward
 	for i := range f.targets {
@@ -240,7 +244,7 @@ func (c *Card) wantHome(x *Context) {
 	}
 }
 
-// wantLost has cards told that were not there.
+// wantLost queues the news for cards that were not there before.
 func (c *Card) wantLost(x *Context) {
 	for i := range x.forward.targets {
 		if t := &x.forward.targets[i]; t.lost {
@@ -250,7 +254,8 @@ func (c *Card) wantLost(x *Context) {
 	}
 }
 
-// tellTargets sends what a sign has to tell, and reports whether something waits for a line.
+// tellTargets sends the news that a sign has queued, and reports whether some of it waits for a
+// line.
 func (c *Card) tellTargets(x *Context) bool {
 	f := x.forward
 	for len(f.wanting) > 0 {
@@ -271,8 +276,8 @@ func (c *Card) tellTargets(x *Context) bool {
 	return false
 }
 
-// whereIs returns where the node is that a sign tells a target about, as far as this card has
-// heard: a card that has missed several moves learns of the last.
+// whereIs returns where the node that a sign tells a target about is, as far as this card has
+// heard. So a card that has missed several moves learns of the last.
 func (f *forward) whereIs(x *Context, i int) uint16 {
 	c, node := x.card, f.targets[i].about
 	route := c.route(x.group, node)
@@ -282,7 +287,7 @@ func (f *forward) whereIs(x *Context, i int) uint16 {
 	return uint16(route)
 }
 
-// answered notes what became of the packet in a line of a sign.
+// answered notes how the packet in a line of a sign ended.
 func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	c := x.card
 	i := int(ln.argument)
@@ -334,18 +339,18 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	}
 }
 
-// tryAgain has the new home told again in a while.
+// tryAgain has the sign look at its targets again after MaxHold.
 func (f *forward) tryAgain(c *Card) {
 	f.againAt(c, c.now+int64(c.cfg.MaxHold))
 }
 
-// againAt has a sign look at its targets again at a time.
+// againAt has the sign look at its targets again at a time.
 func (f *forward) againAt(c *Card, at int64) {
 	f.again = min(f.again, at)
 	c.signsDue = min(c.signsDue, f.again)
 }
 
-// tell notes that a target need not be told any more.
+// tell notes that a target has been told, or need not be told any more.
 func (f *forward) tell(x *Context, t *target) {
 	if t.told {
 		return
@@ -357,8 +362,8 @@ func (f *forward) tell(x *Context, t *target) {
 	}
 }
 
-// learns notes that another node has moved while a sign tells: that node's card may not have been
-// among those to tell, and the new home may have heard the news of a time before.
+// learns notes that another node has moved while a sign tells. That node's card may not have been
+// among the cards to tell, and the news that the new home has heard may be out of date.
 func (c *Card) learns(x *Context, node, to uint16) {
 	f := x.forward
 	if f.left == 0 || node == x.node {
@@ -388,7 +393,7 @@ func (c *Card) learns(x *Context, node, to uint16) {
 	c.want(x, i)
 }
 
-// at returns the index of the target that is a card which is to hear of the sign's own node, or -1.
+// at returns the index of the target that stands for news of the sign's own node to a card, or -1.
 func (f *forward) at(card uint16) int {
 	if int(card) >= len(f.cards) {
 		return -1
@@ -396,7 +401,7 @@ func (f *forward) at(card uint16) int {
 	return int(f.cards[card]) - 1
 }
 
-// offerLines gives the lines of a sign back, which has told all.
+// offerLines gives back the lines of a sign that has told all cards.
 func (c *Card) offerLines(x *Context) {
 	if x.holdsSet {
 		c.offerSet(x)
@@ -415,8 +420,8 @@ func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
 	return 0, false
 }
 
-// asked notes that a packet for the process that has moved came from a node: its card has not heard
-// of that, or not long ago.
+// asked notes that a packet for the process that has moved came from a node. The node's card has
+// not heard of the move, or only recently.
 func (f *forward) asked(c *Card, x *Context, card, node uint16) {
 	i := f.at(card)
 	if i < 0 {
@@ -436,8 +441,8 @@ func (f *forward) asked(c *Card, x *Context, card, node uint16) {
 	c.want(x, i)
 }
 
-// rejectMoved rejects a packet for a process that has moved, which came in the frame of the train,
-// or with nil from this very card.
+// rejectMoved rejects a packet for a process that has moved. The packet came in the frame of train
+// t; nil: from this card.
 func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	if h.Kind == arctic.KindForward {
 		return c.acceptForward(x, t, p, h)
@@ -452,7 +457,7 @@ func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic
 	return arctic.ReasonMoved
 }
 
-// acceptForward takes the word of the card where a node was about where it is now, or says why not.
+// acceptForward takes news of where a node is now, or returns the reason of a reject.
 func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	var f arctic.Forward
 	if !p.Forward(h, &f) || h.Level != arctic.Request {
@@ -486,15 +491,16 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	return arctic.ReasonPath
 }
 
-// mayBeAt reports whether a node of the group may be on a card, judged by what is on this one. A
-// node that is about to arrive here is not elsewhere, and a node that left a sign here is not here.
+// mayBeAt reports whether a node of the group may be on a card, as far as the contexts of this card
+// tell. A node that is about to arrive here is not elsewhere, and a node that left a sign here is
+// not here.
 func (g *group) mayBeAt(node, card, here uint16) bool {
 	x := g.nodes[node]
 	return x == nil || x.forward != nil && card != here
 }
 
-// allArrive reports whether nobody of the group is on this card but those who arrive, and signs of
-// those who have left: cards that tell may not know of them.
+// allArrive reports whether all contexts of the group on this card are arriving or are signs. Cards
+// that tell of moves may not know of these.
 func (g *group) allArrive() bool {
 	for _, x := range g.nodes {
 		if !x.arriving && x.forward == nil {
@@ -504,7 +510,7 @@ func (g *group) allArrive() bool {
 	return true
 }
 
-// redirectTo changes the home of a node at another card's word.
+// redirectTo changes the home of a node because another card says so.
 func (c *Card) redirectTo(g *group, gid, node, to uint16) {
 	if c.route(g, node) == uint32(to) {
 		return
@@ -515,7 +521,7 @@ func (c *Card) redirectTo(g *group, gid, node, to uint16) {
 	}
 }
 
-// places puts a node of the group on a card, in a table of its own.
+// places puts a node of the group on a card, in a route table of the group's own.
 func (g *group) places(c *Card, node uint16, route uint32) {
 	if g.routes == nil {
 		g.routes = slices.Clone(c.routes)
@@ -526,8 +532,8 @@ func (g *group) places(c *Card, node uint16, route uint32) {
 	g.routes[node] = route
 }
 
-// redirect changes the home of a node of the group. What waits for it at the old one is tried at
-// once, which the old home rejects with ReasonMoved.
+// redirect changes the home of a node of the group. Packets that wait for the node at the old home
+// are tried at once; the old home rejects them with ReasonMoved.
 func (c *Card) redirect(g *group, gid, node, to uint16) {
 	from := uint16(c.route(g, node))
 	g.places(c, node, uint32(to))
@@ -565,7 +571,7 @@ func (c *Card) redirect(g *group, gid, node, to uint16) {
 	c.more = true
 }
 
-// forgetMoves forgets what is known of moves of nodes that a new route table puts elsewhere.
+// forgetMoves forgets the moves of nodes that a new route table puts elsewhere.
 func (g *group) forgetMoves() {
 	for node, m := range g.moved {
 		if int(node) >= len(g.routes) || g.routes[node] != uint32(m.to) {
@@ -574,8 +580,8 @@ func (g *group) forgetMoves() {
 	}
 }
 
-// reroute sends a packet on that was rejected because its receiver has moved, and with it what
-// waits for the same node behind the same card.
+// reroute sends on a packet that was rejected because its receiver has moved. It also sends on the
+// packets that wait for the same node behind the same card.
 func (x *Context) reroute(ln *line) {
 	c := x.card
 	from, node := arctic.Packet(ln.Data[:ln.Size]).Header().Route, ln.Node
@@ -590,7 +596,7 @@ func (x *Context) reroute(ln *line) {
 	}
 }
 
-// sendAfter sends a packet to where its receiver is now.
+// sendAfter sends a packet to the card where its receiver is now.
 func (x *Context) sendAfter(ln *line) {
 	c := x.card
 	p := arctic.Packet(ln.Data[:ln.Size])
@@ -635,6 +641,6 @@ func (x *Context) sendAfter(ln *line) {
 	}
 }
 
-// needsHome reports whether the packet of a line of the transfer goes to the home where that began:
-// its notice.
+// needsHome reports whether the packet of a line goes to the home where its transfer began: whether
+// it is the notice.
 func (t *transfer) needsHome(ln *line) bool { return !ln.Part && t.put == nil }

@@ -3,27 +3,27 @@ package engine
 // This file is the time that remote writes take on a modelled machine (units.go), and where they
 // wait meanwhile.
 //
-// It is what XFER's take. Retrieval: the words of the request block with what stands in it, in
-// bursts as any slot's, and the data of one packet from memory. Each further packet of a long write
-// is its data alone. A block that opens, closes or resets is its words. So it is with the requests
-// of operations on windows; the packets of a get take none but those of its block. Delivery: the
-// metadata and data of the packet; the one that completes an area costs the words of its
-// notification and the head of the ring besides. The block of a multicast is its words with what
-// stands in it (chain.go).
+// The time is that of XFER. Retrieval takes the words of the request block with the data in it, in
+// bursts as for any slot, and the data of one packet from memory. Each further packet of a long
+// write takes its data alone. A block that opens, closes or resets takes its words. The same holds
+// for requests of operations on windows; the packets of a get take no words beyond those of its
+// block. Delivery takes the metadata and data of the packet. The packet that completes an area also
+// takes the words of its notification and the head of the ring. The block of a multicast takes its
+// words with the data in it (chain.go).
 //
-// A packet is checked when it is accepted, as ever, because whoever sent it hears of nothing later;
-// so what is checked holds until it is written. Its bytes, its count and its notification are those
-// of the moment when its last burst has ended. Between, it waits in its level's receive FIFO. There
-// it passes messages that find no room, and has the entry that is there for parts. Each entry has
-// room for a block of Config.BlockBytes; a longer one, of a card that is tuned otherwise, is
-// written when it arrives, behind all that waits.
+// A packet is checked when it is accepted, as on other cards, because its sender hears of nothing
+// later. So the results of the checks must hold until it is written. Its bytes, count and
+// notification appear when its last burst has ended. Until then it waits in its level's receive
+// FIFO. There it passes messages that find no room, and has the entry that is reserved for parts.
+// Each entry has room for a block of Config.BlockBytes. A longer block, of a card that is tuned
+// otherwise, is written when it arrives, after all packets that wait.
 //
-//   - The credit of an area is shadowed: what the counter will be is that of the packets that wait,
-//     one behind the other. Those of an area wait on one level alone, so they are carried out in
+//   - The credit of an area is shadowed: its future counter is computed from the packets that wait,
+//     one after the other. Packets of one area wait on one level alone, so they are carried out in
 //     the order in which they were counted.
-//   - Closing a key slot or an area, resetting one, or withdrawing the segment comes behind all
-//     that was accepted before: it carries that out at once. The Delivery Unit then spends its time
-//     on a packet without a payload, and nothing is left to do for it.
+//   - Closing a key slot or an area, resetting one, or withdrawing the segment takes effect after
+//     all writes accepted before: it carries these out at once. The Delivery Unit then spends its
+//     time on a packet without a payload, and has nothing left to do for it.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -34,7 +34,7 @@ import (
 const noteWords = 16
 
 // takeTurns sets the current write of a level aside if its node may have no more packets in the
-// cache, and makes one current that may go on.
+// cache. Then it makes current a write that was set aside and may go on.
 func (x *Context) takeTurns(l arctic.Level) {
 	if t := x.current[l]; t != nil && t.put != nil && t.failed == arctic.ReasonNone && !x.closing && x.roomTo(t) <= 0 {
 		x.setAside(t)
@@ -52,10 +52,10 @@ func (x *Context) opensRemote(l arctic.Level) bool {
 	return h.Remote() && h.Operation() != funi.RemotePut && h.Operation() != funi.Multicast && !operation
 }
 
-// wordsOf returns how many words bytes are, the last perhaps not whole.
+// wordsOf returns how many words hold that many bytes; the last may be partly filled.
 func wordsOf(bytes int) int { return (bytes + arctic.WordSize - 1) / arctic.WordSize }
 
-// request notes the transactions of a request block. It returns false when there is no record for a
+// request notes the transactions of a request block. It returns false when no record is free for a
 // write of many packets. The process may change the words until they are carried out, so no bound
 // rests on them.
 func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
@@ -103,8 +103,8 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 }
 
 // requestOperation notes the transactions of the request block of an operation on a window, and of
-// the data that it names. What a get asks for goes the other way. It returns false when there is no
-// record for a put of many packets.
+// the data that the block names. The data of a get goes the other way. requestOperation returns
+// false when no record is free for a put of many packets.
 func (u *units) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	var block funi.Slot
 	var o funi.Operation
@@ -171,8 +171,8 @@ func (u *units) putPart(w *unit, x *Context, t *transfer) {
 	u.split(w, max(wordsOf(len(t.lastSource)), 1)) // its metadata has been read with the slot
 }
 
-// lastPart notes the transactions of the last packet of a transfer, or of a put whose others have
-// arrived.
+// lastPart notes the transactions of the last packet of a transfer, or of the last packet of a put
+// whose other packets have arrived.
 func (u *units) lastPart(w *unit, t *transfer) {
 	switch {
 	case t.put == nil:
@@ -203,13 +203,14 @@ func (u *units) heldWrite(w *unit, x *Context, q *fifo, at int, h *arctic.Packet
 	}
 }
 
-// holdsForm reports whether a remote write waits in the FIFO before it is carried out: it does on a
+// holdsForm reports whether a remote write waits in the FIFO before it is carried out. It does on a
 // modelled machine, if there is room for its block.
 func (q *fifo) holdsForm(w *arctic.Remote) bool {
 	return !q.bypass && (!w.Block || q.blocks != nil && len(w.Data) <= cap(q.blocks[0]))
 }
 
-// holdWrite puts a remote write of such a form into a receive FIFO, or says that there is no room.
+// holdWrite puts such a remote write into a receive FIFO. It returns ReasonQueueFull if that is
+// full.
 func (x *Context) holdWrite(l arctic.Level, p arctic.Packet, w *arctic.Remote) arctic.Reason {
 	q := &x.fifo[l]
 	reason := x.hold(l, p, true)
@@ -256,8 +257,8 @@ func (c *Card) settleWrites(x *Context) {
 	}
 }
 
-// countHeld returns what the counter of an area will be when a write is carried out behind those
-// that wait, and how many notifications those will make.
+// countHeld returns the counter that an area will have once a write is carried out after those that
+// wait, and how many notifications the waiting writes will make.
 func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) (counter, notifications uint32) {
 	var before arctic.Remote
 	if other := &x.fifo[1-l]; !x.fifo[l].holdsForm(w) || other.holdsWrite(w.Area, 0, &before) < other.n {
@@ -273,8 +274,8 @@ func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) 
 	return counter + w.Delta, notifications
 }
 
-// holdsWrite returns the index of the first counted write of an area from an index on, and the
-// write; or how many packets there are.
+// holdsWrite returns the index of the first counted write of an area, from an index on, and decodes
+// the write into w. Without one it returns how many packets the FIFO holds.
 func (q *fifo) holdsWrite(area uint16, from int, w *arctic.Remote) int {
 	for i := from; i < q.n; i++ {
 		if h := q.at(i).Header(); q.write(i, &h, w) && w.Counted && w.Area == area {

@@ -1,29 +1,31 @@
 package engine
 
-// This file is the image of a context that moves to another card: what the card keeps about it
-// besides the process's own memory, as bytes. It passes through the process's hands, and the card
-// that takes it believes nothing: an image can say nothing that the process could not have asked
-// its card for itself. All of it is read and checked before anything changes (imageContent); a slot
-// that was drained is checked as the packet that it becomes (repack). What the context has moved
-// (Traffic) is not in it, since each card counts what it has moved itself.
+// This file is the image of a context that moves to another card: all that the card keeps about the
+// context besides the process's own memory, as bytes. The image passes through the process's hands,
+// and the card that takes it believes nothing. An image can say nothing that the process could not
+// have asked its card for itself. All of it is read and checked before anything changes
+// (imageContent). A slot that was drained is checked as the packet that it becomes (repack).
+// Traffic is not in the image, since each card counts the packets that it has moved itself.
 //
-// Little-endian. Counts come before what they count; what follows the end is refused.
+// All numbers are little-endian. Counts come before the items that they count. Bytes after the end
+// are refused.
 //
-//	u32 magic 0x4d55464e ("NFUM"), u16 version 1, u16 gid, u16 node, u16 segments
+//	u32 magic 0x4d55464e ("NFUM"), u16 version 2, u16 gid, u16 node, u16 segments
 //	segments times: u32 base, u32 rights, u64 bytes
 //	u64 lineage (see Context)
-//	u32 key slots, u32 areas, u32 entries of the notification ring: what there is room for; the
-//	    rest up to the chains only if there is
+//	u32 key slots, u32 areas, u32 entries of the notification ring: the sizes of the tables
 //	u32 n, n times a window: u32 number and flags (see below), u64 key, u32 base, u32 bytes,
 //	    u64 address, u32 locker and rights, u32 life, u32 credit
 //	u32 n, n times an area: u32 number and flags, u32 counter, u32 credit, u32 key slot and words
 //	    of metadata
-//	u32 head, u32 tail of the ring, head - tail times u32: what an entry is of
+//	u32 head, u32 tail of the ring, head - tail times u32: the kind of the entry
 //	u64 completed, u64 notified, u64 operations, u64 failed
 //	u32 n, n times u16 (and 0 to a whole u32): the generations of records of operations
 //	u32 n, n times a chain: u32 number and flags, u32 parent, u32 next, next times u32 node and
 //	    members
 //	for each level: u32 n, n times a slot that was drained
+//
+// The windows and all after them, up to the chains, are there only if the context has such tables.
 
 import (
 	"encoding/binary"
@@ -46,8 +48,8 @@ const (
 	segmentImage = 16
 )
 
-// ErrImage is returned for bytes that are no image of a context, or of one with other segments or
-// tables.
+// ErrImage reports bytes that are no image of a context, or an image of a context with other
+// segments or tables.
 var ErrImage = errors.New("engine: that is not the image of a context like this one; take it from the card that the context leaves, and register the same segments")
 
 // ImageSegment is a segment of a context that has left its card.
@@ -57,8 +59,8 @@ type ImageSegment struct {
 	Bytes  uint64
 }
 
-// Image is what ReadImage reads: what one needs to make a context into which Import takes the
-// image.
+// Image is the result of ReadImage: the data needed to make a context into which Import can take
+// the image.
 type Image struct {
 	GID, Node uint16
 	Segments  []ImageSegment
@@ -67,7 +69,7 @@ type Image struct {
 	lineage uint64
 }
 
-// encodeImage returns the image of a context that is off the card, and of what was drained.
+// encodeImage returns the image of a context that is off the card, and of its drained slots.
 func (x *Context) encodeImage(drained *[arctic.Levels][]funi.Slot) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, imageMagic)
@@ -178,7 +180,7 @@ func (x *Context) encodeRemote(b []byte) []byte {
 	return b
 }
 
-// imageReader takes an image apart. Behind the end, and after what is wrong, everything is 0 and
+// imageReader takes an image apart. After the end, or after an error, it reads only zeros, and
 // wrong is set.
 type imageReader struct {
 	b     []byte
@@ -199,7 +201,8 @@ func (r *imageReader) u16() uint16 { return binary.LittleEndian.Uint16(r.take(2)
 func (r *imageReader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
 func (r *imageReader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
 
-// count reads how many of that many bytes follow: no more than there are, and than most.
+// count reads how many items of that many bytes follow. It refuses more than most, and more than
+// the image has room for.
 func (r *imageReader) count(bytes, most int) int {
 	n := r.u32()
 	if uint64(n) > uint64(most) || uint64(n)*uint64(bytes) > uint64(len(r.b)) {
@@ -209,14 +212,14 @@ func (r *imageReader) count(bytes, most int) int {
 	return int(n)
 }
 
-// ensure notes that something is wrong unless ok.
+// ensure sets wrong unless ok.
 func (r *imageReader) ensure(ok bool) {
 	if !ok {
 		r.wrong, r.b = true, nil
 	}
 }
 
-// head reads what stands before the windows.
+// head reads the part of an image before the windows.
 func (r *imageReader) head() (m Image) {
 	r.ensure(r.u32() == imageMagic)
 	r.ensure(r.u16() == imageVersion)
@@ -243,8 +246,8 @@ func (r *imageReader) head() (m Image) {
 	return m
 }
 
-// ReadImage reads which context an image is of, and what that needs: it returns ErrImage if it is
-// none. Import checks the rest. The bytes may be anything.
+// ReadImage reads which context an image is of, and what that context needs. It returns ErrImage
+// for bytes that do not begin as an image. Import checks the rest. The bytes may be anything.
 func ReadImage(b []byte) (Image, error) {
 	r := imageReader{b: b}
 	if m := r.head(); !r.wrong {
@@ -253,19 +256,19 @@ func ReadImage(b []byte) (Image, error) {
 	return Image{}, fmt.Errorf("reading an image of %d bytes: %w", len(b), ErrImage)
 }
 
-// imageContent is what an image says. Nothing of it refers to the context.
+// imageContent is the decoded content of an image. Nothing of it refers to the context.
 type imageContent struct {
 	lineage     uint64
 	remote      *remote
-	answers     bool        // a window is open that others read or change
+	answers     bool        // a window is open that others may read or change
 	generations []uint16    // of the records of operations; nil: there are none
 	chains      []funi.Slot // a block of SetChain for each
 	drained     [arctic.Levels][]funi.Slot
 }
 
 // decodeImage reads an image for a context that is off the card and has nothing yet. It returns
-// ErrImage, and changes nothing in either case but the memory of the context's tables: they are to
-// be cleared again after ErrImage.
+// ErrImage if the image does not fit. In either case it changes only the memory of the context's
+// tables. After ErrImage the caller must clear these again.
 func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 	r := imageReader{b: b}
 	m := r.head()
@@ -306,7 +309,7 @@ func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 	return content, nil
 }
 
-// takeContent gives a context what an image says.
+// takeContent gives a context the content of an image.
 func (x *Context) takeContent(content *imageContent) {
 	x.lineage = content.lineage
 	if x.remote = content.remote; x.remote == nil {
@@ -323,7 +326,8 @@ func (x *Context) takeContent(content *imageContent) {
 	}
 }
 
-// decodeRemote reads the remote memory. The ring's promises are counted anew: it has room for each.
+// decodeRemote reads the remote memory. It counts the ring's promises anew: the ring must have room
+// for each.
 func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segments) {
 	r := content.remote
 	for range b.count(windowImage, len(r.keySlots)) {
@@ -409,7 +413,7 @@ func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segment
 	b.ensure(r.promised <= uint32(len(r.ring)))
 }
 
-// owed counts what the ring must have room for.
+// owed returns how many entries the ring must have room for.
 func (r *remote) owed() (n uint32) {
 	sum := uint64(0)
 	for i := range r.keySlots {

@@ -1,13 +1,13 @@
 package engine
 
-// This file is what a process has opened for others (Hamlyn, HPL-95-86, sections 2.4 and 2.5): its
-// key slots and areas. Request blocks open, close and reset them (funi/remote.go), without a system
-// call and in the order of the send queue.
+// This file is the memory that a process has opened for others (Hamlyn, HPL-95-86, sections 2.4 and
+// 2.5): its key slots and areas. Request blocks open, close and reset them (funi/remote.go),
+// without a system call and in the order of the send queue.
 //
-// A key slot is a part of a segment with the right Keyed, and a key of 64 bits. One load finds it,
-// and the same comparison says whether it is there and the key right. The tables are as large as
-// the context's memory was made for (funi.RemoteSizes), and whoever made that has charged somebody
-// for it.
+// A key slot is a part of a segment with the right Keyed, and a key of 64 bits. One load finds the
+// slot, and one comparison says both whether it is open and whether the key is right. The tables
+// have the size that the context's memory was made for (funi.RemoteSizes). The maker of that memory
+// has charged a user for it.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -24,10 +24,10 @@ type keySlot struct {
 	told      bool  // the process has been told of a miss since
 	missed    int64 // when the first packet since then found it so; 0: none has
 	locked    bool
-	locker    uint16 // the node that has locked it,
-	life      uint32 // and which life of it
-	// credit is how many notifications of puts may be unread, and unread how many are, of a window
-	// that is closed, too.
+	locker    uint16 // the node that has locked it
+	life      uint32 // the life of that node
+	// credit is how many notifications of puts may be unread. unread is how many are, also of a
+	// window that is closed.
 	credit, unread uint32
 }
 
@@ -36,26 +36,25 @@ type area struct {
 	counter  uint32
 	keySlot  uint16
 	credit   uint32 // notifications that may be unread; 0: not open
-	unread   uint32 // notifications in the ring, of an area that is closed, too
+	unread   uint32 // notifications in the ring, also of a closed area
 	metadata uint8  // words that came early
-	returns  bool   // what finds no credit goes back to its sender
+	returns  bool   // a packet that finds no credit goes back to its sender
 }
 
 // remote is the remote memory of a context.
 type remote struct {
 	keySlots []keySlot
 	areas    []area
-	// ring says what each notification is of that the process has not read: an area, noteOfWindow
-	// or noteOfRequest. Its entries are those from tail to head.
+	// ring holds, for each notification that the process has not read, its kind: an area's number,
+	// noteOfWindow or noteOfRequest. Its entries are those from tail to head.
 	ring       []uint32
 	head, tail uint32
-	// promised is the sum of the credits of areas and windows that are open, of the unread
-	// notifications of those that are not, and of operations that are not completed or whose
-	// completion was not read.
+	// promised is the sum of three: the credits of open areas and windows, the unread notifications
+	// of closed ones, and the operations that are not completed or whose completion was not read.
 	promised uint32
-	requests requests // of the process's own, of others' windows
+	requests requests // records of the process's own operations on others' windows
 	guesses  guesses
-	entries  []windowEntry // of its window table, that a modelled machine's card holds
+	entries  []windowEntry // entries of its window table that a modelled machine's card holds
 	use      RemoteUse     // what is open, notified and refused
 }
 
@@ -65,8 +64,8 @@ func (r *remote) keySlot(key uint64) (n uint16, open bool) {
 	return n, int(n) < len(r.keySlots) && r.keySlots[n].memory != nil && r.keySlots[n].key == key
 }
 
-// execute carries out a request block other than a write, and returns why not. The words are the
-// card's copy.
+// execute carries out a request block other than a write. It returns why it could not, or
+// ReasonNone. The words are the card's copy.
 func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 	r := x.remote
 	if r == nil {
@@ -148,8 +147,8 @@ func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 	return true
 }
 
-// closeKeySlot takes a key back: the card uses the memory no more for it, not even for answers that
-// are under way.
+// closeKeySlot takes a key back. The card does not use the memory for it any more, not even for
+// answers under way.
 func (x *Context) closeKeySlot(s *keySlot) {
 	x.keepAnswers(s.memory)
 	x.remote.promised -= s.credit - s.unread
@@ -158,7 +157,7 @@ func (x *Context) closeKeySlot(s *keySlot) {
 	x.remote.use.KeySlotsOpen--
 }
 
-// openArea binds an area to a key slot. The ring has room for the credits of all.
+// openArea binds an area to a key slot. The ring must have room for the credits of all areas.
 func (x *Context) openArea(n uint32, key uint64, credit uint32, returns bool) bool {
 	r := x.remote
 	slot, open := r.keySlot(key)
@@ -177,8 +176,8 @@ func (x *Context) openArea(n uint32, key uint64, credit uint32, returns bool) bo
 	return true
 }
 
-// closeWithin closes the key slots in a segment, which the card may use no more. The tables are at
-// most 65,536 key slots long.
+// closeWithin closes the key slots in a segment that the card may not use any more. The tables have
+// at most 65,536 key slots.
 func (x *Context) closeWithin(s funi.Segment) {
 	if x.remote == nil || s.Rights&funi.Keyed == 0 {
 		return
@@ -192,8 +191,8 @@ func (x *Context) closeWithin(s funi.Segment) {
 	x.failInto(s)
 }
 
-// read takes notifications that the process says it has read off the ring. What it says is bounded
-// by what there is: a number that lies beyond is none.
+// read takes notifications off the ring that the process says it has read. Numbers beyond the head
+// are ignored.
 func (r *remote) read(tail uint32) {
 	if tail-r.tail > r.head-r.tail {
 		return
@@ -216,13 +215,13 @@ func (r *remote) read(tail uint32) {
 	}
 }
 
-// What an entry of remote.ring is of, besides the numbers of areas.
+// These are the kinds of entries of remote.ring besides the numbers of areas.
 const (
 	noteOfWindow  = 1 << 16 // and the number of the key slot
 	noteOfRequest = 1 << 17
 )
 
-// enter notes what the next entry of the ring is of. Promises say that there is room.
+// enter notes the kind of the next entry of the ring. The promises ensure that there is room.
 func (r *remote) enter(x *Context, of uint32) {
 	if r.head-r.tail == uint32(len(r.ring)) {
 		r.read(x.iface.NotesTail())
@@ -233,27 +232,27 @@ func (r *remote) enter(x *Context, of uint32) {
 
 const (
 	// guessSecond and mostGuesses bound wrong keys: a node that brought more in a second waits for
-	// the rest of it.
+	// the rest of that second.
 	guessSecond = 1e9
 	mostGuesses = 1000
-	// guessers is how many nodes can have a count, and guessPlaces in how many places a node's is
-	// looked for.
+	// guessers is how many nodes can have a count. guessPlaces is how many places a node's may be
+	// in.
 	guessers    = 64
 	guessPlaces = 4
 )
 
-// guess is the count of a node; nobody's while it is 0.
+// guess is the count of a node. While the count is 0 the place is free.
 type guess struct{ node, count uint16 }
 
-// guesses counts packets with wrong keys in this second, each node's for itself. A node whose
-// places others have taken has no count: then its packets with wrong keys wait until the second is
-// over, and those with right ones do not.
+// guesses counts packets with wrong keys in this second, for each node by itself. A node whose
+// places others have taken has no count. Then its packets with wrong keys wait until the second is
+// over, and those with right keys do not.
 type guesses struct {
 	until int64
 	table [guessers]guess
 }
 
-// of returns the count of a node, or a free one for it, or nil.
+// of returns the count of a node, or a free place for it, or nil.
 func (g *guesses) of(node uint16) *guess {
 	for i := range uint16(guessPlaces) {
 		if e := &g.table[(node+i)%guessers]; e.node == node || e.count == 0 {

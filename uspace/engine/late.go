@@ -1,44 +1,45 @@
 package engine
 
-// This file is remote writes of many packets that are late: their peer is silent, or what they
-// write to has no credit. The slots of a send queue are retired in order, and a card that sends
-// blocks needs a write's source until it is answered. So one peer that is dead, or one reader that
-// stalls, would stop all that the process sends, to whomever, as soon as its queue is full.
+// This file handles remote writes of many packets that are late: their peer is silent, or the area
+// that they write to has no credit. The slots of a send queue are retired in order, and a card that
+// sends blocks needs a write's source until it is answered. So one dead peer, or one reader that
+// stalls, would stop all that the process sends, to any node, as soon as its queue is full.
 //
-// Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago,
-// and needs its source no more: its slot is finished, and those behind it. Whose writes these are
-// pays: mostLate bounds what the card has of an account at a time. What has no room there waits, as
-// it would otherwise, and is looked at again after another lateAfter. A step copies as much as a
-// call of SwitchOut, or the rest of one write, and is the only one that allocates. A write that was
-// copied gives its place among the records of its level to another.
+// Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago.
+// Then it needs the write's source no more: the write's slot is finished, and so are those behind
+// it. The account of the process pays: mostLate bounds the bytes that the card holds for an account
+// at a time. A write that has no room there waits, as it would otherwise, and is looked at again
+// after another lateAfter. A step copies as much as a call of SwitchOut, or the rest of one write.
+// Only such a step allocates. A write that was copied gives its place among the records of its
+// level to another.
 
 import "bytes"
 
 const (
-	// lateAfter is when a write is late, in nanoseconds from when it was retrieved: longer than a
-	// peer that answers takes, also after a loss.
+	// lateAfter is the time in nanoseconds after which a write is late, from when it was retrieved.
+	// It is longer than a responsive peer takes to answer, also after a loss.
 	lateAfter = 25e6
-	// mostLate is how many bytes of late writes the card has of an account.
+	// mostLate is the most bytes of late writes that the card holds for an account.
 	mostLate = 1 << 20
-	// leastLate is what a late write counts at least there: its record, and the lines that it
+	// leastLate is the least that a late write counts there: its record, and the lines that it
 	// keeps, cost as well.
 	leastLate = 8 << 10
 	// latesInStep is how many writes a step looks at.
 	latesInStep = 16
 )
 
-// lateness is what the record of a remote write has of this.
+// lateness is the part of a remote write's record for this file.
 type lateness struct {
 	at           int64 // when it is late
 	waits        bool  // on Card.late
 	before, next *transfer
-	copied       bool     // the source is needed no more
+	copied       bool     // the card needs the source no more
 	replaced     bool     // another record has its place
-	kept         int      // bytes for which there is room
-	by           *account // of whom; nil: none is copied
+	kept         int      // bytes counted on the account
+	by           *account // the account; nil: nothing is copied
 }
 
-// lates is the writes that may become late, in the order in which they do.
+// lates is the list of writes that may become late, in the order in which they do.
 type lates struct{ head, tail *transfer }
 
 func (q *lates) push(t *transfer, at int64) {
@@ -70,7 +71,7 @@ func (q *lates) remove(t *transfer) {
 	l.waits, l.before, l.next = false, nil, nil
 }
 
-// next returns when the first of them is late.
+// next returns when the first of the writes is late, or Never.
 func (q *lates) next() int64 {
 	if q.head == nil {
 		return Never
@@ -124,7 +125,7 @@ func (c *Card) keepLate() {
 	c.more = true
 }
 
-// forgetLate gives back what a write had of its account, when it is over.
+// forgetLate gives back a write's share of its account's mostLate when the write is over.
 func (t *transfer) forgetLate() {
 	if t.late.by != nil {
 		t.late.by.late -= t.late.kept
@@ -132,7 +133,7 @@ func (t *transfer) forgetLate() {
 	}
 }
 
-// mayBeLate notes that a write that was just retrieved, or set aside, may become late.
+// mayBeLate notes that a write that was just retrieved or set aside may become late.
 func (x *Context) mayBeLate(t *transfer) {
 	if t.put != nil && x.needsSource(t) && !t.late.waits {
 		x.card.late.push(t, x.card.now+lateAfter)

@@ -1,19 +1,19 @@
 package engine
 
-// This file is what the origin of a multicast knows of the members of the chain, from the reports
-// on its copies (chain.go, arctic/multicast.go).
+// This file is the origin's knowledge of the members that have a multicast. It comes from the
+// reports on its copies (chain.go, arctic/multicast.go).
 //
-// A report speaks of the members at an interval of places. Mostly the intervals of all reports are
-// disjoint. Where a card was lost while it had a copy, whoever sent that copy reports that nobody
-// knows of it, and the member may report, too, earlier or later, and so may those behind it. So the
-// ledger has two bits for each member: something is known of it, and something was reported. A
-// member is counted when the first becomes set, once; what is known comes before doubt. The
-// multicast is complete when all members have the second, and who has not the first then is
-// doubtful.
+// A report covers the members at an interval of places. Mostly the intervals of all reports are
+// disjoint. They overlap where a card was lost while it had a copy. The member that sent that copy
+// reports it as in doubt. The lost member, and those behind it, may report, too, earlier or later.
+// So the ledger has two bits for each member: known, if its outcome is known, and told, if it was
+// reported on at all. A member is counted once, when its known bit becomes set; knowledge takes
+// precedence over doubt. The multicast is complete when all members have the told bit. A member
+// without the known bit is doubtful then.
 //
 // A record has room for the bits of shortChain members, allocated once. A context can have
-// longLedgers multicasts under way to more members than that; further ones come back with
-// arctic.ReasonNoBuffer, as those that find no record.
+// longLedgers multicasts under way to more members than that. Further ones come back with
+// arctic.ReasonNoBuffer, as do those that find no record.
 
 import (
 	"math/bits"
@@ -27,18 +27,19 @@ const (
 	longLedgers = 4
 )
 
-// ledger is what is known of the members of a multicast. Bit i of a set: the member at place i.
+// ledger records what is known of the members of a multicast. Bit i of a set is the member at place
+// i.
 type ledger struct {
 	proof     uint16
 	members   int
 	delivered int
 	failed    int
-	covered   int      // bits of told
-	known     []uint64 // has it, or does not
-	told      []uint64 // is known, or in doubt
+	covered   int      // bits set in told
+	known     []uint64 // the member has the multicast, or is known not to
+	told      []uint64 // the member is known, or in doubt
 	named     int
 	broken    [funi.MaxNamed]brokenAt
-	first     arctic.Reason // of the first that was named, or would have been if there were room
+	first     arctic.Reason // reason of the first member that a report named
 	short     [2][shortChain / 64]uint64
 	long      *longLedger // nil: short
 }
@@ -48,13 +49,13 @@ type brokenAt struct {
 	funi.Broken
 }
 
-// longLedger is the bits of more than shortChain members.
+// longLedger has the bits of more than shortChain members.
 type longLedger struct {
 	taken bool
 	bits  [2][(arctic.MaxMembers + 63) / 64]uint64
 }
 
-// freeLong returns one that is free, allocated with its first use, or nil.
+// freeLong returns a free longLedger, allocated at its first use, or nil.
 func (n *requests) freeLong() *longLedger {
 	for i := range n.long {
 		if n.long[i] == nil {
@@ -70,7 +71,8 @@ func (n *requests) freeLong() *longLedger {
 // hasLedger reports whether there is a ledger for a multicast to that many members.
 func (n *requests) hasLedger(members int) bool { return members <= shortChain || n.freeLong() != nil }
 
-// opensLedger makes an empty ledger of a record's multicast; there is one.
+// opensLedger makes an empty ledger for a record's multicast. The caller has checked that one is
+// free.
 func (q *request) opensLedger(members int, proof uint16) {
 	if q.ledger == nil {
 		q.ledger = new(ledger) // once for each record
@@ -88,7 +90,7 @@ func (q *request) opensLedger(members int, proof uint16) {
 	}
 }
 
-// reported takes a report on a multicast of the context's, or says why not.
+// reported takes a report on a multicast of the context's, or returns why it does not.
 func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	var r arctic.Report
 	if reason := q.readReport(a, &r); reason != arctic.ReasonNone {
@@ -102,7 +104,7 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	return arctic.ReasonNone
 }
 
-// readReport reads a report on a record's multicast, or says why it is none.
+// readReport reads a report on a record's multicast, or returns why the report is invalid.
 func (q *request) readReport(a *arctic.Response, r *arctic.Report) arctic.Reason {
 	switch g := q.ledger; {
 	case !arctic.ReadReport(a.Data, r) || a.Offset != 0:
@@ -115,7 +117,7 @@ func (q *request) readReport(a *arctic.Response, r *arctic.Report) arctic.Reason
 	return arctic.ReasonNone
 }
 
-// endsWith reports whether all members will have been reported on with a report.
+// endsWith reports whether a report would be the one after which all members have been reported on.
 func (g *ledger) endsWith(r *arctic.Report) bool {
 	return g.covered+unset(g.told, int(r.Place)-int(r.Done), int(r.Place)+int(r.Left)) == g.members
 }
@@ -139,14 +141,14 @@ func (g *ledger) takes(r *arctic.Report) bool {
 	return g.covered == g.members
 }
 
-// know notes that something is known of the members at an interval of places, and returns of how
-// many that was not so before.
+// know sets the known and told bits of the members at an interval of places, and returns how many
+// became known.
 func (g *ledger) know(from, end int) int {
 	g.covered += set(g.told, from, end)
 	return set(g.known, from, end)
 }
 
-// set sets bits, and returns how many were not.
+// set sets bits, and returns how many were clear.
 func set(b []uint64, from, end int) (n int) {
 	for ; from < end; from = from/64*64 + 64 {
 		i, mask := from/64, maskOf(from, end)
@@ -156,7 +158,7 @@ func set(b []uint64, from, end int) (n int) {
 	return n
 }
 
-// unset returns how many bits are not set.
+// unset returns how many bits are clear.
 func unset(b []uint64, from, end int) (n int) {
 	for ; from < end; from = from/64*64 + 64 {
 		n += bits.OnesCount64(maskOf(from, end) &^ b[from/64])
@@ -164,14 +166,14 @@ func unset(b []uint64, from, end int) (n int) {
 	return n
 }
 
-// maskOf returns those bits from one on, up to the end, that are in the same word.
+// maskOf returns the bits from one on, up to the end, that are in the same word.
 func maskOf(from, end int) uint64 {
 	n := min(end, from/64*64+64) - from
 	return ^uint64(0) >> (64 - n) << (from % 64)
 }
 
-// names notes the node that a report names. One that was reported on in doubt and turned out to
-// have it makes room.
+// names records the node that a report names. If there is no room, the names of nodes that were in
+// doubt and are known by now make room.
 func (g *ledger) names(r *arctic.Report) {
 	if g.first == arctic.ReasonNone {
 		g.first = r.Reason
@@ -185,7 +187,7 @@ func (g *ledger) names(r *arctic.Report) {
 	}
 }
 
-// clears takes the names away of those that were in doubt and are known now to have it.
+// clears removes the names of nodes that were in doubt and are known by now to have the multicast.
 func (g *ledger) clears() {
 	n := 0
 	for _, b := range g.broken[:g.named] {
@@ -197,8 +199,9 @@ func (g *ledger) clears() {
 	g.named = n
 }
 
-// close ends the multicast, and returns the reason with which it is complete and what its process
-// will hear. With a reason it is given up.
+// close ends the multicast. It returns the reason with which the multicast is complete, and the
+// delivery that its process hears of. With a reason other than ReasonNone the multicast is given
+// up.
 func (g *ledger) close(reason arctic.Reason) (why arctic.Reason, d funi.Delivery) {
 	g.clears()
 	if g.long != nil {

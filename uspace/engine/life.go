@@ -1,27 +1,27 @@
 package engine
 
-// This file keeps a long transfer from being torn between two lives of its receiver: one
-// process got the first part, and another, attached since under the same group and node,
-// would get the notice.
+// This file keeps a long transfer from being torn between two lives of its receiver. Otherwise one
+// process could get the first part, and another, attached since under the same group and node, the
+// notice.
 //
-// The notice comes with the Last, and with it the number that the next frame to this card
-// and level had when the sender's card began with the transfer (arctic.Transfer.First).
-// The receiver's card knows how far it had come with the sender's frames when the process
-// was attached (Context.born). If frames from First on had been handled by then, some
-// of them may have brought parts to a process that is gone, and the Last is rejected with
-// ReasonReplaced: the whole transfer returns to its program. If not, all parts came
-// later. A transfer that begins when the process is there is always taken. One that began
-// before may come back even if the process got all of it. No clock is asked.
+// The notice comes with the Last. With it comes the number that the next frame to this card and
+// level had when the sender's card began the transfer (arctic.Transfer.First). The receiver's card
+// knows how far it had come with the sender's frames when the process was attached (Context.born).
+// If frames from First on had been handled by then, some of them may have brought parts to a
+// process that is gone. Then the Last is rejected with ReasonReplaced, and the whole transfer
+// returns to its program. If not, all parts came later. A transfer that begins while the process is
+// there is always taken. One that began before may come back even if the process got all of it. No
+// clock is asked.
 //
-// Between contexts of one card there are no frames, and the lives are numbered instead. Sequences
+// Between contexts of one card there are no frames, so the lives are numbered instead. Sequences
 // have 32 bits: a transfer that lasts 2^32 frames of its level is taken for a younger one.
 //
 // Parts that still come for the process that is gone are written to their destination, if the new
 // process lets others write there. As with any transfer that fails, some of the data may have
 // arrived, and no notice says so.
 //
-// A life begins when a context enters a group: at Attach, or when GID is stored after RESET
-// or for another group. SwitchOut and SwitchIn are within one.
+// A life begins when a context enters a group: at Attach, or when GID is stored after RESET or for
+// another group. SwitchOut and SwitchIn are within one life.
 
 import (
 	"cmp"
@@ -31,9 +31,9 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// beginLife notes how far the card has come with what its peers and its own contexts send. A
-// context that is attached after frames have come keeps 24 bytes for each card from which they
-// came, whatever its number.
+// beginLife notes how far the card has come with the frames of its peers and with the lives of its
+// own contexts. A context that is attached after frames have come keeps 24 bytes for each card that
+// sent some, whatever that card's number.
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born, x.bornElsewhere = c.lives, nil, false
@@ -47,14 +47,15 @@ func (c *Card) beginLife(x *Context) {
 	slices.SortFunc(x.born, func(a, b birth) int { return cmp.Compare(a.card, b.card) })
 }
 
-// birth is how far the card had come with another's frames when a life began.
+// birth is how far the card had come with another card's frames when a life began.
 type birth struct {
 	card    uint16
 	reached [arctic.Levels]int64
 }
 
-// endBirth lets a context that comes from another card take what began before this card was told
-// that it comes: a number before all of those that peers have been told to use (forward.go).
+// endBirth lets a context that comes from another card take transfers that began before this card
+// was told of its arrival. It lowers each number in born by one, below all numbers that peers have
+// been told to use (forward.go).
 func (x *Context) endBirth() {
 	for i := range x.born {
 		for l := range x.born[i].reached {
@@ -64,8 +65,8 @@ func (x *Context) endBirth() {
 	x.bornElsewhere = true
 }
 
-// goOn lets a context that comes back to a card, where it has left a sign, take what began when it
-// was there before, besides what endBirth lets it take.
+// goOn is for a context that comes back to a card where it has left a sign. It lets the context
+// also take transfers that began when it was there before.
 func (x *Context) goOn(sign *Context) {
 	x.life = sign.life
 	for i := range x.born {
@@ -76,8 +77,8 @@ func (x *Context) goOn(sign *Context) {
 	}
 }
 
-// bornAt returns how far this card had come with a card's frames of the level when the context's
-// life began.
+// bornAt returns how far this card had come with another card's frames of the level when the
+// context's life began.
 func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
 	at, heard := slices.BinarySearchFunc(x.born, card, func(b birth, card uint16) int {
 		return cmp.Compare(b.card, card)
@@ -91,7 +92,7 @@ func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
 	return 0
 }
 
-// beginning is the First of a transfer of the level that begins now and takes the route.
+// beginning returns the First of a transfer of the level that begins now and takes the route.
 func (c *Card) beginning(route uint32, l arctic.Level) uint32 {
 	switch {
 	case route == NoRoute:
@@ -102,8 +103,8 @@ func (c *Card) beginning(route uint32, l arctic.Level) uint32 {
 	return c.link.Sequence(uint16(route), l)
 }
 
-// torn reports whether the process may lack some of the transfer that a Last ends, which
-// came in the frame of the train, or with nil from this very card.
+// torn reports whether the process may lack some of the transfer that a Last ends. The Last came in
+// the frame of the train; nil: from this card.
 func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 	if int(t.Total)*arctic.WordSize == len(t.Data) || x.restoring {
 		return false // it is all here; or it was accepted before

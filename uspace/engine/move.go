@@ -1,29 +1,28 @@
 package engine
 
 // This file is how a context moves to another card (Tokyo, section 2.2.1) with its windows, keys,
-// areas and counters, while others go on sending to it. What was promised exactly once stays so: a
-// packet is accepted by one of the two cards, or by neither and goes on.
+// areas and counters, while others go on sending to it. The promise of exactly once holds: a packet
+// is accepted by one of the two cards, or by neither and travels again.
 //
-//	the new card      Arrive    a context without anything, which takes nothing: its packets come
-//	                            again
-//	the old one       Export    the context sends nothing new until all that it has sent is
-//	                            answered; then it takes nothing new until it owes nobody an
-//	                            answer; then it is switched out (switch.go), and its image is made
-//	                            (image.go)
-//	                  forward   what stays there rejects all packets with ReasonMoved, and tells
-//	                            the cards of its group where the process is now, the new one first
-//	                            (forward.go)
+//	the new card      Arrive    makes a context without content, which takes nothing: its
+//	                            packets come again
+//	the old one       Export    sends nothing new for the context until all that it has sent is
+//	                            answered; then takes nothing new for it until it owes no answer;
+//	                            then switches it out (switch.go) and makes its image (image.go)
+//	                  forward   the sign that stays there rejects all packets with ReasonMoved,
+//	                            and tells the cards of its group where the process is now, the
+//	                            new one first (forward.go)
 //	the owner         copies the process's memory, the page and queues and segments, to where the
 //	                  new card finds it
 //	the new card      Import    takes the image, and the context goes on
 //
-// The process's own packets are not in the image, because there are none: one whose receiver does
-// not take them stays (Stay), and may try again later. So nothing has to be sent from another card
-// than the one that has numbered it.
+// The process's own packets are not in the image, because there are none. A process with a packet
+// that its receiver does not take stays (Stay), and may try again later. So no packet has to be
+// sent from another card than the one that has numbered it.
 //
-// What was drained is in the image, and what the process has not read is in its memory.
+// Drained slots are in the image. Messages that the process has not read are in its memory.
 //
-// On a modelled machine there are no moves: no table says what they would take.
+// On a modelled machine there are no moves: no table says how long they would take.
 
 import (
 	"errors"
@@ -33,13 +32,14 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrModelled is returned by a modelled machine's card for what it does not do.
+// ErrModelled reports an operation that a modelled machine's card does not have.
 var ErrModelled = errors.New("engine: the card of a modelled machine does not move contexts; choose a native profile")
 
 // Arrive makes a context for a node whose process comes from another card, in the group, of the job
-// with the tag. The memory is where the process's content will be, and the caller registers the
-// same segments as there (Register). Until Import it rejects packets for a transient reason. It
-// ends with Detach. Errors are those of PowerUp, ErrAttached, ErrRegister and ErrModelled.
+// with the tag. m is the memory where the process's content will be. The caller registers the same
+// segments as on the other card (Register). Until Import the context rejects packets for a
+// transient reason. It ends with Detach. Errors are those of PowerUp, ErrAttached, ErrRegister and
+// ErrModelled.
 func (c *Card) Arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	x, err := c.arrive(m, gid, node, tag)
 	if err != nil {
@@ -77,16 +77,16 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	return x, nil
 }
 
-// Home reports whether the card from which the process of an arriving context comes has said that
-// it is here now.
+// Home reports whether this card has been told that the process of an arriving context is here now.
+// The card that the process comes from says so.
 func (c *Card) Home(x *Context) bool {
 	return x.group != nil && c.route(x.group, x.node) == uint32(c.cfg.Card)
 }
 
-// Import takes the image of a context into one that Arrive has made. The memory of that must have
-// the content of the process's by now, in which the process may go on to write. It returns
-// ErrNotReady until Home, ErrImage if the image does not fit, and then nothing has changed, and
-// ErrAway if the context does not await an image.
+// Import takes the image of a context into one that Arrive has made. The memory of that context
+// must have the content of the process's memory by now; the process may go on writing there. Import
+// returns ErrNotReady until Home reports true. It returns ErrImage if the image does not fit, and
+// then nothing has changed. It returns ErrAway if the context does not await an image.
 func (c *Card) Import(x *Context, image []byte) error {
 	err := c.takeImage(x, image)
 	if err != nil {
@@ -118,15 +118,16 @@ func (c *Card) takeImage(x *Context, image []byte) error {
 	return c.SwitchIn(s) // which has nothing to refuse: the set is there
 }
 
-// Export takes a context off the card for good, because its process goes on at another, and returns
-// its image. Until then it returns ErrNotReady, which says what is waited for: the owner steps the
-// card and calls again, or gives it up (Stay). Call it at once when the process has stopped. From
-// the first call on nothing new is taken from the send queues.
+// Export takes a context off the card for good, because its process goes on at another card, and
+// returns its image. While the context has packets or answers under way, Export returns ErrNotReady
+// and says what it waits for. The owner then steps the card and calls again, or gives up (Stay).
+// Call Export at once when the process has stopped. From the first call on nothing new is taken
+// from the send queues.
 //
-// Afterwards the card uses nothing of the process's, and the context is a sign that says where the
-// process is; see Told. It ends with Detach, after which packets for the node come back.
+// Afterwards the card uses none of the process's memory, and the context is a sign that says where
+// the process is; see Told. The sign ends with Detach, after which packets for the node come back.
 //
-// Other errors are ErrAway, ErrRoute if there is no such card, and ErrModelled.
+// Other errors are ErrAway, ErrRoute if the other card is not a peer, and ErrModelled.
 func (c *Card) Export(x *Context, to uint16) (image []byte, err error) {
 	image, err = c.export(x, to)
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 	return image, nil
 }
 
-// Stay ends a move that Export has begun: the context goes on as if nothing had been.
+// Stay ends a move that Export has begun: the context goes on as before.
 func (c *Card) Stay(x *Context) {
 	if x.away || !x.leaving {
 		return
@@ -190,7 +191,7 @@ func (c *Card) Stay(x *Context) {
 	}
 }
 
-// unanswered says what the context has sent that is not done with; "": nothing.
+// unanswered returns which requests or packets of the context are not done with; "": none.
 func (x *Context) unanswered() string {
 	switch {
 	case x.sending || x.taken != [arctic.Levels]int{} || x.transferring():
@@ -205,8 +206,8 @@ func (x *Context) unanswered() string {
 	return ""
 }
 
-// begun reports whether something of the context's own is to be retrieved to its end before it
-// leaves.
+// begun reports whether the context has something of its own that is to be retrieved to its end
+// before it leaves.
 func (x *Context) begun() bool {
 	return x.taken != [arctic.Levels]int{} || x.transferring() || x.asking(arctic.Request) || x.asking(arctic.Reply)
 }

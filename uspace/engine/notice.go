@@ -1,12 +1,11 @@
 package engine
 
-// This file is the XFER part of the Delivery Unit (thesis 3.2.4, 5.2.3): data goes to
-// memory and a notice into the receive queue.
+// This file is the XFER part of the Delivery Unit (thesis 3.2.4, 5.2.3). It writes data to memory
+// and a notice into the receive queue.
 //
-// A destination that may not be written is the fault of the sender, who named it: the
-// packet is rejected for good and comes back to the sender. The
-// receiver's status does not change, or any member of a group could put another into
-// an error. The card counts such packets.
+// A destination that may not be written is the fault of the sender, which named it. The packet is
+// rejected for good and comes back to the sender, and the card counts it. The receiver's status
+// does not change; otherwise any member of a group could put another into an error.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -14,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// acceptTransfer takes an XFER packet for the context, or says why not.
+// acceptTransfer takes an XFER packet for the context, or returns the reason for rejecting it.
 func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
 	block []byte) arctic.Reason {
 	var t arctic.Transfer
@@ -56,8 +55,9 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 	return x.hold(l, p, t.Form == arctic.Part && !x.drain)
 }
 
-// drainBlock puts a block into the receive queue as parts, all or none: a block without
-// room comes again. A queue with fewer slots than a block has parts never takes one.
+// drainBlock puts all parts of a block into the receive queue, or none of them. A block without
+// room is rejected for now and comes again. A queue with fewer slots than a block has parts never
+// takes one.
 func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arctic.PacketHeader) arctic.Reason {
 	const size = arctic.MaxPartWords * arctic.WordSize
 	if x.fifo[l].n > 0 || x.iface.Room(l) < (len(t.Data)+size-1)/size {
@@ -72,9 +72,8 @@ func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arc
 	return arctic.ReasonNone
 }
 
-// destination returns the memory for the data of a packet, or nil. All of the
-// transfer that a Last ends must lie in one segment, so that no notice says more than
-// the process allowed.
+// destination returns the memory for the data of a packet, or nil. The whole transfer that a Last
+// ends must lie in one segment, so that its notice covers only memory that the process allowed.
 func (x *Context) destination(t *arctic.Transfer) []byte {
 	if t.Form == arctic.Last {
 		all := x.segments.Memory(t.Start(), int(t.Total)*arctic.WordSize, funi.Destination)
@@ -110,8 +109,8 @@ func (c *Card) deliverTransfer(x *Context, l arctic.Level, s *funi.Slot, t *arct
 	x.took(len(t.Data))
 }
 
-// drainTransfer moves the XFER packet at the head of a receive FIFO on, and returns
-// false when the receive queue is full.
+// drainTransfer delivers the XFER packet at the head of a receive FIFO, and returns false when the
+// receive queue is full.
 func (c *Card) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader) bool {
 	var t arctic.Transfer
 	p.Transfer(&t) // as when it was accepted

@@ -1,71 +1,74 @@
 package engine
 
-// This file is the time that operations on windows take on a modelled machine (Tokyo, sections
-// 2.2.2, 3.3.1.1 and 3.3.1.2). Operations take it at the card whose window it is, and their answers
+// This file models the time that operations on windows take on a modelled machine (Tokyo, sections
+// 2.2.2, 3.3.1.1 and 3.3.1.2). An operation takes time at the card with the window, and its answer
 // at the card that asked. The Operation Unit moves their data over the bus. The Retrieval Unit
 // fetches requests (heldwrite.go).
 //
-// Execution is acceptance (execute.go), so the time comes before both. For each packet of a frame
-// that the link has found good and new, the Preprocessor asks what the packet will move. The unit
-// has the bus for that, burst by burst. Then the frame is judged as on a card without times. What
-// is not allowed any more by then is refused: a window may have been closed, its process may be
-// away. Nothing of an operation is done before, so a RESET or a context switch meanwhile loses
-// nothing: the packet is not accepted, and comes again.
+// Accepting a packet executes it (execute.go), so its time passes before it is accepted. For each
+// packet of a frame that the link has found good and new, the Preprocessor computes the words that
+// the packet will move. The unit then has the bus for them, burst by burst. Afterwards the frame is
+// judged as on a card without times. An operation that is no longer allowed by then is refused: its
+// window may have been closed, or its process may be away. No operation takes effect before that,
+// so a RESET or a context switch in the meantime loses nothing: the packet is not accepted, and
+// comes again.
 //
-// What is refused takes nothing here. The checks use words that the card has: keys, rights, bounds.
-// So no packet costs the bus more than what it was allowed to move, and a frame that comes twice,
-// or that is not what its sender sent, costs none.
+// A refused packet takes no time here. The checks use words that the card has: keys, rights,
+// bounds. So a packet costs the bus no more than the data that it was allowed to move. A frame that
+// comes twice, or that differs from what its sender sent, costs nothing.
 //
 //	put                 its data
-//	get, read           what it reads
-//	write               what it writes
-//	every other         what it reads, and as much written
+//	get, read           the data that it reads
+//	write               the data that it writes
+//	every other         the data that it reads, and as much written
 //	lock, unlock        nothing
 //	signal of a put     two words, and two read before if it is added
 //	notification        16 words and the head of the ring, or Timing.Card's record
 //	copy of a put       its data (chain.go)
-//	answer              its data; what stands in the record of the completion goes with that: 16
-//	                    words and the head
+//	answer              its data if that goes to memory (else the completion's record holds it);
+//	                    behind the last one the record: 16 words and the head
 //
-// The completion of a put takes nothing at its origin: an acknowledgment tells of it, which the
-// card handles itself.
+// The completion of a put takes no time at its origin. An acknowledgment reports it, and the card
+// handles acknowledgments itself.
 //
-// Before the first of these the entry of the window's table is fetched, if the card does not have
-// it (windowentry.go).
+// Before the first of these, the unit fetches the entry of the window's table if the card does not
+// have it (windowentry.go).
 //
-// The unit works on one packet at a time. Packets for this very card ask for it, too, from the head
-// of their list. A frame that has waited for one of them is before the next. For the bus it takes
-// turns with the Retrieval and the Delivery Unit.
+// The unit works on one packet at a time. Packets from this card to itself use it, too, from the
+// head of their list. A frame that has waited for one of them goes before the next of them. The
+// unit takes turns for the bus with the Retrieval and the Delivery Unit.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// maxMoves is the most moves of a packet: two entries, data read and written, a signal read and
-// written, a record and its head.
+// maxMoves is the highest number of moves of a packet: two entries, data read and written, a signal
+// read and written, a record and its head.
 const maxMoves = 8
 
-// signalWords is how many words the signal of a put has.
+// signalWords is the number of words of a put's signal.
 const signalWords = 2
 
 // operateUnit is the Operation Unit.
 type operateUnit struct {
-	moves [maxMoves]int // words that are left of each; those of one move go in the longest bursts
+	moves [maxMoves]int // words left of each move; a move's words go in the longest bursts
 	n, at int
-	tail  int64 // it is busy behind its last transaction for so long
+	tail  int64 // busy time after its last transaction
 	busy  bool
 	until int64
-	// Of a packet for this very card: its line and its sender. nil: it is the Preprocessor's.
+	// line and from are the line and the sender of a packet from this card to itself. nil: the
+	// unit works for the Preprocessor.
 	line *line
 	from *Context
 	// over is the line whose time has just passed.
 	over *line
-	// waits says that a frame has asked while the unit worked on a packet for this very card.
+	// waits says that a frame asked for the unit while it worked on a packet from this card to
+	// itself.
 	waits bool
 }
 
-// move notes words that the bus carries one behind the other.
+// move notes words that the bus carries in one sequence.
 func (o *operateUnit) move(words int) {
 	if words > 0 {
 		o.moves[o.n] = words
@@ -73,15 +76,15 @@ func (o *operateUnit) move(words int) {
 	}
 }
 
-// begins reports whether the packet that was asked for takes any time, and if so begins with it.
+// begins starts the time of the packet whose moves were noted, and reports whether it takes any.
 func (o *operateUnit) begins() bool {
 	o.busy = o.n > 0 || o.tail > 0
 	return o.busy
 }
 
-// timePacket notes what the bus carries when a packet for the context is accepted, with the block
-// behind it if there is one. What will be refused takes nothing. It changes nothing else, but for
-// the entries that the card holds.
+// timePacket notes the words that the bus carries when a packet for the context is accepted, with
+// the block behind it if there is one. A packet that will be refused takes nothing. timePacket
+// changes nothing else but the table entries that the card holds.
 func (c *Card) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
 	o := &c.units.operate
 	o.n, o.at, o.tail = 0, 0, 0
@@ -99,7 +102,7 @@ func (c *Card) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, b
 	}
 }
 
-// timeOperation notes what an operation moves.
+// timeOperation notes the words that an operation moves.
 func (c *Card) timeOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
 	var q arctic.WindowRequest
 	if !p.WindowRequest(h, &q) || q.Block != (len(block) > 0) {
@@ -142,7 +145,7 @@ func (c *Card) timeOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader
 	}
 }
 
-// timeAnswer notes what an answer moves.
+// timeAnswer notes the words that an answer moves.
 func (c *Card) timeAnswer(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
 	var a arctic.Response
 	if !p.Response(h, &a) || a.Block != (len(block) > 0) || h.Level != arctic.Reply {
@@ -167,7 +170,7 @@ func (c *Card) timeAnswer(x *Context, p arctic.Packet, h *arctic.PacketHeader, b
 	}
 }
 
-// timeRecord notes what an entry of the notification ring takes.
+// timeRecord notes the words and the time of an entry of the notification ring.
 func (c *Card) timeRecord() {
 	o := &c.units.operate
 	if t := c.units.card; t != nil {
@@ -178,8 +181,8 @@ func (c *Card) timeRecord() {
 	o.move(1)
 }
 
-// timeTrain has the Operation Unit move what the packets of the frame in the Preprocessor take, one
-// packet after the other, and reports whether that is over.
+// timeTrain has the Operation Unit move the words of each packet of the frame in the Preprocessor,
+// one packet after the other. It reports whether their time is over.
 func (c *Card) timeTrain() (over bool) {
 	u, o := &c.units.receive, &c.units.operate
 	for {
@@ -212,8 +215,8 @@ func (c *Card) addressee(t *link.Train) *Context {
 	return x
 }
 
-// timeLocal has the Operation Unit move what a packet for a context of this card takes, and reports
-// whether that is over. A packet for which it is not stays where it is.
+// timeLocal has the Operation Unit move the words of a packet for a context of this card. It
+// reports whether the packet's time is over; if not, the packet stays where it is.
 func (c *Card) timeLocal(from, to *Context, ln *line, p arctic.Packet, h *arctic.PacketHeader) (over bool) {
 	o := &c.units.operate
 	switch {
@@ -264,7 +267,7 @@ func (c *Card) runOperation() (free bool) {
 	return false
 }
 
-// endOperation is the end of the time of a packet: now it is judged.
+// endOperation ends the time of a packet, which is then judged.
 func (c *Card) endOperation() {
 	o := &c.units.operate
 	o.busy = false
@@ -279,18 +282,19 @@ func (c *Card) endOperation() {
 	o.over = nil // also when its line is not there any more
 }
 
-// leave takes the packet of a context from the unit: what is under way ends, and is nobody's.
+// leave takes the packet of a context from the unit. A transaction under way ends, and belongs to
+// no packet.
 func (o *operateUnit) leave(x *Context) {
 	if o.from == x {
 		o.line, o.from = nil, nil
 	}
 }
 
-// burst returns how many of the words the next transaction moves.
+// burst returns the number of words in the next transaction.
 func (u *units) burst(words int) int { return burstOf(u.sizes, words) }
 
-// burstOf returns the longest burst of some sizes that does not exceed the words, or the shortest
-// that holds them: two single words take longer than a burst.
+// burstOf returns the longest burst of the given sizes that does not exceed the words. If there is
+// none it returns the shortest burst that holds them: two single words take longer than a burst.
 func burstOf(sizes []int, words int) int {
 	size := holds(sizes, words)
 	for _, s := range sizes {

@@ -1,21 +1,21 @@
 package engine
 
-// This file is the XFER part of the Retrieval Unit (thesis 3.2.4, 5.2.2): from memory or a
-// slot into the undelivered packet cache, and the packetisation of long transfers, whose
-// life is in transfer.go.
+// This file is the XFER part of the Retrieval Unit (thesis 3.2.4, 5.2.2). It loads XFER packets
+// from memory or a slot into the undelivered packet cache, and cuts long transfers into packets.
+// transfer.go describes the life of a long transfer.
 //
 // Without Config.Blocks the data of a packet is copied into its line. With it the packets of a long
-// transfer are blocks (design idea 7), each as long as a frame has room for. The line says where
-// the data is, and does not hold the data. The data goes from the source straight into frames, and
-// again when a frame is lost. The last packet is no block: its data waits in the transfer.
+// transfer are blocks (design idea 7), each as long as a frame has room for. The line of a block
+// holds the address of the data, not the data. The data goes from the source straight into frames,
+// and again when a frame is lost. The last packet is no block: its data waits in the transfer.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// loadTransfer loads the XFER packet of a slot into a line. The header is the slot's,
-// which has been read; everything else is read once.
+// loadTransfer loads the XFER packet of a slot into a line. The slot's header was read before and
+// is passed in; everything else is read once.
 func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
 	source := s.Load(funi.SourceAddressWord)
@@ -64,8 +64,8 @@ func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfe
 	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
 }
 
-// refuse returns a request to the process that may not have what it asked for, and
-// sets the process's memory error. The line is freed.
+// refuse returns a request to a process that has no right to what it asked for, and sets the
+// process's memory error. The line is freed.
 func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
 	if x.trail != nil {
 		x.trail.launched(ln, l, c.now)
@@ -77,9 +77,9 @@ func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason
 	x.returned(ln, reason)
 }
 
-// begin makes the long transfer of a slot current. It returns false when no record is
-// free: the slot then stays in the send queue. A transfer that asks for what the
-// process may not have is returned, and nothing becomes current.
+// begin makes the long transfer of a slot current. It returns false when no record is free: the
+// slot then stays in the send queue. A transfer without the rights that it needs is returned, and
+// none becomes current.
 func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	source, destination := s.Load(funi.SourceAddressWord), s.Load(funi.DestinationAddressWord)
 	argument, words := s.Load(funi.ArgumentWord), s.Load(funi.LengthWord)
@@ -124,8 +124,8 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	return true
 }
 
-// carryOn retrieves up to budget packets of the level's current transfer. It returns
-// how many, and whether the transfer is current no more.
+// carryOn retrieves up to budget packets of the level's current transfer. It returns their number,
+// and whether all packets of the transfer have been retrieved or it has failed.
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
 	x.leadsAway(t)
@@ -164,7 +164,7 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 	return n, true
 }
 
-// takeOwn returns the line of the level that no message takes, or nil if it is in use.
+// takeOwn returns the level's own line, which is closed to messages, or nil if it is in use.
 func (x *Context) takeOwn(l arctic.Level) *line {
 	if x.long.inUse[l] {
 		return nil
@@ -183,7 +183,8 @@ func (c *Card) blockTo(route uint32) int {
 	return c.block
 }
 
-// blockOf returns the most bytes of the blocks that a transfer may have, 0 if its packets are none.
+// blockOf returns the largest size of a transfer's blocks in bytes, 0 if its packets are not
+// blocks.
 func (c *Card) blockOf(t *transfer) int {
 	if t.put != nil && !t.put.window {
 		return c.writeBlock
@@ -191,8 +192,8 @@ func (c *Card) blockOf(t *transfer) int {
 	return c.block
 }
 
-// finish sends the last packets of transfers of the level that are due, at most as many as
-// most says. It returns false when one found no line.
+// finish sends the last packets of transfers of the level that are due, at most as many as most
+// says. It returns false when it found no line for one of them.
 func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
 		if x.leadsAway(q.head) {
@@ -219,14 +220,14 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 	return true
 }
 
-// notice is the last packet of a transfer.
+// notice returns the last packet of a transfer.
 func (t *transfer) notice() *arctic.Transfer {
 	return &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total,
 		First: t.first, Data: t.tail[:t.tailSize]}
 }
 
-// leadsAway fails a transfer if the route to its node is another than when it began, and the
-// process did not move there: the process that is there now lacks what the first one has got.
+// leadsAway fails a transfer if the route to its node has changed since it began and the process
+// did not move there. Another process is there now, without the data that the first one got.
 func (x *Context) leadsAway(t *transfer) (failed bool) {
 	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute &&
 		!x.group.movedFrom(t.header.Node(), t.route) {

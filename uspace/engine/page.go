@@ -1,14 +1,13 @@
 package engine
 
-// This file is the pages of remote memory (Tokyo, section 3.2): a packet of an operation on a
+// This file is about the pages of remote memory (Tokyo, section 3.2). A packet of an operation on a
 // window touches one page, so that a card looks up one entry of its table for it (windowentry.go).
-// Config.RemotePage says how long pages are; natively there are none.
+// Config.RemotePage is the length of a page; a native card has no pages.
 //
-// A put or get that crosses the end of a page travels in pieces. Operations on elements are atomic
-// and have one answer, so one that crosses it is refused, and a multicast is one packet for each
-// member and is refused, too: both with arctic.ReasonOperand, as the packet cannot be made. A get's
-// piece crosses no page of the memory that its answer goes to either, since the answer is the write
-// back.
+// A put or get that crosses the end of a page travels in pieces. An operation on elements is atomic
+// and has one answer, and a multicast is one packet for each member. Neither can travel in pieces,
+// so one that crosses the end of a page is refused with arctic.ReasonOperand. A get's answer is
+// written to memory of the process that asked, so its pieces do not cross pages there either.
 
 import (
 	"math"
@@ -17,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// inPage returns how many bytes from an address on lie in its page.
+// inPage returns the number of bytes from an address to the end of its page.
 func (c *Card) inPage(address uint64) int {
 	if c.cfg.RemotePage == 0 {
 		return math.MaxInt
@@ -37,8 +36,8 @@ func (c *Card) crossesPage(o *funi.Operation) bool {
 		c.inPage(uint64(o.Source))
 }
 
-// lastOf returns how many bytes the last packet of a put of many packets has: at most 16, and all
-// of one page.
+// lastOf returns the size in bytes of the last packet of a put of many packets: at most 16, all in
+// one page.
 func (c *Card) lastOf(address uint64, bytes int) int {
 	last := bytes % arctic.TransferAlign
 	if last == 0 {

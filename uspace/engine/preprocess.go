@@ -1,7 +1,7 @@
 package engine
 
-// This file is the packet half of the Network Packet Preprocessor (thesis 5.6.2): the link has
-// checked a frame and says which packets it brings (package link); here each is accepted or
+// This file is the packet half of the Network Packet Preprocessor (thesis 5.6.2). Package link has
+// checked a frame and passes on the packets that are new. Here each of them is accepted or
 // rejected.
 
 import (
@@ -20,7 +20,7 @@ func (c *Card) preprocess(i int, b []byte) {
 	c.handled(i, b)
 }
 
-// handled is the end of a frame from port i.
+// handled ends the handling of a frame from port i.
 func (c *Card) handled(i int, b []byte) {
 	if c.link.Settles() {
 		c.settleLines()
@@ -65,7 +65,7 @@ func (c *Card) judge(t *link.Train) {
 	c.judgeAll(t, x, trail)
 }
 
-// judgeAll does so with a frame of several packets, or one that is followed.
+// judgeAll judges and answers a frame of several packets, or one of a context that is traced.
 func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
 	var v link.Verdict
 	l, packets, cost := t.Level(), t.Packets, 0
@@ -93,8 +93,9 @@ func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
 	c.link.Answer(&v, c.atOnce)
 }
 
-// payerOf returns whose account the packets of a frame are on: that of their context, or, for a
-// node of the job that has none here, that of its job's contexts; nil: nobody here has caused them.
+// payerOf returns the account that pays for the packets of a frame: that of their context. For a
+// node of the job without a context here it is the account of the job's contexts. nil: no account
+// on this card has caused the packets.
 func (c *Card) payerOf(t *link.Train, x *Context) *link.Account {
 	switch {
 	case x != nil && x.account != nil:
@@ -107,8 +108,8 @@ func (c *Card) payerOf(t *link.Train, x *Context) *link.Account {
 	return nil
 }
 
-// recipient returns the context that takes or rejects the packets of a frame, nil for a
-// node that is not here.
+// recipient returns the context that takes or rejects the packets of a frame, nil for a node that
+// is not here.
 func (c *Card) recipient(t *link.Train) *Context {
 	h := t.Header
 	x := c.lookup(h.GID, t.First.Destination, h.Tag)
@@ -147,8 +148,9 @@ func (c *Card) fromElsewhere(t *link.Train) bool {
 	return g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(t.Header.SourceCard)
 }
 
-// clerkOf returns who takes the word about where a node of a group is, if the one that it is sent
-// to is not here; nil: nobody of the job ever was. The table says who may give it (forward.go).
+// clerkOf returns the context that takes the news of a node's place when the node that it was sent
+// to is not here. It returns nil if the group has no route table of its own here, or its last
+// context was of another job. The route table says which card may give the news (forward.go).
 func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil || g.routes == nil || g.tag != tag {

@@ -1,13 +1,13 @@
 package engine
 
-// This file is the time that the Network Packet Preprocessor takes (thesis 5.6.2) when the card is
-// that of a modelled machine: Timing.Preprocess, or Timing.Card; with neither it takes none.
+// This file models the time that the Network Packet Preprocessor takes (thesis 5.6.2) on the card
+// of a modelled machine. Timing.Preprocess or Timing.Card sets it; without both it is 0.
 //
-// It works on one frame at a time, as long as Preprocess for each of its packets. Then the link
-// sees the frame, the Operation Unit moves what the packets that it brings take (operateunit.go),
-// and they are accepted or rejected. Meanwhile what arrives waits in the ports, which hold back or
-// lose what they have no room for. A frame without packets, an acknowledgment, is processed
-// immediately when its turn comes; which frame is next is the port's to say.
+// The Preprocessor works on one frame at a time, for Preprocess for each packet of it. Then the
+// link sees the frame, the Operation Unit moves the data of its packets (operateunit.go), and they
+// are accepted or rejected. Frames that arrive meanwhile wait in the ports; a port without room for
+// them holds them back or loses them. A frame without packets, an acknowledgment, is processed
+// immediately when its turn comes. The port decides which frame is next.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -16,18 +16,18 @@ import (
 
 // receiveUnit is the Preprocessor.
 type receiveUnit struct {
-	takes int64  // of a packet
-	frame []byte // it works on; nil: none
-	port  int    // that has lent it, or was asked last
+	takes int64  // time of a packet
+	frame []byte // frame that it works on; nil: none
+	port  int    // port that lent the frame, or was asked last
 	until int64
 	next  int64 // when it next has something to do, or Never
 
-	train   *link.Train // of the frame, when the link has seen it; nil: not yet
-	untimed []byte      // its packets that the Operation Unit has not been asked for
+	train   *link.Train // train of the frame; nil: the link has not seen it yet
+	untimed []byte      // packets of the frame that the Operation Unit has yet to move
 }
 
-// runReceive takes what has been preprocessed by now and starts on what comes next, at
-// most a batch of frames.
+// runReceive ends the frames whose time has passed and starts on the next ones, at most a batch of
+// frames.
 func (c *Card) runReceive() {
 	u := &c.units.receive
 	u.next = Never
@@ -57,8 +57,8 @@ func (c *Card) runReceive() {
 	c.more = true
 }
 
-// nextFrame gives the idle Preprocessor a frame, of the ports in turn. The one before goes
-// back to its port.
+// nextFrame gives the idle Preprocessor a frame from one of the ports, which take turns. The
+// previous frame goes back to its port.
 func (c *Card) nextFrame() bool {
 	u := &c.units.receive
 	for range c.cfg.Ports {

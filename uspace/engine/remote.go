@@ -1,26 +1,27 @@
 package engine
 
-// This file is the way out of remote writes (Hamlyn, HPL-95-86, sections 2.3 and 2.5): request
-// blocks from the send queue, copied once, checked, and carried out or made packets.
+// This file sends remote writes (Hamlyn, HPL-95-86, sections 2.3 and 2.5). It takes request blocks
+// from the send queue, copies each once, checks it, and carries it out or makes packets of it.
 //
-// The deltas of a write's packets sum up to its count: each but the last has 1, the last the rest.
-// None waits for another, as the receiver counts. A write that fits one packet is copied, as a
-// message is. A longer one has the record of a long transfer, without its last state. On a card
-// that sends blocks its packets are blocks but for the last 1 to 15 bytes. With metadata these may
-// also be 16 bytes, because a packet with a block has no metadata.
+// The deltas of a write's packets sum up to its count: each but the last has 1, the last has the
+// rest. The packets do not wait for each other, as the receiver counts. A write that fits one
+// packet is copied, as a message is. A longer one has the record of a long transfer, without its
+// last state. On a card that sends blocks its packets are blocks, but for the last 1 to 15 bytes.
+// With metadata the last packet may also have 16 bytes, because a packet with a block has no
+// metadata.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// put is what the record of a remote write has beyond that of a transfer.
+// put holds the fields of a remote write's record that a transfer's record lacks.
 type put struct {
 	key      uint64
 	offset   uint32 // of the next packet
 	area     uint16
 	counted  bool
-	count    uint32 // what the packets to come have to sum up to
+	count    uint32 // sum of the deltas of the packets to come
 	bytes    int    // of all packets but the last
 	words    int    // of metadata, which the last packet has
 	metadata [arctic.MaxRemoteMetadata * arctic.WordSize]byte
@@ -31,16 +32,16 @@ type put struct {
 	trailer [8 * arctic.WordSize]byte
 	inSlot  bool // its data was in the slot, and is here now; it crosses the end of a page
 	data    [arctic.MaxRemoteBytes]byte
-	asked   bool // it has a record,
-	asks    uint32
+	asked   bool   // it has a record of an operation
+	asks    uint32 // identification of that record
 }
 
-// waits reports whether the last packet leaves when all others have arrived: it has a trailer.
+// waits reports whether the put has a trailer: its last packet leaves when all others have arrived.
 func (p *put) waits() bool { return p.window && p.words > 0 }
 
-// takeRemote takes a request block. It returns false when there is no line for it, or no record; it
-// stays in the send queue then. Else it returns how many bytes of packet it has made, 0 for a block
-// that makes none; the write of many packets becomes current.
+// takeRemote takes a request block. It returns false when there is no line or no record for it; the
+// block then stays in the send queue. Otherwise it returns the size in bytes of the packet that it
+// made, 0 for a block that makes none. A write of many packets becomes current.
 func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
 	var w funi.Slot
 	reason := arctic.ReasonRemoteRequest
@@ -70,7 +71,7 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 	return 0, true
 }
 
-// takePut takes a write. w has the words of the slot up to the data.
+// takePut takes a write. w holds the words of the slot up to the data.
 func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s,
 	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var r arctic.Remote
@@ -93,8 +94,8 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s,
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// loneRequest encodes the write or operation of a slot into a line and returns how many payload
-// words that makes. 0: it does not go the way of lone.
+// loneRequest encodes the write or operation of a slot into a line and returns the number of
+// payload words. 0: the request cannot be sent by lone.
 func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.Slot) int {
 	var w funi.Slot
 	if !loadRequest(h, s, &w) {
@@ -115,8 +116,8 @@ func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.S
 	return encodePut(ln, s, &w, &r, memory)
 }
 
-// loadRequest loads the words of a request block up to the data, and reports whether what is to be
-// 0 is.
+// loadRequest loads the words of a request block up to the data. It reports whether the words that
+// must be 0 are 0.
 func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 	for i := 1; i < funi.RemoteDataWord; i++ {
 		w[i] = s.Load(i)
@@ -135,7 +136,7 @@ func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 	return h.Words() == 0 && (w[3] == 0 || operation) && w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0
 }
 
-// putWords returns how many words of metadata a write has.
+// putWords returns the number of words of a write's metadata.
 func putWords(w *funi.Slot) int { return int(w[funi.RemoteAreaWord] & 0xf) }
 
 // fitsPacket reports whether data and metadata of a write fit one packet.
@@ -143,8 +144,8 @@ func fitsPacket(w *funi.Slot) bool {
 	return uint64(w[funi.RemoteLengthWord])+uint64(putWords(w)*arctic.WordSize) <= arctic.MaxRemoteBytes
 }
 
-// readPut checks a write. It returns what it asks for in r, but for data and metadata, and the
-// memory of the data if that is not in the slot.
+// readPut checks a write. It returns the write in r, without data and metadata, and the memory of
+// the data if that is not in the slot.
 func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why arctic.Reason) {
 	area, source, size := w[funi.RemoteAreaWord], w[funi.RemoteSourceWord], int(w[funi.RemoteLengthWord])
 	words := putWords(w)
@@ -173,9 +174,9 @@ func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why ar
 	return memory, arctic.ReasonNone
 }
 
-// encodePut encodes a write that fits one packet into a line, and returns how many payload words
-// that makes. The words of the slot are loaded once: metadata and data stand in it as they do in
-// the packet.
+// encodePut encodes a write that fits one packet into a line, and returns the number of payload
+// words. The words of the slot are loaded once. Metadata and data have the same layout in the slot
+// as in the packet.
 func encodePut(ln *line, s, w *funi.Slot, r *arctic.Remote, memory []byte) int {
 	words, size := putWords(w), int(w[funi.RemoteLengthWord])
 	ln.typ = r.Type()
@@ -218,8 +219,8 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	return true
 }
 
-// lastBytes returns how many bytes of a write of many packets its last one has that is no block, 0
-// if it is one.
+// lastBytes returns the number of bytes in the last packet of a write of many packets, 0 if that
+// packet is a block.
 func (c *Card) lastBytes(size, words int) int {
 	last := size % arctic.TransferAlign
 	if last == 0 && (words > 0 || c.writeBlock == 0) {
@@ -228,8 +229,8 @@ func (c *Card) lastBytes(size, words int) int {
 	return last
 }
 
-// makeCurrent begins a write of many packets, whose last one has some bytes: m says which, and t is
-// its record.
+// makeCurrent makes the write of many packets in m current. t is its record, and last is the number
+// of bytes in its last packet.
 func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put,
 	memory []byte, last int) {
 	m.bytes = len(memory) - last
@@ -243,8 +244,9 @@ func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Heade
 	}
 }
 
-// beginWindowPut makes a put of many packets to a window current; a record is free. memory is the
-// data, nil if that is in the slot. q is the record of the operation, or nil.
+// beginWindowPut makes a put of many packets to a window current; the caller has made sure that a
+// record is free. memory is the data, nil if that is in the slot. q is the record of the operation,
+// or nil.
 func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation,
 	memory []byte, q *request) {
 	t := x.long.free[l].pop()
@@ -267,8 +269,8 @@ func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *f
 	c.makeCurrent(x, l, t, h, w, m, memory, c.lastOf(o.Address, len(memory)))
 }
 
-// carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and
-// whether it is current no more: it may have been set aside.
+// carryOnPut retrieves up to budget packets of the level's current write. It returns their number,
+// and whether the write is no longer current: it may have been set aside.
 func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
 	most := arctic.MaxRemoteBytes
@@ -345,8 +347,8 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 	return n, true
 }
 
-// launchPiece launches the next packet of a put to a window. When it is the last, there is no
-// source any more.
+// launchPiece launches the next packet of a put to a window. When that is the last packet, the put
+// no longer has a source.
 func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, most int) {
 	m := t.put
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, ID: m.asks}
@@ -375,7 +377,7 @@ func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, mo
 	c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r))
 }
 
-// launchTrailer launches the last packet of a put whose others have arrived.
+// launchTrailer launches the last packet of a put when the others have arrived.
 func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	m := t.put
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, Bytes: t.tailSize, ID: m.asks, Ack: true}
@@ -391,8 +393,8 @@ func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 
-// remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for,
-// up to most.
+// remoteBlockTo returns the number of bytes, up to most, that a frame on a route can carry of a
+// remote write's block.
 func (c *Card) remoteBlockTo(route uint32, most int) int {
 	if route != NoRoute && c.link.IsPeer(uint16(route)) {
 		return min(most, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))

@@ -1,6 +1,6 @@
 package engine
 
-// This file is what the owner of the card sees of a context's remote memory (keyslot.go, area.go).
+// This file shows the owner of the card the use of a context's remote memory (keyslot.go, area.go).
 
 import (
 	"unsafe"
@@ -9,10 +9,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// RemoteBytes returns how many bytes a card may come to hold for the remote memory of a context
-// besides what it shares with the process. The bytes are for key slots, areas, the ring's entries,
-// lines for answers, records of operations and their completions, and chains with their lines. Most
-// of it is allocated when it is first used. Zero sizes have none.
+// RemoteBytes returns the most bytes that a card may come to hold for a context's remote memory,
+// besides the memory that it shares with the process. They are for key slots, areas, the ring's
+// entries, lines for answers, records of operations and their completions, and chains with their
+// lines. Most of that is allocated when it is first used. For zero sizes RemoteBytes returns 0.
 func RemoteBytes(s funi.RemoteSizes) int64 {
 	if s == (funi.RemoteSizes{}) {
 		return 0
@@ -24,28 +24,28 @@ func RemoteBytes(s funi.RemoteSizes) int64 {
 		int64(unsafe.Sizeof(chains{})) + funi.MaxChains*int64(unsafe.Sizeof(chain{}))
 }
 
-// RemoteUse is how much remote memory a context has asked for, what of it is open, and what was
-// refused of others.
+// RemoteUse counts the remote memory that a context has asked for, the part of it that is open, and
+// the packets of others that were refused.
 type RemoteUse struct {
-	KeySlots      int `json:"key_slots"` // that there is room for
+	KeySlots      int `json:"key_slots"` // in the context's table
 	KeySlotsOpen  int `json:"key_slots_open"`
 	Areas         int `json:"areas"`
 	AreasOpen     int `json:"areas_open"`
-	Notifications int `json:"notifications"` // the ring's
-	// of them, which areas have, or closed ones had and the process has not read
+	Notifications int `json:"notifications"` // entries of the ring
+	// entries that areas hold as credit, or that closed areas had and the process has not read
 	Credit       int            `json:"credit"`
 	Unread       int            `json:"unread"`
 	Notified     uint64         `json:"notified"`   // since the context began, or was reset
 	Operations   uint64         `json:"operations"` // of others, carried out on windows
 	RequestsOpen int            `json:"requests_open"`
-	Completed    uint64         `json:"completed"` // of the process's own operations
-	Failed       uint64         `json:"failed"`    // of them
-	Chains       int            `json:"chains"`    // that it is a member of
+	Completed    uint64         `json:"completed"` // the process's own operations
+	Failed       uint64         `json:"failed"`    // completed operations that failed
+	Chains       int            `json:"chains"`    // chains that the context is a member of
 	Refused      RemoteRefusals `json:"refused"`
 }
 
-// RemoteRefusals counts packets of remote writes, by why they were rejected: those of the last
-// three come again, and count each time.
+// RemoteRefusals counts packets of remote writes and operations by the reason for rejecting them.
+// Packets rejected as Busy, Absent, NoCredit or Guessing come again, and count each time.
 type RemoteRefusals struct {
 	KeySlot  uint64 `json:"key_slot"`  // arctic.ReasonKeySlot
 	Range    uint64 `json:"range"`     // arctic.ReasonRange
@@ -60,7 +60,7 @@ type RemoteRefusals struct {
 	Chain    uint64 `json:"chain"`     // arctic.ReasonChain
 	Withheld uint64 `json:"withheld"`  // arctic.ReasonWithheld
 	Absent   uint64 `json:"absent"`    // arctic.ReasonAbsent: the window is not present
-	NoCredit uint64 `json:"no_credit"` // the area has none, and its process has to read
+	NoCredit uint64 `json:"no_credit"` // the area has no credit until its process reads
 	Guessing uint64 `json:"guessing"`  // the node has brought too many wrong keys
 }
 
@@ -90,7 +90,7 @@ func (r *RemoteRefusals) count(reason arctic.Reason) {
 	}
 }
 
-// Remote returns the context's remote memory; false: it has none.
+// Remote returns the context's use of remote memory, or false if it has none.
 func (x *Context) Remote() (RemoteUse, bool) {
 	r := x.remote
 	if r == nil {
@@ -105,7 +105,7 @@ func (x *Context) Remote() (RemoteUse, bool) {
 	return u, true
 }
 
-// Add adds the numbers of another context that are in use or asked for.
+// Add adds another context's numbers of things in use or asked for.
 func (u *RemoteUse) Add(v *RemoteUse) {
 	u.KeySlots += v.KeySlots
 	u.KeySlotsOpen += v.KeySlotsOpen

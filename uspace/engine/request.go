@@ -1,27 +1,28 @@
 package engine
 
-// This file is the way out of operations on windows (Tokyo, section 3.3.1; funi/operation.go), and
-// the records of those whose process waits for them to be complete.
+// This file sends operations on windows (Tokyo, section 3.3.1; funi/operation.go), and keeps the
+// records of operations whose process waits for their completion.
 //
 // An operation with a record is completed once: when its packets are acknowledged, or all of its
 // answer is there, or one of its packets has come back. A record and an entry of the notification
-// ring are taken before anything leaves, so whatever comes can be taken, and the process hears of
-// each. A process that asks for more has the block back (arctic.ReasonNoBuffer).
+// ring are taken before the first packet leaves. So every answer has its place, and the process
+// hears of each completion. A process that asks for more gets the block back
+// (arctic.ReasonNoBuffer).
 //
 // A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets
 // unanswered. Its slot is retired at once.
 //
-// An answer that is owed and does not come for PeerTimeout, and as long as a card waits that was
-// told to try later, never will: the card that owes it would send it again. While the context is
-// away its answers are told so, and it has all of that time when it is back. Then the operation
-// fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another
-// generation in the record.
+// The card waits for an answer as long as PeerTimeout and the longest back-off (MaxHold) together.
+// An answer that has not come by then never will: the card that owes it would send it again. The
+// operation then fails with arctic.ReasonSilent, and may have been carried out. An answer that
+// comes later finds another generation in the record. While the context is away its answers are
+// rejected for now, and it has the full time again when it is back.
 //
-// So does what is owed to a process that has ended, when another has its place: the records of a
-// context begin with a generation that none of the card has had (Card.generation). A card that was
-// started again begins elsewhere among the 65,536. Generations that an image brings are their job's
-// alone (group.generation), since a process may have made them up: a job that knows of such begins
-// its records behind them, too.
+// The generation also keeps out answers to a process that has ended and whose place another has.
+// The records of a context begin with a generation that no record of the card has had
+// (Card.generation). The next incarnation of a card begins elsewhere among the 65,536. A process
+// may have made up the generations in an image, so they count in its job alone (group.generation).
+// A job with such an image begins its records after them, too.
 //
 //	free --take--> asking --all asked--> waiting --complete--> free
 //
@@ -33,8 +34,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// openPieces is how many packets of a get may be unanswered: half of what the receiver has lines
-// for, since the acknowledgments of answers take as long as the answers.
+// openPieces is the number of packets of a get that may be unanswered. It is half of the receiver's
+// lines for answers, since the acknowledgments of answers take as long as the answers.
 const openPieces = answerLines / 2
 
 // request is the record of an operation.
@@ -51,23 +52,23 @@ type request struct {
 	index      uint16
 	lines      int // of its packets, not acknowledged
 	key        uint64
-	address    uint64 // of what a get asks for next
+	address    uint64 // from which a get asks next
 	total      int    // bytes of the answer
 	asked, got int
-	memory     []byte // where a get's answer goes; nil: answer
-	into       uint32 // the address of that
+	memory     []byte // for a get's answer; nil: the answer goes into answer
+	into       uint32 // address of memory
 	answer     [funi.MaxAnswer]byte
 	ledger     *ledger // of a multicast
 
 	listed       bool     // on requests.asking
-	nextAsking   *request // there
+	nextAsking   *request // on that list
 	of           *Context
 	waits        bool // on Card.unanswered
 	due          int64
 	before, next *request
 }
 
-// requests is the records of a context.
+// requests holds the records of a context.
 type requests struct {
 	table     []request
 	free      []uint16
@@ -79,7 +80,7 @@ type requests struct {
 	long [longLedgers]*longLedger
 }
 
-// completion is what the process hears of an operation.
+// completion is the report of an operation to its process.
 type completion struct {
 	cookie    uint32
 	node      uint16
@@ -100,7 +101,7 @@ func (r *remote) request(id uint32) *request {
 	return nil
 }
 
-// id is what names the record.
+// id returns the identification of the record.
 func (q *request) id() uint32 { return uint32(q.generation)<<16 | uint32(q.index) }
 
 // takeRequest takes a record and promises an entry of the ring, or returns nil.
@@ -143,8 +144,8 @@ func (r *remote) makeRequests(x *Context) {
 	}
 }
 
-// adoptRequests allocates the records of a context that comes from another card, where they had
-// these generations: as many as there are records.
+// adoptRequests allocates the records of a context that comes from another card. generations has
+// one for each record: those that the records had there.
 func (r *remote) adoptRequests(x *Context, generations []uint16) {
 	g := x.group
 	if !g.adopted {
@@ -158,17 +159,17 @@ func (r *remote) adoptRequests(x *Context, generations []uint16) {
 	}
 }
 
-// reached notes a generation that a record has. Of numbers of 16 bits that lie less than half of
-// them apart the later one is known.
+// reached notes the generation of a record. It compares modulo 2^16: the later of two generations
+// is known if they are less than 2^15 apart.
 func reached(latest *uint16, generation uint16) {
 	if int16(generation-*latest) > 0 {
 		*latest = generation
 	}
 }
 
-// generations is how far apart the first generations of successive incarnations of a card are:
-// 65,536 divided by the golden ratio, so that few lie close together (Knuth, The Art of Computer
-// Programming, volume 3, section 6.4).
+// generations is the distance between the first generations of successive incarnations of a card.
+// It is 65,536 divided by the golden ratio, so that few lie close together (Knuth, The Art of
+// Computer Programming, volume 3, section 6.4).
 const generations = 40503
 
 // takeOperation takes the request block of an operation on a window; see takeRemote.
@@ -226,8 +227,8 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// loneOperation encodes the operation of a slot into a line, and returns how many payload words
-// that makes. 0: it does not go the way of lone.
+// loneOperation encodes the operation of a slot into a line, and returns the number of payload
+// words. 0: the operation cannot be sent by lone.
 func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *funi.Slot) int {
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
@@ -272,8 +273,8 @@ func (x *Context) newRequest(h funi.Header, l arctic.Level, o *funi.Operation, a
 	return q
 }
 
-// readOperation checks an operation. It returns the process's own memory that it names, and how
-// many words its trailer has, which stands in the slot before the operands.
+// readOperation checks an operation. It returns the process's own memory that the operation names,
+// and the number of words of its trailer, which stands in the slot before the operands.
 func (x *Context) readOperation(h funi.Header, s, w *funi.Slot,
 	o *funi.Operation) (memory []byte, words int, why arctic.Reason) {
 	words, ok := funi.ReadOperation(h, w, o)
@@ -316,9 +317,9 @@ func (x *Context) readOperation(h funi.Header, s, w *funi.Slot,
 	return memory, words, arctic.ReasonNone
 }
 
-// encodeOperation encodes an operation that fits one packet into a line, and returns how many
-// payload words that makes. The words of the slot are loaded once: trailer and operands stand in it
-// as they do in the packet.
+// encodeOperation encodes an operation that fits one packet into a line, and returns the number of
+// payload words. The words of the slot are loaded once. Trailer and operands have the same layout
+// in the slot as in the packet.
 func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memory []byte) int {
 	ln.typ, ln.Part = o.Type(), true // a stream without packets that wait for room
 	if words > 0 {
@@ -341,8 +342,8 @@ func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memor
 	return head + words + whole
 }
 
-// asksFor makes a line's packet one of the operation of a record, nil for none, which asks for
-// bytes of answer if it asks.
+// asksFor makes a line's packet one of the record's operation. If the operation has an answer, the
+// packet asks for the given number of bytes of it. Without a record asksFor does nothing.
 func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	if q == nil {
 		return
@@ -356,8 +357,8 @@ func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	c.unanswered[q.kind()].remove(q) // that it is accepted comes first
 }
 
-// askMore sends packets of gets of a level, at most as many as budget says and the account has
-// bytes left for, and returns how many. noLine: one found no line.
+// askMore sends packets of the level's gets, within the budget and the account's bytes, and returns
+// their number. noLine: one of them found no line.
 func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bool) {
 	list := &x.remote.requests.asking[l]
 	for q := list.head; q != nil; q = list.head {
@@ -397,8 +398,9 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 	return n, false
 }
 
-// pieceOf returns how many bytes the next packet of a get asks for: a whole block of a frame, or
-// the rest, of the pages or of all, if that fits a packet.
+// pieceOf returns the number of bytes that the next packet of a get asks for. A rest that fits a
+// packet, of the pages or of the get, is asked for whole. Otherwise the packet asks for at most a
+// frame's block.
 func (c *Card) pieceOf(x *Context, q *request) int {
 	left := min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))
 	if left <= arctic.MaxResponseBytes {
@@ -412,8 +414,8 @@ func (c *Card) pieceOf(x *Context, q *request) int {
 	return min(most, left&^(arctic.TransferAlign-1))
 }
 
-// mayAsk reports whether a get may ask for that many bytes more before what it has asked for is
-// there.
+// mayAsk reports whether a get may ask for size more bytes although answers to its earlier packets
+// are missing.
 func (q *request) mayAsk(size int) bool {
 	return q.asked-q.got+size <= max(openPieces*size, openPieces*arctic.MaxResponseBytes)
 }
@@ -450,7 +452,7 @@ func (x *Context) cameBack(id uint32, reason arctic.Reason) {
 	}
 }
 
-// putEnded notes that a put of many packets is over.
+// putEnded notes that a put of many packets has ended.
 func (x *Context) putEnded(id uint32, reason arctic.Reason) {
 	if q := x.remote.request(id); q != nil && !x.detached {
 		x.complete(q, reason)
@@ -469,7 +471,7 @@ func (x *Context) delivered(l *line) {
 	x.free(l)
 }
 
-// answered takes an answer that is one.
+// answered takes an answer that examine has found valid.
 func (q *request) answered(x *Context, a *arctic.Response) {
 	switch {
 	case q.memory != nil:
@@ -488,7 +490,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 	x.calm, x.card.more = false, true // the next may be asked for
 }
 
-// complete tells the process of an operation, and frees its record.
+// complete reports an operation to its process, and frees the record.
 func (x *Context) complete(q *request, reason arctic.Reason) {
 	r := x.remote
 	x.card.unanswered[q.kind()].remove(q)
@@ -532,7 +534,7 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 	x.stir()
 }
 
-// stir has the context visited and shown.
+// stir has the card visit the context in its steps, and publish its state.
 func (x *Context) stir() {
 	x.card.touch(x)
 	if !x.away && !x.awake {
@@ -540,7 +542,7 @@ func (x *Context) stir() {
 	}
 }
 
-// tell puts a completion into the ring, in which there is room: it was promised.
+// tell puts a completion into the ring. The ring has room: it was promised.
 func (x *Context) tell(done *completion) {
 	r := x.remote
 	r.enter(x, noteOfRequest)
@@ -548,8 +550,8 @@ func (x *Context) tell(done *completion) {
 	x.iface.PutCompleted(r.requests.completed)
 }
 
-// tellOwed tells what was completed while the context was away. What is still owed to it has all of
-// its time from now on.
+// tellOwed reports the operations that were completed while the context was away. Operations that
+// still wait for an answer have their full time from now on.
 func (x *Context) tellOwed() {
 	if x.remote == nil {
 		return
@@ -569,7 +571,7 @@ func (x *Context) tellOwed() {
 	}
 }
 
-// failInto completes the gets whose answers go to memory that the card may use no more.
+// failInto completes the gets whose answers would go to memory that the card may no longer use.
 func (x *Context) failInto(s funi.Segment) {
 	if x.remote == nil {
 		return
@@ -581,7 +583,7 @@ func (x *Context) failInto(s funi.Segment) {
 	}
 }
 
-// asks is gets that have more to ask for, linked through nextAsking.
+// asks is a list of gets that have more to ask for, linked through nextAsking.
 type asks struct{ head, tail *request }
 
 func (a *asks) push(q *request) {
@@ -613,11 +615,11 @@ func (x *Context) forgetRequests() {
 	}
 }
 
-// unanswered is the operations that wait for answers only, in the order in which the card gives
-// them up.
+// unanswered is a list of operations that wait only for answers, in the order in which the card
+// gives them up.
 type unanswered struct{ head, tail *request }
 
-// push puts a record last, also one that is on the list.
+// push puts a record last on the list, from which it is removed first if it is there.
 func (u *unanswered) push(q *request, due int64) {
 	u.remove(q)
 	q.due, q.waits, q.before = due, true, u.tail
@@ -647,7 +649,7 @@ func (u *unanswered) remove(q *request) {
 	q.waits, q.before, q.next = false, nil, nil
 }
 
-// due returns when the first of them is given up.
+// due returns the time at which the first of them is given up.
 func (u *unanswered) due() int64 {
 	if u.head == nil {
 		return Never
@@ -658,7 +660,7 @@ func (u *unanswered) due() int64 {
 // answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
 func (c *Card) answerTimeout() int64 { return int64(c.cfg.PeerTimeout + c.cfg.MaxHold) }
 
-// kind is the index of the record in Card.unanswered.
+// kind returns the index of the record's list in Card.unanswered.
 func (q *request) kind() int {
 	if q.operation == arctic.RemoteMulticast {
 		return 1
@@ -666,13 +668,13 @@ func (q *request) kind() int {
 	return 0
 }
 
-// awaitAnswer gives an operation all of its time for its next answer from now on.
+// awaitAnswer gives an operation its full time for its next answer, from now on.
 func (c *Card) awaitAnswer(q *request) { c.unanswered[q.kind()].push(q, c.now+q.patience()) }
 
-// givenUpInStep is how many operations a step gives up at the most.
+// givenUpInStep is the highest number of operations that a step gives up.
 const givenUpInStep = 64
 
-// giveUpUnanswered completes operations whose answers do not come.
+// giveUpUnanswered completes operations whose answers are overdue.
 func (c *Card) giveUpUnanswered() {
 	for range givenUpInStep {
 		q := c.unanswered[0].head

@@ -1,17 +1,17 @@
 package engine
 
-// This file is the answers of operations (arctic/response.go), at both ends.
+// This file is about the answers of operations (arctic/response.go), at both ends.
 //
-// A context whose windows others may read or change has lines of its own for answers: requests of
-// others take none of those that its process sends with. There are 64. When all are in use an
-// operation is rejected for now (arctic.ReasonBusy), and nothing was done.
+// A context whose windows others may read or change has 64 lines of its own for answers, so
+// requests of others take no line that its process sends with. When all are in use an operation is
+// rejected for now (arctic.ReasonBusy), without having been carried out.
 //
-// What an answer of many bytes has in its block is the window's memory itself, read when the frame
-// goes, and again when that is lost. So whoever closes a window has the card copy what is under way
-// from there first.
+// A block of an answer is the window's memory itself. It is read when the frame is sent, and again
+// when the frame is lost. So before a window is closed, the card copies the part of it that answers
+// under way still need.
 //
-// The one that asked has a record for the answer and needs nothing of its process: answers are
-// always taken, so replies drain (thesis 2.10), and the lines of those who answer come free.
+// The card that asked has a record for the answer and needs nothing of its process. It always takes
+// answers. So replies drain (thesis 2.10), and the lines of the cards that answer come free.
 
 import (
 	"bytes"
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// answerLines is how many lines for answers a context has.
+	// answerLines is the number of lines that a context has for answers.
 	answerLines = 64
 	// firstAnswer is the Index of the first of them.
 	firstAnswer = ownLine + arctic.Levels
 )
 
-// answers is the lines of a context for answers; bit i of free: line i is.
+// answers holds the lines of a context for answers. Bit i of free: line i is free.
 type answers struct {
 	lines [answerLines]line
 	free  uint64
@@ -47,10 +47,10 @@ func (x *Context) takeAnswer() *line {
 	return ln
 }
 
-// canAnswer reports whether there is one.
+// canAnswer reports whether a line for an answer is free.
 func (x *Context) canAnswer() bool { return x.answers != nil && x.answers.free != 0 }
 
-// makeAnswers allocates them, when the first window is opened that needs them.
+// makeAnswers allocates the lines when the first window that needs them is opened.
 func (x *Context) makeAnswers() {
 	if x.answers == nil {
 		x.answers = &answers{free: 1<<answerLines - 1}
@@ -60,7 +60,7 @@ func (x *Context) makeAnswers() {
 // allAnswered reports whether no answer of the context is under way.
 func (x *Context) allAnswered() bool { return x.answers == nil || x.answers.free == 1<<answerLines-1 }
 
-// answer sends data to the node that asked for it. The line has a copy.
+// answer sends data to the node that asked for it. The line holds a copy of the data.
 func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte) {
 	r := arctic.Response{ID: id, Offset: offset, Data: data}
 	c.timeWrite(ln, false, len(data), 0, false)
@@ -89,8 +89,8 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 	}
 }
 
-// sendDue sends the answer to the only packet of a frame, which has been accepted: at once, with
-// the acknowledgment, if nothing is before it.
+// sendDue sends the answer to the only packet of a frame that has been accepted. The answer leaves
+// at once, with the acknowledgment, if nothing waits before it.
 func (c *Card) sendDue() {
 	ln := c.due
 	c.due = nil
@@ -102,8 +102,8 @@ func (c *Card) sendDue() {
 	c.more = true
 }
 
-// keepAnswers copies what answers under way have of memory that the card may use no more. There are
-// at most 64 frames of it.
+// keepAnswers copies the blocks of answers under way from memory that the card may no longer use.
+// There are at most 64 frames of them.
 func (x *Context) keepAnswers(memory []byte) {
 	if x.answers == nil || len(memory) == 0 {
 		return
@@ -123,7 +123,7 @@ func (x *Context) keepAnswers(memory []byte) {
 }
 
 // acceptResponse takes the answer to a request of the context, with the block behind it if there is
-// one, or says why not.
+// one. It returns the reason if the answer is rejected.
 func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var a arctic.Response
 	if !p.Response(h, &a) || a.Block != (len(block) > 0) || h.Level != arctic.Reply {
@@ -155,8 +155,8 @@ func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeade
 	return arctic.ReasonNone
 }
 
-// examine says why what a node sends is no answer to the request, nil for none, if it is not. It
-// changes nothing.
+// examine returns the reason why a response from a node is not a valid answer to the request. The
+// request is nil if there is none. examine changes nothing.
 func (q *request) examine(source uint16, a *arctic.Response) arctic.Reason {
 	switch {
 	case q == nil || !q.asks:

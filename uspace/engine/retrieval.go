@@ -1,6 +1,6 @@
 package engine
 
-// This file is the Retrieval Unit (thesis 5.2.2): from the send queues into the
+// This file is the Retrieval Unit (thesis 5.2.2). It moves packets from the send queues into the
 // undelivered packet cache.
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// retrieve moves pending packets of the context into free lines, replies first.
-// What finds no line stays in the send queue.
+// retrieve moves pending packets of the context into free lines, replies first. A packet for which
+// there is no line stays in the send queue.
 func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for _, l := range arctic.ByPriority {
@@ -36,9 +36,9 @@ func (c *Card) retrieve(x *Context) {
 	}
 }
 
-// lone sends the only message of a send queue, or write of one packet, at once, if nothing is
-// unusual about it or before it; the link says the rest. A request goes this way only if no other
-// context may have a reply.
+// lone sends the only message of a send queue, or a write or operation of one packet, at once. It
+// does so only if nothing unusual is about the packet or before it; the link checks its own part. A
+// request goes this way only if no other context may have a reply.
 func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 {
 		return false
@@ -78,8 +78,8 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	return true
 }
 
-// retrieveLevel moves up to budget pending packets of a level, as far as the account has bytes
-// left in this step, and reports whether one found no line.
+// retrieveLevel moves up to budget pending packets of a level, within the bytes that the account
+// has left in this step. It reports whether it found no line for one of them.
 func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine bool) {
 	if x.long != nil && !c.finish(x, l, openTransfers) {
 		noLine = true
@@ -178,7 +178,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	return noLine
 }
 
-// passed notes that a slot was taken which has become no packet.
+// passed notes that a slot was taken without becoming a packet.
 func (x *Context) passed(l arctic.Level) {
 	if x.trail != nil {
 		x.trail.took(l, x.card.now)
@@ -187,8 +187,8 @@ func (x *Context) passed(l arctic.Level) {
 	x.works(slotBytes)
 }
 
-// retrieved notes that the content of a slot has been taken: the slot can be retired with
-// those before it.
+// retrieved notes that the content of a slot has been taken. The slot can be retired together with
+// the slots before it.
 func (x *Context) retrieved(l arctic.Level) {
 	if x.long != nil && x.long.slots[l].head != nil {
 		x.long.slots[l].tail.behind++
@@ -205,9 +205,8 @@ func (c *Card) retireFinished(x *Context, l arctic.Level) {
 	x.finished[l] = 0
 }
 
-// load copies a slot once into a line in wire format and queues the line to its
-// flow. From here on the process cannot change the packet. The header is the slot's,
-// read before.
+// load copies a slot once into a line in wire format and queues the line to its flow. From here on
+// the process cannot change the packet. The slot's header was read before and is passed in.
 func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	if h.Transfer() {
 		c.loadTransfer(x, l, ln, h, s)
@@ -263,12 +262,12 @@ func (c *Card) compose(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n
 	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.Block))
 }
 
-// The packets of a context for this card: parts of long transfers, which need no room in
-// a queue, do not wait behind packets that do.
+// The lists of a context's packets for this card. Parts of long transfers, which need no room in a
+// queue, do not wait behind packets that do.
 const (
 	loopPackets = iota
 	loopParts
-	loopChains // each passes those that wait for room (chain.go)
+	loopChains // each packet passes those that wait for room (chain.go)
 	loopQueues
 )
 
@@ -282,9 +281,8 @@ func loopOf(ln *line) int {
 	return loopPackets
 }
 
-// holdLoop decides when packets for this card that found no room are tried again: after a
-// back-off like that of a stream, or as soon as a context of the account that had no room
-// has some.
+// holdLoop decides when packets for this card that found no room are tried again. That is after a
+// back-off like a stream's, or as soon as a context of the account has room again.
 func (x *Context) holdLoop(freed bool) {
 	c := x.card
 	x.loopRoom = x.account.room
@@ -302,7 +300,7 @@ func (x *Context) holdLoop(freed bool) {
 	}
 }
 
-// roomMade lets those go on whose packets the context had no room for.
+// roomMade has packets tried again for which the context had no room and now has some.
 func (c *Card) roomMade(x *Context) {
 	for l := range arctic.Levels {
 		if x.noRoom[l] && x.iface.Vacant(arctic.Level(l)) != nil {
@@ -313,9 +311,8 @@ func (c *Card) roomMade(x *Context) {
 	}
 }
 
-// loopback delivers packets between contexts of this card, which never see a
-// port. What the receive queue has no room for waits in its line. It reports
-// whether a line was freed.
+// loopback delivers packets between contexts of this card, which never see a port. A packet for
+// which the receive queue has no room waits in its line. loopback reports whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
 	x.looping, x.forBus = false, false
 	for _, l := range arctic.ByPriority {
@@ -333,7 +330,7 @@ func (c *Card) loopback(x *Context) (freed bool) {
 	return freed
 }
 
-// packetCost is the cost of judging a packet, beside its bytes.
+// packetCost returns the cost of judging a packet, apart from its bytes.
 func packetCost(k arctic.Kind) int {
 	if k == arctic.KindMessage || k == arctic.KindTransfer {
 		return packetBytes
@@ -341,8 +338,8 @@ func packetCost(k arctic.Kind) int {
 	return operationBytes
 }
 
-// loopQueue delivers the packets of one list, up to the first that finds no room, as far as
-// the account has bytes left in this step: a block is copied.
+// loopQueue delivers the packets of one list, up to the first that finds no room. It stays within
+// the bytes that the account has left in this step, because a block is copied.
 func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
 	for a := x.account; q.Head() != nil; {
 		if a.local <= 0 {

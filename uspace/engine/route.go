@@ -1,12 +1,12 @@
 package engine
 
-// This file is the groups that are resident on a card, the contexts of each by node,
-// and the route tables (thesis 3.3.1, 5.4).
+// This file holds the groups that are resident on a card, the contexts of each by node, and the
+// route tables (thesis 3.3.1, 5.4).
 //
-// The card has one route table, which serves every group that has none of its own:
-// where many groups are resident, each may place its nodes differently. A table has
-// up to 64K entries of 30 bits and may change at any time; packets that are in the
-// undelivered packet cache keep the route that they were retrieved with.
+// The card has one route table, which serves every group without a table of its own. Where many
+// groups are resident, each may place its nodes differently. A table has up to 64K entries of 30
+// bits and may change at any time. Packets in the undelivered packet cache keep the route that they
+// were retrieved with.
 
 import (
 	"errors"
@@ -27,19 +27,19 @@ type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
 	routes []uint32            // nil: the card's
-	// expected are nodes that have no context yet and will.
+	// expected holds the nodes that have no context yet and will get one.
 	expected map[uint16]expectation
 	moved    map[uint16]*moved // nodes that were on other cards; see forward.go
 	tag      uint64            // of the last context that entered
-	// generation is the latest of the job's records of operations, if images have brought some
-	// (adopted); see request.go.
+	// generation is the latest generation of the job's records of operations, if images have
+	// brought some (adopted); see request.go.
 	generation uint16
 	adopted    bool
-	payer      *account // and its account: what comes for nodes that are not here is on it
+	payer      *account // pays for packets to nodes of the group that are not here
 }
 
-// expectation is of a node that has no context yet: the tag of its job, and the time after
-// which it is expected no more; 0: nobody has asked for the node yet.
+// expectation is about a node that has no context yet. tag is that of its job. until is the time at
+// which the expectation ends; 0: no packet for the node has come yet.
 type expectation struct {
 	tag   uint64
 	until int64
@@ -55,8 +55,8 @@ func (c *Card) group(gid uint16) *group {
 	return g
 }
 
-// hasGroup reports whether frames of the group are taken: a context of it is attached.
-// The system group is always here if somebody wants to know of its packets.
+// hasGroup reports whether frames of the group are taken: a context of it is attached, or it is the
+// system group and Config.SystemEvent is set.
 func (c *Card) hasGroup(gid uint16) bool {
 	return c.cfg.AnyGroup || c.isResident(gid) || gid == SystemGroup && c.cfg.SystemEvent != nil
 }
@@ -70,10 +70,11 @@ func (c *Card) isResident(gid uint16) bool {
 }
 
 // lookup returns the context of a node of a group, awake, or nil. For a node that is expected it
-// returns one that lets the packets come again. For a node of another job than the tag's it returns
-// one that rejects for good. The comparison is of two machine words and takes no longer for tags
-// that are nearly equal. Such a difference could not be used anyhow: a process does not choose its
-// tag, and a host that composes frames reads it in those that it gets.
+// returns one that rejects packets for now, so that they come again. For a node of a job with
+// another tag it returns one that rejects for good. Comparing tags takes no longer when they are
+// nearly equal: they are two machine words. Such a difference in time would be of no use anyhow: a
+// process does not choose its tag, and a host that composes frames can read the tag in frames that
+// it gets.
 func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil {
@@ -97,9 +98,9 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	return x
 }
 
-// awaited returns the context that takes the packets for a node without one: nil, or for a node
-// that is expected one that lets them come again. The patience with a node that does not come
-// begins with the first packet for it.
+// awaited returns the context that takes the packets for a node without one. For an expected node
+// it is one that rejects them for now, otherwise nil. The time that the card waits for an expected
+// node begins with the first packet for it.
 func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 	e, expected := g.expected[node]
 	switch {
@@ -119,11 +120,11 @@ func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 	return c.absent
 }
 
-// Expect says that a node of a group, which has no context here yet, will be attached. So long as
-// it is expected, packets for it with the tag of its job are rejected for a transient reason and
-// come again. Attaching it, expecting it no more, or ConnectTimeout after the first packet for it
-// ends that. Then packets for a node without a context are rejected for good. A node that no card
-// has heard of may have died, say on a card that its owner has made anew. A GID has 11 bits.
+// Expect says that a node of a group without a context here will be attached. While the node is
+// expected, packets for it with the tag of its job are rejected for a transient reason and come
+// again. The expectation ends when the node is attached, when expected is false, or ConnectTimeout
+// after the first packet for it: the node may have died unseen. Then packets for a node without a
+// context are rejected for good. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
@@ -139,7 +140,7 @@ func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	c.leaveGroup(gid, g)
 }
 
-// leaveGroup forgets a group that has neither nodes nor routes, and none expected.
+// leaveGroup forgets a group without nodes, expected nodes and routes.
 func (c *Card) leaveGroup(gid uint16, g *group) {
 	if len(g.nodes) == 0 && len(g.expected) == 0 && g.routes == nil {
 		c.setPayer(g, nil)
@@ -192,9 +193,9 @@ func (c *Card) route(g *group, node uint16) uint32 {
 
 // SetRoute loads one entry of the card's route table: the 30 route bits for a node, here the number
 // of a card, or NoRoute. It returns ErrRoute if there is no such card. Packets that waited for the
-// entry (Config.Fault) are sent in the next Step. Give a node its route on the cards that it sends
-// to before it sends: packets of a node that the table does not put on the sending card may be
-// forged, and are rejected for good with ReasonSourceNode.
+// entry (Config.Fault) are sent in the next Step. Set a node's route on a card before the node
+// sends to it. The card rejects packets for good with ReasonSourceNode if its table has their node
+// on another card than the sender: they may be forged.
 func (c *Card) SetRoute(node uint16, route uint32) error {
 	if err := c.checkRoute(route); err != nil {
 		return fmt.Errorf("setting the route of node %d: %w", node, err)

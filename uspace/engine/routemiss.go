@@ -1,32 +1,32 @@
 package engine
 
-// This file is what the card does with a packet of a process of its own whose node has no entry in
-// the route table. In Tokyo (sections 2.1 and 3.3: the table of routes) such misses are for the
-// operating system to decide.
+// This file handles packets of the card's own processes whose node has no entry in the route table.
+// In Tokyo (sections 2.1 and 3.3: the table of routes) such misses are for the operating system to
+// decide.
 //
 // The card's owner hears of each such packet (Config.Fault, with arctic.ReasonNoRoute) and says
-// whether it is to wait. One that waits stays in its line of the process's own cache, so whoever
-// sends to nowhere has as many fewer lines, and nobody else pays. When the table gets an entry for
-// the node (SetRoute, SetGroupRoutes, or another card's word that it has moved) the packets for it
-// are sent, in their order, before any that are retrieved later. One that has waited for
-// ConnectTimeout returns to the process with ReasonNoRoute, as one that is not to wait does at
-// once.
+// whether it is to wait. A waiting packet stays in its line of the process's own cache. So a
+// process that sends to nodes without a route has fewer lines, and others pay nothing. When the
+// table gets an entry for the node, the packets for it are sent in their order, before any that are
+// retrieved later. The entry comes from SetRoute, SetGroupRoutes, or another card's news that the
+// node has moved. A packet that has waited for ConnectTimeout returns to the process with
+// ReasonNoRoute. One that is not to wait returns at once.
 //
-// Messages, transfers and operations of one packet wait, and what begins a multicast. Long
-// transfers do not, because the route belongs to what they are when they begin (life.go); nor do
-// answers, and copies that a member of a chain sends on, which wait for the process in lines that
-// others need.
+// Messages, transfers and operations of one packet wait, and so does the packet that begins a
+// multicast. Long transfers do not wait, because their route is fixed when they begin (life.go).
+// Answers, and copies that a member of a chain sends on, do not wait either: their lines are needed
+// by others.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// missesInStep bounds how many packets that have waited long enough a step returns: a process may
-// have a thousand, and a user many processes.
+// missesInStep bounds the packets without a route that a step returns after ConnectTimeout. A
+// process may have a thousand, and a user many processes.
 const missesInStep = 256
 
-// noRoute is what becomes of a packet for a node without a route.
+// noRoute holds or returns a packet for a node without a route.
 func (c *Card) noRoute(x *Context, ln *line) {
 	wait := c.cfg.Fault != nil && c.cfg.Fault(x.gid, ln.Node, x.node, arctic.ReasonNoRoute)
 	if !wait || ln.Index >= ownLine || ln.transfer != nil || x.forward != nil || x.detached {
@@ -39,8 +39,8 @@ func (c *Card) noRoute(x *Context, ln *line) {
 	c.missesDue = min(c.missesDue, c.now+int64(c.cfg.ConnectTimeout))
 }
 
-// giveUpMisses returns the packets that have waited for a route for long enough, some of them in
-// each step.
+// giveUpMisses returns packets that have waited for a route for ConnectTimeout, at most
+// missesInStep in a step.
 func (c *Card) giveUpMisses() {
 	c.missesDue = Never
 	left := missesInStep
@@ -59,7 +59,7 @@ func (c *Card) giveUpMisses() {
 	}
 }
 
-// routed sends what waits for nodes that have a route now.
+// routed sends the waiting packets whose nodes have a route now.
 func (c *Card) routed() {
 	if c.unrouted == 0 {
 		return

@@ -1,7 +1,7 @@
 package engine
 
-// This file is the memory of a process that transfers use: its segments, and how the card
-// stops reading blocks from them when the context leaves the card.
+// This file holds a process's memory for transfers, its segments. It also ends the card's reading
+// of blocks from them when the context leaves the card.
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrSegmentBusy is returned when a segment is unregistered that the card still uses.
+// ErrSegmentBusy reports that a segment to unregister is still used by the card.
 var ErrSegmentBusy = errors.New("engine: transfers of the context are under way; wait until they are done")
 
 // Register lets the card use a segment for the context's transfers. Errors are those
@@ -27,14 +27,15 @@ func (x *Context) Register(s funi.Segment) error {
 	return nil
 }
 
-// Segments returns the segments that the context has.
+// Segments returns the context's segments.
 func (x *Context) Segments() []funi.Segment { return append([]funi.Segment{}, x.segments.All()...) }
 
-// Unregister ends the use of the segment that starts at base: after it the card neither reads nor
-// writes its memory. It returns funi.ErrNoSegment, or ErrSegmentBusy while a transfer that has
-// begun may still be read from there, or, if the segment has the right Destination, one waits in a
-// receive FIFO. Transfers from other segments do not matter. Those from this segment that have not
-// begun come back (arctic.ReasonSource). Key slots in the segment are closed.
+// Unregister ends the use of the segment that starts at base: afterwards the card neither reads nor
+// writes its memory. It returns funi.ErrNoSegment if there is none. It returns ErrSegmentBusy while
+// a transfer that has begun may still be read from the segment. If the segment has the right
+// Destination, it also returns ErrSegmentBusy while any transfer waits in a receive FIFO. Transfers
+// from other segments do not matter. Transfers from this segment that have not begun come back
+// (arctic.ReasonSource). Key slots in the segment are closed.
 func (x *Context) Unregister(base uint32) error {
 	s, err := x.segments.At(base)
 	if err != nil {
@@ -49,11 +50,11 @@ func (x *Context) Unregister(base uint32) error {
 	return x.segments.Unregister(base)
 }
 
-// Withdraw is Unregister for a process that wants its memory back now: transfers that the card
-// may still read from the segment fail, and come back (arctic.ReasonSource). The
-// receiver of such a transfer gets no notice, and may have got parts of it. It returns
-// funi.ErrNoSegment, or ErrSegmentBusy while a transfer waits in a receive FIFO and the segment has
-// the right Destination: that one has been acknowledged.
+// Withdraw is Unregister for a process that wants its memory back now. Transfers that the card may
+// still read from the segment fail, and come back (arctic.ReasonSource). The receiver of such a
+// transfer gets no notice, and may have got parts of it. Withdraw returns funi.ErrNoSegment if
+// there is no such segment. If the segment has the right Destination, it returns ErrSegmentBusy
+// while a transfer waits in a receive FIFO: that one has been acknowledged.
 func (x *Context) Withdraw(base uint32) error {
 	s, err := x.segments.At(base)
 	if err != nil {
@@ -86,15 +87,15 @@ func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
 	}
 }
 
-// awaits reports whether the card has accepted packets of transfers, perhaps to a segment, that it
-// has not written yet.
+// awaits reports whether the card has accepted packets of transfers, possibly to the segment, that
+// it has not written yet.
 func (x *Context) awaits(s funi.Segment) bool {
 	return s.Rights&funi.Destination != 0 && (x.fifo[arctic.Request].holdsTransfer() ||
 		x.fifo[arctic.Reply].holdsTransfer())
 }
 
-// forsake fails a transfer whose source the card may not read any more. Its blocks that are in
-// flight leave again, if they must, without data.
+// forsake fails a transfer whose source the card may no longer read. Its blocks in flight that have
+// to be sent again leave without data.
 func (x *Context) forsake(t *transfer) {
 	x.failTransfer(t, arctic.ReasonSource)
 	x.voidBlocks(func(ln *line) bool { return ln.transfer == t })
@@ -104,8 +105,8 @@ func (x *Context) forsake(t *transfer) {
 	}
 }
 
-// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block,
-// and a step (late.go).
+// keptInCall is the number of bytes of blocks after which a call of SwitchOut, or a step (late.go),
+// copies no further block.
 const keptInCall = 64 << 10
 
 // keepBlocks copies the data of blocks that are in the cache, so that the card does not
@@ -113,7 +114,7 @@ const keptInCall = 64 << 10
 // keepBlocks reports whether all are copied.
 func (x *Context) keepBlocks() (all bool) { return x.keepBlocksOf(func(*line) bool { return true }) }
 
-// keepBlocksOf is keepBlocks of some lines.
+// keepBlocksOf is keepBlocks for the lines that which selects.
 func (x *Context) keepBlocksOf(which func(*line) bool) (all bool) {
 	bytesLeft := keptInCall
 	return x.eachBlock(func(ln *line) bool {
@@ -130,14 +131,14 @@ func (x *Context) keepBlocksOf(which func(*line) bool) (all bool) {
 	})
 }
 
-// forsakeBlocks ends all reading of the memory of a process whose context ends. Blocks
-// in flight may have to be sent again, because their sequence numbers must be answered.
-// But their transfers will never be complete: the last packet of a transfer leaves when all
-// its blocks are acknowledged. So nothing is copied: what is sent again is a part without data,
-// which the receiver rejects for good.
+// forsakeBlocks ends all reading of a process's memory when its context ends. Blocks in flight may
+// have to be sent again, because their sequence numbers must be answered. But their transfers will
+// never be complete: the last packet of a transfer leaves when all its blocks are acknowledged. So
+// no data is copied. A block that is sent again is a part without data, which the receiver rejects
+// for good.
 func (x *Context) forsakeBlocks() { x.voidBlocks(func(*line) bool { return true }) }
 
-// voidBlocks ends the reading of blocks.
+// voidBlocks ends the reading of the blocks of the lines that which selects.
 func (x *Context) voidBlocks(which func(*line) bool) {
 	x.eachBlock(func(ln *line) bool {
 		if which(ln) {
@@ -148,8 +149,8 @@ func (x *Context) voidBlocks(which func(*line) bool) {
 	})
 }
 
-// eachBlock looks at the lines with blocks until one of the calls returns false, and reports
-// whether none did.
+// eachBlock calls do for the lines with blocks until do returns false, and reports whether it never
+// did.
 func (x *Context) eachBlock(do func(*line) bool) bool {
 	all := func(lines []line) bool {
 		for i := range lines {

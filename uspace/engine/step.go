@@ -1,21 +1,21 @@
 package engine
 
-// This file is a step of the card, in two forms: of a card whose units take no time, and of that of
-// a modelled machine. Both are sequences of the same units.
+// This file is a step of the card, in two forms: one for a card whose units take no time, and one
+// for the card of a modelled machine. Both are sequences of the same units.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Step does what there is to do at the given time, and returns when the card next wants to run. The
-// time is in nanoseconds from 0 to 2^62 of any clock that does not run backwards. Step returns a
-// time not after now if work was left over, and Never if only a frame or a process can give it
-// work.
+// Step does the work that is due at the given time, and returns when the card next wants to run.
+// The time is in nanoseconds from 0 to 2^62, of any clock that does not run backwards. Step returns
+// a time not after now if work was left over. It returns Never if only a frame or a process can
+// give it work.
 //
-// It sends before it receives, so that what the process did since the last step,
-// such as replying, leaves at once, and leaves bookkeeping for after that. What a
-// received frame or a timer calls for leaves in the next step.
+// It sends before it receives, and does bookkeeping last. So what the process did since the last
+// step, such as replying, leaves at once. Packets that a received frame or a timer calls for leave
+// in the next step.
 func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
@@ -89,7 +89,7 @@ func (c *Card) stepNative() {
 	}
 }
 
-// stepTimed is a step of a modelled machine's card: its units are as far as the time says.
+// stepTimed is a step of a modelled machine's card: its units advance as far as the time allows.
 func (c *Card) stepTimed() {
 	before := c.Progress()
 	for _, x := range c.awake {
@@ -118,7 +118,7 @@ func (c *Card) stepTimed() {
 	}
 }
 
-// publish makes what the step did visible to the processes.
+// publish makes the results of the step visible to the processes.
 func (c *Card) publish() {
 	for _, x := range c.touched {
 		c.serving = x
@@ -133,8 +133,8 @@ func (c *Card) publish() {
 	c.serving = nil
 }
 
-// receive takes one batch of frames from port i. The port gets them back before
-// the next batch: by then what they called for has been sent.
+// receive takes one batch of frames from port i. The port gets them back before the next batch; by
+// then the packets that they called for have been sent.
 func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
@@ -152,7 +152,7 @@ func (c *Card) receive(i int) {
 	}
 }
 
-// batchOfFrames returns how many frames a step takes from a port at the most.
+// batchOfFrames returns the highest number of frames that a step takes from a port.
 func (c *Card) batchOfFrames() int {
 	if c.Contended() {
 		return contendedReceive

@@ -2,11 +2,11 @@ package engine
 
 // This file is the context switch (thesis 4.2, appendix B).
 //
-// Out: the owner sets CTXM, and retrieval and dispatch halt (CTXR1'). Packets in
-// flight are answered, those that were rejected stay in the cache (CTXR1). Delivery
-// goes on into the receive queues. What they have no room for the owner drains in
-// DRAIN mode into a pair of queues as large as the receive FIFOs (CTXR2), which belong
-// to the saved state. From then on the card does not touch the process's memory.
+// Out: the owner sets CTXM, and retrieval and dispatch halt (CTXR1'). Packets in flight are
+// answered; those that were rejected stay in the cache (CTXR1). Delivery into the receive queues
+// goes on. Packets for which these have no room are drained by the owner, in DRAIN mode, into a
+// pair of queues as large as the receive FIFOs (CTXR2). These drain queues belong to the saved
+// state. From then on the card does not touch the process's memory.
 //
 // In: the registers are restored, each from its own saved value. (The appendix restores those of
 // the request queues from those of the reply queues, a slip.) The drained packets are returned and
@@ -15,15 +15,14 @@ package engine
 // (another slip: it waits for TICKET to be 0xff). Here they go from the drain queues to the
 // Delivery Unit, which has room: its FIFOs are as empty as they were when the packets left them.
 //
-// While a context is away its peers' packets are rejected with ReasonSwitching, which
-// is transient: they come again and are delivered once it is back. Its undelivered
-// packets stay in its set of the cache (5.3). A set that is empty is free for another
-// context meanwhile.
+// While a context is away its peers' packets are rejected with ReasonSwitching, which is transient:
+// they come again and are delivered once it is back. Its undelivered packets stay in its set of the
+// cache (5.3). An empty set is free for another context meanwhile.
 //
-// The thesis gives up a process whose acknowledgments were lost: it switches the process out
-// after CTXR1' alone, and "successful continuation cannot be guaranteed". Here the
-// cards repeat frames beneath the contexts, also for a context that is away. So even then
-// every packet is delivered once or comes back. What comes back is kept until the context
+// The thesis gives up a process whose acknowledgments were lost: it switches the process out after
+// CTXR1' alone, and "successful continuation cannot be guaranteed". Here the cards repeat frames
+// beneath the contexts, also for a context that is away. So every packet is delivered once or comes
+// back, even after a switch with CTXR1' alone. A packet that comes back is kept until the context
 // returns.
 
 import (
@@ -34,35 +33,34 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Saved is the state of a context that is switched out: its registers and what was
-// drained. Its undelivered packets are in the card.
+// Saved is the state of a context that is switched out: its registers and its drained packets. Its
+// undelivered packets are in the card.
 type Saved struct {
 	// Registers are the sixteen registers, CNTL as before the switch.
 	Registers [funi.Registers]uint32
-	// Drained are the drain queues, in which packets stand as in a receive queue.
+	// Drained are the drain queues. Packets in them have the layout of a receive queue.
 	Drained [arctic.Levels][]funi.Slot
-	// Memory is the process's. Before it is switched in again its owner may put other
-	// memory with the same content here.
+	// Memory is the process's. Before the switch in, its owner may put other memory with the same
+	// content here.
 	Memory *funi.Memory
-	// Live says that the process goes on while its context is out: then what it writes to its
-	// page meanwhile counts, and SwitchIn takes the registers from there instead of
-	// restoring them. Its owner sets it. Without, as in the thesis, the process does not run.
+	// Live says that the process goes on while its context is out. Then its writes to its page in
+	// that time count, and SwitchIn takes the registers from the page instead of restoring them.
+	// The context's owner sets Live. Without it, as in the thesis, the process does not run.
 	Live bool
 
 	context *Context
 }
 
-// Waits reports whether the context would have something to do on the card. That is packets that
-// are undelivered, were drained or wait in the send queues, and some that came for it and were
-// rejected or came back. If the context is Live, it is also what its process has written to CNTL
-// meanwhile.
+// Waits reports whether the context would have something to do on the card. It has if packets are
+// undelivered, were drained, wait in the send queues or came back, or if a packet for it was
+// rejected. A Live context also has if its process has written CNTL meanwhile.
 func (s *Saved) Waits() bool {
 	x := s.context
 	return x.wanted || !x.Idle() || len(x.owed) > 0 || s.Live && s.Memory.Page.Load(funi.Control) != x.seen
 }
 
-// pending reports whether packets wait in the drain queues, or in send queues that are not
-// halted. Of a process that goes on these are as it has them now, of another as they were.
+// pending reports whether packets wait in the drain queues, or in send queues that are not halted.
+// For a Live context it looks at the present send queues, otherwise at the saved ones.
 func (s *Saved) pending() bool {
 	if len(s.Drained[arctic.Request])+len(s.Drained[arctic.Reply]) > 0 {
 		return true
@@ -85,10 +83,10 @@ func (s *Saved) Context() *Context { return s.context }
 // SwitchOut takes a context off the card. The first call sets CTXM. SwitchOut returns ErrNotReady
 // as long as packets are in flight, or a unit of a modelled machine has one under way (CTXR1 is
 // clear). It also does so while there are more blocks in the cache than one call copies. The owner
-// then steps the card and calls again. With unacknowledged SwitchOut goes on after CTXR1' alone: a
-// peer that is out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
-// switch. It returns ErrAway for a context that is out already. An abandoned switch ends when CTXM
-// is cleared.
+// then steps the card and calls again. With unacknowledged, SwitchOut goes on after CTXR1' alone.
+// Then a peer that is out of reach, which keeps CTXR1 clear until PeerTimeout, does not delay the
+// switch. SwitchOut returns ErrAway for a context that is out already. An abandoned switch ends
+// when CTXM is cleared.
 func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if x.away || x.modes&funi.RESET != 0 {
 		return nil, fmt.Errorf("switching out node %d of group %d: %w", x.node, x.gid, ErrAway)
@@ -128,7 +126,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	return s, nil
 }
 
-// takeSet takes a set of the cache for a context, or reports that there is none.
+// takeSet takes a set of the cache for a context, and reports whether there was one.
 func (c *Card) takeSet() bool {
 	if c.sets == c.cfg.Sets {
 		for _, x := range c.contexts {
@@ -144,7 +142,7 @@ func (c *Card) takeSet() bool {
 	return true
 }
 
-// offerSet takes the set of a context that is away for others, unless it holds packets.
+// offerSet makes the set of a context that is away free for others, unless it holds packets.
 func (c *Card) offerSet(x *Context) {
 	if x.allFree() {
 		x.lines, x.holdsSet = nil, false
@@ -168,9 +166,9 @@ func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
 	return x.iface.Diverted()
 }
 
-// SwitchIn puts a context back on the card, whose process goes on where it was. It
-// returns ErrNoSet if the context had given its set of the cache back and there is none
-// now, and ErrAway if the state is not the present one of a context of this card.
+// SwitchIn puts a context back on the card, and its process goes on where it was. SwitchIn returns
+// ErrNoSet if the context had given its set of the cache back and none is free now. It returns
+// ErrAway if the state is not the present one of a context of this card.
 func (c *Card) SwitchIn(s *Saved) error {
 	x := s.context
 	switch {
@@ -229,8 +227,8 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	}
 }
 
-// repack makes the packet of a drained slot anew. It reports false for a slot that no packet leaves
-// when it is drained: a moved context's comes from its process.
+// repack rebuilds the packet of a drained slot. It returns false for a slot that draining a packet
+// cannot have made: the drain queues of a moved context come from its process.
 func (x *Context) repack(l arctic.Level, s *funi.Slot,
 	packet *[arctic.MaxPacketSize]byte) (wire arctic.PacketHeader, ok bool) {
 	h := s.Header()

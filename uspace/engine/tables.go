@@ -1,7 +1,7 @@
 package engine
 
 // This file is the memory of a context's tables: key slots, areas and the ring's entries. They are
-// megabytes where a process asks for many windows, so the card's owner can make them before and
+// megabytes where a process asks for many windows. So the card's owner can make them beforehand and
 // give them back at once, outside of the time of the card and outside of the Go heap.
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Tables is the tables of a context, in which nothing is open.
+// Tables holds the tables of a context, in which nothing is open.
 type Tables struct {
 	keySlots []keySlot
 	areas    []area
@@ -24,8 +24,8 @@ func TableBytes(s funi.RemoteSizes) int {
 }
 
 // NewTables lays tables out in memory that is aligned to 8 bytes and all 0. The memory may be
-// outside of the Go heap; then the segments of the context are to be, too, because the tables refer
-// to them. It panics if the memory is shorter than TableBytes.
+// outside of the Go heap. Then the context's segments must be outside, too, because the tables
+// refer to them. NewTables panics if the memory is shorter than TableBytes.
 func NewTables(s funi.RemoteSizes, memory []byte) *Tables {
 	if n := TableBytes(s); len(memory) < n {
 		panic(fmt.Sprintf("engine: tables of %d bytes in memory of %d", n, len(memory)))
@@ -40,14 +40,14 @@ func NewTables(s funi.RemoteSizes, memory []byte) *Tables {
 	return t
 }
 
-// Lend has contexts that are made from now on use the tables, if they have the sizes that the
-// context wants; nil ends that. Each context needs its own, so lend them for one call of Attach or
-// Arrive. The owner has them back, with whatever is in them, when the context has been detached,
-// abandoned or exported. Without tables the card makes its own.
+// Lend has contexts that are made from now on use the tables, if these have the sizes that the
+// context wants. nil ends that. Each context needs tables of its own, so lend them for one call of
+// Attach or Arrive. The owner has them back, with any content, when the context has been detached,
+// abandoned or exported. Without lent tables the card makes its own.
 func (c *Card) Lend(t *Tables) { c.lent = t }
 
-// newRemote returns a context's remote memory with the tables that were lent, or with new ones; nil
-// for none.
+// newRemote returns a context's remote memory with the tables that were lent, or with new ones. It
+// returns nil for zero sizes.
 func (c *Card) newRemote(s funi.RemoteSizes) *remote {
 	t := c.lent
 	switch {
@@ -77,8 +77,8 @@ func (r *remote) wipe() {
 	}
 }
 
-// giveTables gives the tables of a context that ends back to its owner. Nothing comes for its
-// windows any more, and of its own operations it hears no more.
+// giveTables gives the tables of a context that ends back to its owner. From then on no packets
+// reach its windows, and no answers to its own operations.
 func (x *Context) giveTables() {
 	if r := x.remote; r != nil {
 		r.keySlots, r.areas, r.ring, r.tail = nil, nil, nil, r.head

@@ -1,16 +1,16 @@
 package engine
 
-// This file shows the owner the card's traffic beyond the counters: what each context has moved,
-// for which reasons packets were rejected, and how long each peer takes to answer. The data path
-// adds to a number next to what it touches anyway; the owner reads the numbers between two steps.
+// This file shows the owner the card's traffic beyond the counters: the traffic of each context,
+// packets rejected by reason, and the response time of each peer. The data path adds to a number
+// next to data that it touches anyway. The owner reads the numbers between two steps.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Traffic counts what a context has moved since it was attached. Bytes are those of payloads as
-// they travel: those of a transfer include the words that say where it goes.
+// Traffic counts a context's packets and bytes since it was attached. Bytes are those of payloads
+// as they travel; those of a transfer include the words with its addresses.
 type Traffic struct {
 	// taken from the send queues; a block of a transfer is one
 	Sent          uint64 `json:"packets_sent"`
@@ -21,11 +21,11 @@ type Traffic struct {
 	Retried uint64 `json:"packets_retried"`
 	// to the process, because they could not be delivered
 	Returned uint64 `json:"packets_returned"`
-	// of others for this context, which the card rejected
+	// from others to this context, rejected by the card
 	Refused uint64 `json:"packets_refused"`
 }
 
-// Add adds another's.
+// Add adds the numbers of another Traffic.
 func (t *Traffic) Add(u *Traffic) {
 	t.Sent += u.Sent
 	t.SentBytes += u.SentBytes
@@ -36,7 +36,7 @@ func (t *Traffic) Add(u *Traffic) {
 	t.Refused += u.Refused
 }
 
-// Traffic returns what the context has moved.
+// Traffic returns the context's traffic.
 func (x *Context) Traffic() Traffic {
 	t := x.traffic
 	t.Retried += x.owner.Retried
@@ -50,15 +50,14 @@ func (x *Context) took(bytes int) {
 	x.traffic.ReceivedBytes += uint64(bytes)
 }
 
-// Rejections are packets by the reason for which they were rejected.
+// Rejections counts packets by the reason for rejecting them.
 type Rejections = link.Rejections
 
-// Rejections returns the totals of packets that the card rejected, and of those that peers
-// rejected. A packet is counted each time.
+// Rejections returns the totals of packets that the card rejected, and of its packets that peers
+// rejected. A packet is counted at each rejection.
 func (c *Card) Rejections() (here, byPeers Rejections) { return c.rejectedHere, *c.link.ByPeers() }
 
-// rejected counts a packet that came for the context, nil for a node that is not here, and was
-// rejected.
+// rejected counts a packet for the context that was rejected; x is nil for a node that is not here.
 func (c *Card) rejected(x *Context, why arctic.Reason) {
 	c.rejectedHere.Add(why)
 	if x != nil {
@@ -66,14 +65,15 @@ func (c *Card) rejected(x *Context, why arctic.Reason) {
 	}
 }
 
-// PeerState is how a card stands to a peer.
+// PeerState is the state of a peer as a card sees it.
 type PeerState = link.PeerState
 
-// PeerState returns how the card stands to one peer; ok is false if the card is none of the peers.
+// PeerState returns the state of one peer; ok is false if the card is not one of the peers.
 func (c *Card) PeerState(card uint16) (s PeerState, ok bool) { return c.link.PeerState(card) }
 
-// PeerStates calls see for up to most peers, from an index on, and returns the index of the next,
-// or 0 after the last. Peers that come or go between two calls may be seen or not.
+// PeerStates calls see for up to most peers, beginning at an index. It returns the index of the
+// next peer, or 0 after the last. A peer that is added or removed between two calls may or may not
+// be seen.
 func (c *Card) PeerStates(from, most int, see func(PeerState)) (next int) {
 	return c.link.PeerStates(from, most, see)
 }

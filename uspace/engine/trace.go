@@ -1,19 +1,19 @@
 package engine
 
-// This file follows single packets through the card for its owner: when each packet got how far, by
-// Step's time. Without a tracer it costs one comparison a packet.
+// This file follows single packets through the card for its owner: it records the times at which a
+// packet reached each stage, by Step's time. Without a tracer it costs one comparison a packet.
 //
 // A Tracer chooses one packet in every few, by the number of the frame in which a packet first
-// travels and the packet's index in the frame. So a tracer at the other end with the same ratio
-// chooses the same packets, and the records of both can be joined by what they say of the frame,
-// without a word more on the wire.
+// travels and the packet's index in the frame. So a tracer with the same ratio at the other end
+// chooses the same packets. The two records of a packet can be joined by the fields that name its
+// frame, without a further word on the wire.
 //
-// The memory is bounded: a Trail holds two times for each line of a context, a Tracer has a ring of
+// The memory is bounded. A Trail holds two times for each line of a context. A Tracer has a ring of
 // open records and a ring of finished ones, for its owner to take. When the first ring is full its
 // oldest packet counts as unfinished; when the second is full a record is counted as lost.
 // NewTracer and NewTrail make all memory beforehand.
 //
-// Packets for contexts of the same card, which are in no frame, are not followed.
+// Packets for contexts of the same card, which travel in no frame, are not followed.
 
 import (
 	"crypto/sha256"
@@ -30,7 +30,7 @@ type End uint8
 
 // The ends. The first three are the sender's, the others the receiver's.
 const (
-	Unfinished   End = iota // nobody knows: its context has ended, or it takes too long
+	Unfinished   End = iota // unknown: its context has ended, or it takes too long
 	Acknowledged            // it was accepted at the other end
 	Returned                // to the process, for Trace.Reason
 	Delivered               // into memory or the receive queue
@@ -41,7 +41,7 @@ const (
 
 var ends = [...]string{"unfinished", "acknowledged", "returned", "delivered", "held", "refused"}
 
-// String says it in a word.
+// String returns the end as a word.
 func (e End) String() string {
 	if int(e) < len(ends) {
 		return ends[e]
@@ -62,15 +62,15 @@ func (e *End) UnmarshalText(b []byte) error {
 	return fmt.Errorf("a packet that ended as %q: unknown", b)
 }
 
-// Trace is a packet's record, at its sender or at its receiver. Times are Step's; 0: it did not get
-// there.
+// Trace is a packet's record, at its sender or at its receiver. Times are Step's. A time of 0 means
+// that the packet did not reach the stage.
 type Trace struct {
 	End    End           `json:"end"`
 	Reason arctic.Reason `json:"reason,omitempty"` // of the last rejection
 	Level  arctic.Level  `json:"level"`
-	// rejections for a transient reason; 255: and more
+	// rejections for a transient reason; 255: or more
 	Retried uint8 `json:"retried,omitempty"`
-	// frames with it after the first: as one was lost, or rejected
+	// frames with the packet after the first one, because a frame was lost or the packet rejected
 	Resent      uint8  `json:"resent,omitempty"`
 	Index       uint8  `json:"index"` // in the frame in which it first travelled
 	Bytes       uint16 `json:"bytes"`
@@ -79,7 +79,7 @@ type Trace struct {
 	Destination uint16 `json:"destination"`
 	FromCard    uint16 `json:"from_card"`
 	ToCard      uint16 `json:"to_card"`
-	// names the epoch of the two cards, which the sequence is of
+	// names the epoch of the two cards, to which Sequence belongs
 	Session  uint16 `json:"session"`
 	Sequence uint32 `json:"sequence"` // of that frame
 	Context  uint32 `json:"context"`  // at this end
@@ -96,7 +96,7 @@ type Trace struct {
 	Arrived int64 `json:"arrived_ns,omitempty"`
 }
 
-// sessionOf names an epoch, and does not tell it: whoever knows an epoch can send frames in a
+// sessionOf names an epoch without revealing it. A host that knows an epoch can send frames in a
 // card's name where there are no keys. Of the 64 bits of an epoch 48 stay unknown.
 func sessionOf(epoch uint64) uint16 {
 	var b [8]byte
@@ -106,11 +106,11 @@ func sessionOf(epoch uint64) uint16 {
 }
 
 const (
-	// openTraces and doneTraces are the sizes of a tracer's rings, in records. A power of two.
+	// openTraces and doneTraces are the sizes of a tracer's rings, in records. Powers of two.
 	openTraces = 4096
 	doneTraces = 1024
-	// sightings is how many looks at a queue a trail remembers, of those that found more slots than
-	// the look before. Slots of later looks count as seen with the last one.
+	// sightings is the number of looks at a queue that a trail remembers. It remembers looks that
+	// found more slots than the look before. Slots of later looks count as seen with the last one.
 	sightings = 16
 )
 
@@ -126,17 +126,18 @@ type Tracer struct {
 	taken  uint64
 }
 
-// opened is a record that is not done; serial 0: none.
+// opened is a record that is not finished. serial 0: there is none.
 type opened struct {
 	serial uint32
 	Trace
 }
 
-// NewTracer makes a tracer of one in every packets, at least 1. Any goroutine may call it.
+// NewTracer makes a tracer that follows one in every packets; an every below 1 counts as 1. Any
+// goroutine may call it.
 func NewTracer(every int) *Tracer { return &Tracer{every: uint64(max(every, 1))} }
 
-// Take copies records that are done, the oldest first, and returns how many, and how many were lost
-// so far.
+// Take copies finished records, the oldest first. It returns the number of copied records, and the
+// number of records lost so far.
 func (t *Tracer) Take(into []Trace) (n int, lost uint64) {
 	for ; n < len(into) && t.taken < t.put; n++ {
 		into[n] = t.done[t.taken%doneTraces]
@@ -145,14 +146,14 @@ func (t *Tracer) Take(into []Trace) (n int, lost uint64) {
 	return n, t.lost
 }
 
-// Flush ends the records that are open: they are unfinished.
+// Flush ends the records that are open, as unfinished.
 func (t *Tracer) Flush() {
 	for i := range t.open {
 		t.end(&t.open[i])
 	}
 }
 
-// end takes the record of a packet for done.
+// end ends an open record.
 func (t *Tracer) end(o *opened) {
 	if o.serial == 0 {
 		return
@@ -161,7 +162,7 @@ func (t *Tracer) end(o *opened) {
 	t.finish(&o.Trace)
 }
 
-// finish puts a record with those that are done.
+// finish puts a record into the ring of finished ones.
 func (t *Tracer) finish(r *Trace) {
 	if t.put-t.taken == doneTraces {
 		t.lost++
@@ -171,8 +172,8 @@ func (t *Tracer) finish(r *Trace) {
 	t.put++
 }
 
-// chooses reports whether the packet of an index in a frame is one to be traced. The number is
-// mixed as in SplitMix64, so that no pattern of a program's falls together with it.
+// chooses reports whether the packet at an index in a frame is traced. The frame's number is mixed
+// as in SplitMix64, so that no regular pattern in a program's sending biases the choice.
 func (t *Tracer) chooses(from, to uint16, l arctic.Level, seq uint32, index int) bool {
 	h := uint64(seq) | uint64(from)<<32 | uint64(to)<<48
 	h += uint64(l) * 0x9e3779b97f4a7c15
@@ -181,7 +182,7 @@ func (t *Tracer) chooses(from, to uint16, l arctic.Level, seq uint32, index int)
 	return (h^h>>31+uint64(index))%t.every == 0
 }
 
-// begin makes a record, which is open; the one in its place is unfinished.
+// begin opens a record. The record that had its place ends as unfinished.
 func (t *Tracer) begin() *opened {
 	if t.serial++; t.serial == 0 {
 		t.serial = 1
@@ -199,13 +200,14 @@ type Trail struct {
 	lines  []stamped
 }
 
-// stamped is a line; serial 0: its packet is not traced.
+// stamped holds the times of a line. serial 0: its packet is not traced.
 type stamped struct {
 	seen, retrieved int64
 	serial          uint32
 }
 
-// sighted is when slots of a send queue were first seen, counted from the beginning of the trail.
+// sighted holds the times at which slots of a send queue were first seen. Slots are counted from
+// the beginning of the trail.
 type sighted struct {
 	retrieved uint64 // slots
 	first, n  int
@@ -228,8 +230,9 @@ func (c *Card) NewTrail(t *Tracer) *Trail {
 	return &Trail{tracer: t, lines: make([]stamped, c.placesOfLines())}
 }
 
-// Follow has a trail follow the context from now on, or with nil nobody. It returns false, and
-// nothing changes, when another tracer's does, or the trail was made for another card.
+// Follow has a trail follow the context from now on; with nil no trail follows it. Follow returns
+// false and changes nothing if another tracer's trail follows the context, or the trail was made
+// for another card.
 func (x *Context) Follow(t *Trail) bool {
 	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.placesOfLines()) {
 		return false
@@ -244,7 +247,7 @@ func (x *Context) Follow(t *Trail) bool {
 // Followed reports whether a trail of the tracer follows the context.
 func (x *Context) Followed(t *Tracer) bool { return x.trail != nil && x.trail.tracer == t }
 
-// saw notes how many slots of a queue wait to be retrieved.
+// saw notes the number of slots of a queue that wait to be retrieved.
 func (t *Trail) saw(l arctic.Level, waiting int, now int64) {
 	q := &t.queues[l]
 	upTo := q.retrieved + uint64(waiting)
@@ -264,7 +267,7 @@ func (t *Trail) saw(l arctic.Level, waiting int, now int64) {
 	q.n++
 }
 
-// took notes that a slot is retrieved, and returns when it was first seen.
+// took notes that a slot is retrieved, and returns the time at which it was first seen.
 func (t *Trail) took(l arctic.Level, now int64) int64 {
 	q := &t.queues[l]
 	q.retrieved++
@@ -294,8 +297,7 @@ func (t *Trail) record(ln *line) *opened {
 	return nil
 }
 
-// launched notes that a packet has been retrieved: from a slot, unless it is one of a long
-// transfer.
+// launched notes that a packet has been retrieved, from a slot or as one of a long transfer.
 func (t *Trail) launched(ln *line, l arctic.Level, now int64) {
 	seen := now
 	if ln.transfer == nil {
@@ -304,13 +306,13 @@ func (t *Trail) launched(ln *line, l arctic.Level, now int64) {
 	*t.of(ln) = stamped{seen: seen, retrieved: now}
 }
 
-// follower hands a trail what the link reports.
+// follower passes the link's reports on to a trail.
 type follower struct {
 	x *Context
 	t *Trail
 }
 
-// Dispatched chooses from the packets of a frame that is new.
+// Dispatched chooses packets to trace from a new frame.
 func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link.Line) {
 	x, t, c := w.x, w.t, w.x.card
 	index := 0
@@ -347,7 +349,7 @@ func (w *follower) Sent(train *link.Line) {
 	}
 }
 
-// Answered notes what became of the packets of a frame.
+// Answered notes the verdict on the packets of a frame.
 func (w *follower) Answered(train *link.Line, verdict link.Verdict) {
 	t, now := w.t, w.x.card.now
 	bit := uint64(1)
@@ -379,7 +381,7 @@ func (t *Trail) returned(ln *line, reason arctic.Reason, now int64) {
 	}
 }
 
-// accept is Card.accept for a context that is followed, of the packet of an index in a frame.
+// accept is Card.accept for a context that is followed. index is the packet's place in its frame.
 func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, index int) arctic.Reason {
 	c, h := x.card, train.Header
 	before := x.fifo[h.Level].n

@@ -1,15 +1,15 @@
 package engine
 
-// This file is the life of a long transfer: an XFER of more than one packet (thesis 3.2.4), from
-// the slot that asks for it until it is delivered or has failed. packetise.go retrieves its
-// packets, segments.go is the memory that they come from.
+// This file is the life of a long transfer, an XFER of more than one packet (thesis 3.2.4). It
+// begins with the slot that asks for it, and ends when it is delivered or has failed. packetise.go
+// retrieves its packets; segments.go holds the memory that they come from.
 //
 // A level has openTransfers records. When all are taken, the next long transfer stays in the send
-// queue. A write to remote memory that the card has copied because it is late (late.go) leaves its
-// place to another record, so that silent peers, however many, do not hold them all. A record goes
-// through these states, and following says when:
+// queue. A late write to remote memory, which the card has copied (late.go), leaves its place to
+// another record. So silent peers, however many, do not hold all records. A record goes through
+// these states, and following returns the next one:
 //
-//	    free         nobody's
+//	    free         unused
 //	      |   begin: its slot is checked, and the record taken
 //	      v
 //	  retrieving     (a remote write may be set aside meanwhile, see aside.go)
@@ -31,26 +31,26 @@ package engine
 //	      v
 //	    free
 //
-// A write to remote memory of many packets (remote.go) is never due: its receiver counts, and its
-// last packet is retrieved behind the others and waits for none.
+// A write to remote memory of many packets (remote.go) is never due. Its receiver counts, so its
+// last packet is retrieved behind the others without waiting for them.
 //
 // The last packet leaves when every other one is acknowledged. So the notice that it makes at the
-// receiver is the completion of the whole, over a network that keeps no order, and no receiver
-// counts.
+// receiver completes the whole transfer, over a network that keeps no order, without a receiver
+// that counts.
 //
-// A transfer fails when one of its packets comes back for good, when its peer and this card begin
-// to count anew, or when its node moves to another card. Counting anew ends transfers also where
-// the peer has lost nothing: First (life.go) is a number of the sequence that has ended, and what
-// was acknowledged in it may be what one of the two held to be impossible. It stays in its state
-// until none of its packets is in the cache, then takes the way on the left, and comes back to the
-// process once, with the reason.
+// A transfer fails when one of its packets comes back for good, when its node moves to another
+// card, or when its peer and this card begin a new epoch. A new epoch ends transfers even if the
+// peer has lost nothing. First (life.go) is a sequence number of the old epoch, and packets that
+// were acknowledged in it may be those that one of the two cards held to be impossible. A failed
+// transfer stays in its state until none of its packets is in the cache. Then it takes the way on
+// the left, and comes back to the process once, with the reason.
 //
 // The process may change the source when the slot is retired. With Config.Blocks the card needs the
 // source until every packet but the last is answered, because a lost block is sent again from
-// there. Without, data is copied into the lines, and the card needs the source only while it
-// retrieves. A slot is finished when neither its transfer nor one that began before needs its
-// source; then so are the slots behind it that have been retrieved meanwhile, up to the next
-// transfer's. Of a remote write that is late the card copies what it needs (late.go).
+// there. Without Config.Blocks data is copied into the lines, and the card needs the source only
+// while it retrieves. A slot is finished when neither its transfer nor an earlier one needs its
+// source. Then the slots behind it that have been retrieved meanwhile are finished, too, up to the
+// next transfer's. For a late remote write the card copies the data that it still needs (late.go).
 
 import (
 	"slices"
@@ -60,11 +60,11 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// openTransfers is the most long transfers of a context and level whose records are not free,
-// without those that are late.
+// openTransfers is the highest number of records in use of a context and level, apart from those of
+// late writes.
 const openTransfers = 8
 
-// transferState is how far a long transfer has come; see above.
+// transferState is the state of a long transfer; the states are described above.
 type transferState uint8
 
 const (
@@ -76,16 +76,16 @@ const (
 	transferOver                            // on long.slots
 )
 
-// parts reports whether the packets that a transfer has in the cache are parts: the last one is
-// none.
+// parts reports whether the transfer's packets in the cache are parts. The last packet is not a
+// part.
 func (s transferState) parts() bool { return s != transferEnding }
 
 // transfer is the record of a long transfer.
 type transfer struct {
-	state       transferState // advance alone changes it
+	state       transferState // only advance changes it
 	level       arctic.Level
 	next        *transfer // on long.free, long.due or long.aside
-	of          *long     // which it is a record of
+	of          *long     // owner of the record
 	after       *transfer // on a list of Card.opened
 	before      *transfer
 	nextSlot    *transfer   // on long.slots
@@ -97,7 +97,7 @@ type transfer struct {
 	route       uint32 // of all its packets
 	first       uint32 // see life.go
 	total       uint32 // words
-	source      []byte // not yet retrieved, without the last packet's; nil: it has been
+	source      []byte // not yet retrieved, without the last packet's; nil: all is retrieved
 	lastSource  []byte // the last packet's
 	lines       int    // packets in the cache
 	failed      arctic.Reason
@@ -110,8 +110,8 @@ type transfer struct {
 // isOpen reports whether a transfer has begun and is neither delivered nor failed.
 func (t *transfer) isOpen() bool { return t.state != transferFree && t.state != transferOver }
 
-// following returns the state after the present one, or the present one as long as what that waits
-// for has not happened. finished says that the slot is.
+// following returns the state after the present one, or the present one as long as its condition is
+// not met. finished says whether the transfer's slot is finished.
 func (t *transfer) following(finished bool) transferState {
 	failed := t.failed != arctic.ReasonNone
 	switch t.state {
@@ -150,8 +150,8 @@ func (t *transfer) following(finished bool) transferState {
 	return t.state
 }
 
-// advance takes a transfer as far as it can go. What changes something that a state waits for calls
-// advance.
+// advance takes a transfer as far as it can go. Every change to something that a state waits for is
+// followed by a call of advance.
 func (x *Context) advance(t *transfer) {
 	n, l := x.long, t.level
 	for {
@@ -206,8 +206,8 @@ func (x *Context) needsSource(t *transfer) bool {
 	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.blockOf(t) > 0)
 }
 
-// finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that
-// needs its source. They are retired at the next retrieval.
+// finishSlots finishes the slots of transfers, and the slots behind each, up to the first transfer
+// that needs its source. They are retired at the next retrieval.
 func (x *Context) finishSlots(l arctic.Level) {
 	for q := &x.long.slots[l]; q.head != nil && !x.needsSource(q.head); {
 		t := q.pop()
@@ -216,8 +216,7 @@ func (x *Context) finishSlots(l arctic.Level) {
 	}
 }
 
-// accounted notes that a packet of a long transfer is accounted for: its line is
-// being freed.
+// accounted notes that a packet of a long transfer is done with: its line is being freed.
 func (x *Context) accounted(ln *line) {
 	t := ln.transfer
 	ln.transfer = nil
@@ -233,8 +232,8 @@ func (x *Context) accounted(ln *line) {
 	}
 }
 
-// failTransfer notes that a transfer fails. Its packets that wait are taken back at once: otherwise
-// they would be given up one after the other.
+// failTransfer notes that a transfer fails. It takes the transfer's waiting packets back at once;
+// otherwise they would be given up one after the other.
 func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 	if t.failed != arctic.ReasonNone {
 		return // the first reason is the cause
@@ -264,7 +263,7 @@ func (x *Context) home(t *transfer) uint32 {
 	return x.card.route(x.group, t.header.Node())
 }
 
-// giveUpTo takes the packets of a transfer back that wait for a card.
+// giveUpTo takes back the packets of a transfer that wait for a card.
 func (x *Context) giveUpTo(t *transfer, route uint32, keep func(*link.Line) bool, to func(*link.Line)) {
 	c := x.card
 	c.link.GiveUpTo(x.owner, uint16(route), t.level, t.header.Node(), t.state.parts(), keep, to)
@@ -273,10 +272,10 @@ func (x *Context) giveUpTo(t *transfer, route uint32, keep func(*link.Line) bool
 	}
 }
 
-// failTransfers returns the long transfers to a peer with which the card has begun to count anew.
-// Where the peer was restarted, what it had of them is gone, and a last packet would tell the
-// process that is there now of data that never came. It costs nobody who sends elsewhere: whoever
-// can make a peer count anew can do so often.
+// failTransfers returns the long transfers to a peer with which the card has begun a new epoch. If
+// the peer was restarted, it has lost their data, and a last packet would tell the process that is
+// there now of data that never came. Transfers to other cards pay nothing, since a peer can be made
+// to begin new epochs often.
 func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	c.more = true
 	c.failTransfersOf(c.opened.to(uint32(card)), card, reason)
@@ -288,7 +287,7 @@ func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	}
 }
 
-// failTransfersOf does so with those on a list.
+// failTransfersOf returns those of the transfers that are on a list.
 func (c *Card) failTransfersOf(list **transfer, card uint16, reason arctic.Reason) {
 	for t := *list; t != nil; {
 		next := t.after // nothing here opens or ends another
@@ -320,11 +319,11 @@ func (x *Context) forgetTransfers() {
 	}
 }
 
-// transfersTo is the open transfers of a card, by their route: a list for each remainder, so that
-// up to 256 cards have lists of their own.
+// transfersTo holds the open transfers of a card by their route. It has a list for each remainder,
+// so that up to 256 cards have lists of their own.
 type transfersTo [256]*transfer
 
-// to returns the list that has those of a route, and perhaps of others.
+// to returns the list with the transfers of a route, and perhaps of other routes.
 func (o *transfersTo) to(route uint32) **transfer { return &o[route%uint32(len(o))] }
 
 func (o *transfersTo) add(t *transfer) {
@@ -348,8 +347,8 @@ func (o *transfersTo) remove(t *transfer) {
 	t.before, t.after = nil, nil
 }
 
-// giveUpTransfers returns the long transfers of a context that has no packet in the
-// cache any more. Afterwards the card needs none of the slots that it has taken.
+// giveUpTransfers returns the long transfers of a context without packets in the cache. Afterwards
+// the card needs none of the slots that it has taken.
 func (x *Context) giveUpTransfers(reason arctic.Reason) {
 	if x.long == nil {
 		return
@@ -415,7 +414,7 @@ func (q *transfers) remove(t *transfer) {
 	}
 }
 
-// slotQueue is the transfers whose slots are not finished, in the order of the slots, linked
+// slotQueue is a list of transfers whose slots are not finished, in the order of the slots, linked
 // through nextSlot.
 type slotQueue struct {
 	head, tail *transfer
@@ -451,14 +450,14 @@ type long struct {
 	due     [arctic.Levels]transfers
 	aside   [arctic.Levels]transfers
 	slots   [arctic.Levels]slotQueue
-	open    int // transfers that are
-	// held is how many lines the remote writes of a level hold, by what the numbers of the cards
-	// that they go to leave when divided by 256.
+	open    int // number of open transfers
+	// held is the number of lines that the remote writes of a level hold, by the number of the card
+	// that they go to, modulo 256.
 	held [arctic.Levels][256]uint16
 
-	// own is a line for each level that no message takes. It carries a transfer on whose
-	// end the process waits for, to change its queues: the other lines may be
-	// full of packets for nodes that wait in the same way, and take none meanwhile.
+	// own is a line for each level that is closed to messages. It carries a transfer whose end the
+	// process waits for in order to change its queues. The other lines may be full of packets for
+	// nodes that wait in the same way, and take none meanwhile.
 	own   [arctic.Levels]line
 	inUse [arctic.Levels]bool
 }
@@ -480,7 +479,7 @@ func (n *long) addRecord(l arctic.Level) {
 	n.free[l].push(t)
 }
 
-// giveRecord takes a record that is free, or forgets it if another has its place.
+// giveRecord makes a record free, or forgets it if another has its place.
 func (n *long) giveRecord(t *transfer) {
 	l := t.level
 	if !t.late.replaced {
@@ -493,7 +492,7 @@ func (n *long) giveRecord(t *transfer) {
 	n.records[l] = all[:last]
 }
 
-// linesTo is how many lines the remote writes to the card that t goes to hold, of its level.
+// linesTo returns the counter of the lines that remote writes of t's level to t's card hold.
 func (n *long) linesTo(t *transfer) *uint16 {
 	return &n.held[t.level][t.route%uint32(len(n.held[t.level]))]
 }

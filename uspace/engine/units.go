@@ -1,28 +1,28 @@
 package engine
 
-// This file is the time that the Retrieval and the Delivery Unit take (thesis 5.2) when
-// the card is that of a modelled machine: Config.Timing.
+// This file models the time that the Retrieval and the Delivery Unit take (thesis 5.2) on the card
+// of a modelled machine (Config.Timing).
 //
-// A unit works on one packet at a time. It asks for the bus burst by burst; between two
-// of its bursts the processor and then the other units may go first. The packet moves when
-// the last burst has ended: only then is its line taken, is the slot retired, does the
-// receive queue grow. What the burst would have read is read then, too: a process that
-// changes a slot that it has sent sends one or the other, as with the hardware.
+// A unit works on one packet at a time. It asks for the bus burst by burst; between two of its
+// bursts the processor and then the other units may go first. The packet moves when the last burst
+// has ended. Only then is its line taken, is the slot retired, or does the receive queue grow. The
+// data that the bursts carry is read then, too. A process that changes a slot after sending it
+// sends either the old or the new content, as with the hardware.
 //
 // Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the
-// Delivery Unit. A full FIFO rejects, but has one entry more, for parts of long transfers and
-// remote writes, which pass packets that the receive queue has no room for; what those take is in
-// heldwrite.go. What Dispatch and Preprocess take, and Transmit beside the port's link, is in
-// link/timed.go and receiveunit.go, and what operations on windows take in operateunit.go.
+// Delivery Unit. A full FIFO rejects packets. It has one entry more, for parts of long transfers
+// and remote writes, which pass packets that the receive queue has no room for. Other files have
+// other times: remote writes in heldwrite.go, Dispatch and Transmit beside the port's link in
+// link/timed.go, Preprocess in receiveunit.go, operations on windows in operateunit.go.
 //
-// A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
-// it works on, and its ready bit comes then; RESET takes the packet from it.
+// A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets the unit end the packet that
+// it works on; its ready bit comes then. RESET takes the packet from the unit.
 //
 // Bursts (5.2.2): the first four words of a slot are one burst, which tells what the packet is. The
-// remaining words, and the data of XFER, follow in the longest bursts that do not exceed them,
-// words of a slot in none longer than Timing.QueueBurst, and what is then left in the shortest
-// burst that holds it. A delivery ends with the word of the cached head register, so that the
-// processor's copy is invalidated (5.2.3).
+// remaining words, and the data of XFER, follow in the longest bursts that do not exceed them.
+// Words of a slot go in no burst longer than Timing.QueueBurst. The words left at the end go in the
+// shortest burst that holds them. A delivery ends with the word of the cached head register, so
+// that the processor's copy is invalidated (5.2.3).
 
 import (
 	"fmt"
@@ -35,46 +35,47 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Timing is how long a card's units take. The card shares the bus with the processor, and with no
-// other card.
+// Timing holds the times that a card's units take. The card shares the bus with the processor, and
+// with no other card.
 type Timing struct {
 	Bus *timing.Bus
-	// Bursts are how many words a transaction of the card may have, rising from 1 to at
+	// Bursts are the numbers of words that a transaction of the card may have, rising from 1 to at
 	// most 16.
 	Bursts []int
-	// QueueBurst is the longest of them that moves words of a slot (thesis 3.2.4); 0: any does. The
-	// data of XFER goes in the longest that there is.
+	// QueueBurst is the longest burst for words of a slot (thesis 3.2.4); 0: there is no such
+	// limit. The data of XFER goes in the longest of all bursts.
 	QueueBurst int
 	// HeadUnwritten says that the delivery of a message ends without the word of the cached head
 	// register: a hypothesis about the thesis's simulator, against 5.2.3. Behind the data of XFER,
 	// which goes elsewhere, the word is written.
 	HeadUnwritten bool
-	// GroupWords is how many arguments of a message, the words behind its first, move at a time:
-	// the last are filled up. 0 stands for 1. Another hypothesis: the header says how many there
-	// are.
+	// GroupWords is the number of arguments of a message, the words behind its first, that move at
+	// a time. The last group is filled up. 0 stands for 1. This is another hypothesis: the header
+	// has the number of arguments.
 	GroupWords int
-	// Retrieval and Delivery are how long the units are busy with a packet before its first
+	// Retrieval and Delivery are the times that the units are busy with a packet before its first
 	// transaction.
 	Retrieval, Delivery time.Duration
-	// Dispatch is how long the Dispatch Unit is busy with a packet before it leaves the cache for
-	// the Send Queue (thesis 5.2.4). Transmit is how long the Transmit Scheduler is busy with a
-	// frame before it is on the link (5.6.3). Preprocess is how long the Network Packet
+	// Dispatch is the time that the Dispatch Unit is busy with a packet before it leaves the cache
+	// for the Send Queue (thesis 5.2.4). Transmit is the time that the Transmit Scheduler is busy
+	// with a frame before it is on the link (5.6.3). Preprocess is the time that the Network Packet
 	// Preprocessor is busy with a packet before it is accepted or rejected (5.6.2).
 	Dispatch, Transmit, Preprocess time.Duration
-	// Card is what remote writes take, each kind and step by itself, on a card whose times are
-	// known so (HPL-95-86, tables 3 and 4); nil: what every packet takes. Frames without packets
-	// take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
+	// Card holds the times of remote writes for each kind and step, on a card for which these are
+	// known (HPL-95-86, tables 3 and 4). nil: remote writes take the time of every packet. Frames
+	// without packets take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
 	Card *timing.Card
-	// WindowEntries is how many entries of a context's window table the card holds; of others it
-	// fetches EntryWords, 0 stands for 1, from memory first (windowentry.go). 0: it holds all.
+	// WindowEntries is the number of entries of a context's window table that the card holds. 0: it
+	// holds all. It first fetches a missing entry from memory (windowentry.go): EntryWords words,
+	// where 0 stands for 1.
 	WindowEntries, EntryWords int
 }
 
-// mostEntries is the most entries of a window table that a card may hold, and mostEntryWords how
-// many words one may have.
+// mostEntries is the highest number of entries of a window table that a card may hold, and
+// mostEntryWords the highest number of words in an entry.
 const mostEntries, mostEntryWords = 1 << 16, 16
 
-// check refuses what no unit could work with.
+// check refuses times and sizes that no unit could work with.
 func (t *Timing) check() error {
 	if t.Bus == nil || len(t.Bursts) == 0 || t.Bursts[0] != 1 || !slices.IsSorted(t.Bursts) ||
 		t.Bursts[len(t.Bursts)-1] > 16 ||
@@ -92,49 +93,50 @@ func (t *Timing) check() error {
 	return nil
 }
 
-// maxBursts is the most transactions of a packet, word by word: those of the request block of a
-// remote write with its metadata, and of data, in a packet or as a block of a remote write.
+// maxBursts is the highest number of transactions of a packet, word by word. They move the request
+// block of a remote write with its metadata, and data in a packet or as a block of a remote write.
 const maxBursts = funi.RemoteDataWord + arctic.MaxRemoteMetadata + MaxTimedBlock/arctic.WordSize
 
-// MaxTimedBlock is the most bytes of a block on a card whose units take time (Config.BlockBytes).
+// MaxTimedBlock is the largest size in bytes of a block on a card whose units take time
+// (Config.BlockBytes).
 const MaxTimedBlock = 1024
 
 // unit is the Retrieval or the Delivery Unit.
 type unit struct {
-	x      *Context // whose packet it works on; nil: none
+	x      *Context // context of the packet that it works on; nil: none
 	level  arctic.Level
 	bursts [maxBursts]uint8 // words of its transactions
 	n      int              // transactions of the packet
-	queue  int              // how many of them, the first, move words of a slot
-	done   int              // how many of them have ended or begun
+	queue  int              // of these, the first ones, which move words of a slot
+	done   int              // transactions that have ended or begun
 	until  int64            // busy until then; 0: waits for the bus
 	setup  int64            // before the first transaction
-	lead   int64            // likewise, of the packet that it works on
+	lead   int64            // the same, of the packet that it works on
 	tail   int64            // after the last
 	direct bool             // it has no transactions, and needs none
 	at     int              // the packet's index in the receive FIFO
 }
 
-// units is both of them, the Operation Unit, and those of the network's side.
+// units holds these two units, the Operation Unit, and those of the network's side.
 type units struct {
 	receive  receiveUnit
 	operate  operateUnit
 	bus      *timing.Bus
 	sizes    []int
-	slots    []int        // those that move words of slots
+	slots    []int        // sizes that move words of slots
 	unmarked bool         // Timing.HeadUnwritten
 	group    int          // Timing.GroupWords
 	card     *timing.Card // Timing.Card
 	retrieve unit
 	deliver  unit
-	first    int   // who asks for the bus first: the Retrieval, the Delivery or the Operation Unit
+	first    int   // unit that asks for the bus first: retrievesFirst, ...
 	turn     int   // of the contexts
 	next     int64 // when one of them next has something to do, or Never
 
 	entries, entryWords int // Timing.WindowEntries, Timing.EntryWords
 }
 
-// Who asks for the bus first: the one behind the one that had it last.
+// The unit that asks for the bus first: the one behind the unit that had it last.
 const (
 	retrievesFirst = iota
 	deliversFirst
@@ -156,7 +158,7 @@ func newUnits(cfg *Config) *units {
 // sends reports whether retrieval or dispatch works on a packet of the context.
 func (x *Context) sends() bool { return x.retrieving || x.card.link.WorksFor() == x.owner }
 
-// underWay reports whether a unit works on a packet of the context, or will at once: in
+// underWay reports whether a unit works on a packet of the context, or will at once. In
 // context-switch mode delivery goes on as far as there is room (thesis 4.2).
 func (c *Card) underWay(x *Context) bool {
 	if x.sends() || x.delivering {
@@ -171,8 +173,8 @@ func (c *Card) underWay(x *Context) bool {
 	return false
 }
 
-// leave takes its packets from the units that work for the context: it is being reset or
-// detached. A transaction that is under way ends.
+// leave takes the packets of a context that is being reset or detached from the units. A
+// transaction that is under way ends.
 func (u *units) leave(x *Context) {
 	for _, w := range []*unit{&u.retrieve, &u.deliver} {
 		if w.x == x {
@@ -189,13 +191,13 @@ func (u *units) engage(w *unit, x *Context, l arctic.Level) {
 	*u.note(w) = true
 }
 
-// release takes its packet from a unit.
+// release takes the packet from a unit.
 func (u *units) release(w *unit) {
 	*u.note(w) = false
 	w.x = nil
 }
 
-// note is where the context that a unit works for says so.
+// note returns the flag in a context that says that the unit works on a packet of the context.
 func (u *units) note(w *unit) *bool {
 	if w == &u.retrieve {
 		return &w.x.retrieving
@@ -203,7 +205,7 @@ func (u *units) note(w *unit) *bool {
 	return &w.x.delivering
 }
 
-// runUnits ends what has ended by now and starts what a free unit can start.
+// runUnits ends the work whose time has passed and starts the work that a free unit can start.
 func (c *Card) runUnits() {
 	u := c.units
 	c.moveWithoutBus() // a context that had no room, or was away, may take them now
@@ -227,8 +229,8 @@ func (c *Card) runUnits() {
 	}
 }
 
-// moveWithoutBus does what takes no bus: packets for this very card go into FIFOs that have
-// room, and slots that are needed no more are retired.
+// moveWithoutBus does the work that needs no bus. Packets from this card to itself go into FIFOs
+// that have room, and slots that are no longer needed are retired.
 func (c *Card) moveWithoutBus() {
 	for i := 0; i < len(c.awake); i++ { // one of them may wake more
 		x := c.awake[i]
@@ -252,8 +254,8 @@ func (c *Card) moveWithoutBus() {
 	}
 }
 
-// runUnit lets a unit go on and reports whether it has moved a packet: then there may be
-// work for either.
+// runUnit lets a unit go on and reports whether it has moved a packet. If it has, there may be work
+// for either unit.
 func (c *Card) runUnit(w *unit) (moved bool) {
 	u := c.units
 	for {
@@ -306,15 +308,15 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 	}
 }
 
-// after lets those behind a unit ask for the bus before it.
+// after lets the units behind a unit ask for the bus before it.
 func (u *units) after(w *unit) {
 	if u.first = operatesFirst; w == &u.retrieve {
 		u.first = deliversFirst
 	}
 }
 
-// move moves the packet whose transactions have ended, unless its context has left
-// meanwhile. A mode that waits for its end has closed the send queues to others.
+// move moves the packet whose transactions have ended, unless its context has left meanwhile. A
+// mode that waits for the packet's end has closed the send queues to others.
 func (c *Card) move(w *unit) {
 	x := w.x
 	if x == nil {
@@ -444,8 +446,8 @@ func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	return true
 }
 
-// next returns the index in a receive FIFO of the packet that can be delivered next, or
-// -1. If there is no room for the first, a packet that needs none is next.
+// next returns the index in a receive FIFO of the packet that can be delivered next, or -1. If
+// there is no room for the first packet, one that needs no room is next.
 func (x *Context) next(l arctic.Level) int {
 	q := &x.fifo[l]
 	if x.away || q.n == 0 {
@@ -493,7 +495,7 @@ func (u *units) slot(w *unit, words int) {
 // split notes the transactions that move a number of words of data.
 func (u *units) split(w *unit, words int) { u.splitBy(w, u.sizes, words) }
 
-// splitBy notes transactions of some sizes.
+// splitBy notes transactions of the given sizes that move a number of words.
 func (u *units) splitBy(w *unit, sizes []int, words int) {
 	for words > 0 {
 		size := burstOf(sizes, words)

@@ -2,18 +2,20 @@ package engine
 
 // This file decides which contexts a step looks at.
 //
-// A context is awake or asleep. A step looks at those that are awake. One that has
-// been quiet for two naps, and is one of many, is put to sleep: its process rings a
-// doorbell (funi.Doorbells) with what it does next, and a packet that arrives wakes it.
+// A context is awake or asleep. A step looks at those that are awake. A context that has been quiet
+// for two naps, and is one of many, is put to sleep. Its process then rings a doorbell
+// (funi.Doorbells) with its next action; a packet that arrives also wakes it.
 //
-// A page of doorbells belongs to those who may write it, such as the processes of one user
-// (Card.Doorbells): what they do to it delays nobody else. A step looks at lookPages of the pages
-// that have sleepers, in turn. So a ring is seen after as many steps as there are such pages,
+// A page of doorbells belongs to the processes that may write it, such as those of one user
+// (Card.Doorbells). Their writes to it delay no other processes. A step looks at lookPages of the
+// pages that have sleepers, in turn. So a ring is seen after as many steps as there are such pages,
 // divided by lookPages: at most 256, whatever others do, and with few users in the next step. When
-// a page was rung the card looks at the bells of that page's contexts only. A process may take away
-// the ring of another on the same page. So at every lookEvery-th step the card looks at one sleeper
-// unasked, and finds the other after lookEvery steps times the number of contexts at the latest.
-// The cost of a step depends on the traffic, not on how many processes or users are attached.
+// a page was rung the card looks only at the bells of that page's contexts.
+//
+// A process may take away the ring of another on the same page. So at every lookEvery-th step the
+// card looks at one sleeper unasked. It finds the other after at most lookEvery steps times the
+// number of contexts. The cost of a step depends on the traffic, not on the number of attached
+// processes or users.
 
 import (
 	"math/bits"
@@ -25,14 +27,14 @@ import (
 )
 
 const (
-	// alwaysAwake contexts are too few to be worth sleeping: their processes never
-	// ring.
+	// alwaysAwake is the number of contexts up to which none sleeps: so few are not worth it, and
+	// their processes never ring.
 	alwaysAwake = 8
-	// napEvery is how many steps pass between two looks for quiet contexts.
+	// napEvery is the number of steps between two looks for quiet contexts.
 	napEvery = 64
-	// lookEvery is how many steps pass between two looks at a sleeper.
+	// lookEvery is the number of steps between two looks at a sleeper.
 	lookEvery = 16
-	// lookPages is how many pages of doorbells a step looks at.
+	// lookPages is the number of pages of doorbells that a step looks at.
 	lookPages = 8
 )
 
@@ -46,9 +48,9 @@ type bells struct {
 	ringingIndex int // in Card.ringing, if it has sleepers
 }
 
-// Doorbells lets the context's process ring at a page that only some processes can write,
-// instead of the card's own, Config.Doorbells, where all others ring. Several contexts may have the
-// same page. The process must not ring anywhere yet.
+// Doorbells lets the context's process ring at a page that only some processes can write. All
+// others ring at the card's own page, Config.Doorbells. Several contexts may have the same page.
+// The process must not ring anywhere yet.
 func (c *Card) Doorbells(x *Context, page *funi.Doorbells) {
 	if x.asleep {
 		c.wake(x)
@@ -124,11 +126,10 @@ func (c *Card) wake(x *Context) {
 	c.tell(x)
 }
 
-// Doze tells all processes that the card's owner is about to stop stepping it for a
-// while, so that they wake its thread with what they do next (funi.Memory.Wake). What one
-// did without seeing that is found by the next step, so step once more and sleep only if
-// that step had nothing to do; then call Rouse. Between the two no context is attached
-// or detached.
+// Doze tells all processes that the card's owner is about to stop stepping it for a while, so that
+// they wake its thread with their next action (funi.Memory.Wake). The next step finds actions of
+// processes that did not see that in time. So step once more, sleep only if that step had nothing
+// to do, and then call Rouse. Between Doze and Rouse no context is attached or detached.
 func (c *Card) Doze() {
 	c.dozing, c.resumes = true, Never
 	for _, x := range c.contexts {
@@ -142,8 +143,8 @@ func (c *Card) Doze() {
 	}
 }
 
-// Retime sets timers of the link that were set for what has happened since to what is next due, a
-// few at a call: the next step, before a sleep, then says when the card really wants to run.
+// Retime moves timers of the link that would expire in vain to the time at which something is due,
+// a few at a call. The next step, before a sleep, then says when the card really wants to run.
 func (c *Card) Retime() { c.link.Retime() }
 
 // Nap is Doze for a rest of some microseconds. It tells only the processes whose contexts are awake
@@ -177,7 +178,8 @@ func (c *Card) Rouse() {
 	}
 }
 
-// tell tells a process what it has to do when it has stored something.
+// tell tells a process whether it has to ring a doorbell or wake the card's thread when it has
+// stored something.
 func (c *Card) tell(x *Context) {
 	x.told = c.dozing || c.napping && x.awake
 	switch {
@@ -190,10 +192,10 @@ func (c *Card) tell(x *Context) {
 	}
 }
 
-// TakeCalled returns the contexts whose processes asked to be woken and for which the card
-// has published something since the last call, each once: in a step, in SwitchOut or
-// SwitchIn, or for what the owner stored. Whoever takes the list wakes them all; the list
-// is the card's and valid until the next call of a method of card or context.
+// TakeCalled returns the contexts whose processes asked to be woken and for which something was
+// published since the last call, each once. A step, SwitchOut, SwitchIn or a store of the owner's
+// publishes. The caller wakes them all. The list is the card's, and valid until the next call of a
+// method of card or context.
 func (c *Card) TakeCalled() []*Context {
 	list := c.called
 	for _, x := range list {
@@ -203,8 +205,8 @@ func (c *Card) TakeCalled() []*Context {
 	return list
 }
 
-// call puts the context on the list of those to wake if its process waits for what has been
-// published since the last call. Whatever publishes calls it afterwards.
+// call puts the context on the list of those to wake if its process waits for something that was
+// published since the last call. Every function that publishes calls it afterwards.
 func (c *Card) call(x *Context) {
 	x.iface.PublishWrites()
 	if x.iface.Changed() && x.iface.Awaited() && !x.called {
@@ -270,8 +272,8 @@ func (c *Card) listen() {
 	}
 }
 
-// look looks for sleepers to wake: at every step whether a bell was rung, now and then at one
-// of them unasked. It also looks for contexts that may go to sleep.
+// look looks for sleepers to wake: at every step for bells that were rung, at every lookEvery-th at
+// one sleeper unasked. It also looks for contexts that may go to sleep.
 func (c *Card) look() {
 	if len(c.awake) < len(c.contexts) {
 		c.listen()
@@ -298,8 +300,8 @@ func (x *Context) stirs() bool {
 		x.iface.Load(funi.Control) != x.seen
 }
 
-// drowsy reports whether nothing has happened in the context since the last nap, and
-// nothing waits in it.
+// drowsy reports whether nothing has happened in the context since the last nap, and nothing waits
+// in it.
 func (x *Context) drowsy() bool {
 	mark := x.iface.Mark()
 	same := mark == x.mark

@@ -79,7 +79,7 @@ func TestSleepingContextsWake(t *testing.T) {
 
 // Rule: what a user does to the doorbells that he can reach delays no other user. He may take all
 // rings away at every step, or ring for everybody. With 512 users whose contexts sleep a ring is
-// seen after 512/8 steps at the latest, whichever process rings (Card.Doorbells).
+// seen after 512/8 + 1 steps at the latest, whichever process rings (Card.Doorbells).
 func TestBellsOfUsers(t *testing.T) {
 	const users, most = 512, 512/8 + 1
 	c := newCouple(t, 64)

@@ -2,19 +2,18 @@ package engine
 
 // This file is the part of a context's window table that a modelled machine's card holds (Tokyo,
 // sections 2.1 and 3.3: the TLB of the network interface). An entry translates the addresses of a
-// page of a window. One that the card does not have it fetches by DMA from the table in memory,
-// before the data of the packet move, and keeps it in place of another: the page's number says
-// which. Windows that are not present have no entry (fault.go).
+// page of a window. The card fetches a missing entry by DMA from the table in memory, before the
+// data of the packet move. It keeps the entry in place of another; the page's number and the
+// window's key determine the place. Windows that are not present have no entry (fault.go).
 //
-// Each context has as many places as Timing.WindowEntries says, so what other processes' windows
-// are used for takes it none. A node of its job may: what is fetched for one packet is not there
-// for another.
+// Each context has as many places as Timing.WindowEntries says, so accesses to other processes'
+// windows displace none of its entries. Accesses of the nodes of its job may displace each other's.
 
-// windowEntry names the window and the page that a place holds; key 0 and page 0: none, for a page
-// is counted from 1.
+// windowEntry names the window and the page of an entry. Pages are counted from 1; key 0 and page 0
+// mean an empty place.
 type windowEntry struct{ key, page uint64 }
 
-// fetchEntry notes that the entry of an address of a window is fetched, if the card does not have
+// fetchEntry notes that the entry of an address of a window is fetched, if the card does not hold
 // it.
 func (c *Card) fetchEntry(x *Context, key, address uint64) {
 	u := c.units
@@ -39,5 +38,5 @@ func (c *Card) fetchEntry(x *Context, key, address uint64) {
 }
 
 // forgetEntries has the card hold no entries of the context: its process goes, or has closed a
-// window whose key may come again.
+// window whose key may be used again.
 func (r *remote) forgetEntries() { clear(r.entries) }

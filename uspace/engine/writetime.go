@@ -1,26 +1,29 @@
 package engine
 
-// This file is the time that remote writes take on a card whose times are known for each kind and
-// step (Timing.Card; HPL-95-86, tables 3 and 4), instead of what heldwrite.go says of all bursts.
+// This file models the time that remote writes take on a card whose times are known for each kind
+// and step (Timing.Card; HPL-95-86, tables 3 and 4). These times replace the bursts of
+// heldwrite.go.
 //
-//   - Retrieval. Of direct I/O nothing: the processor stores request and data to the card itself.
-//     DMA: what starting takes, once a message, and the data over the bus, a block's in as many
-//     bursts as it takes: while one is sent the next is loaded (table 5).
-//   - Transmission: what sending a packet takes, its bytes onto the link included, so the network
-//     has no time for words. Behind the last packet of a message the card tells its host; nobody
-//     waits for that but the next packet.
-//   - Preprocessing: from the link to the card, by what the frame carries. That may be encrypted,
-//     so all that is behind the heads counts as data. What is more than a packet holds is a block.
-//     What a block's way to the host takes before the first burst is time of the card's processor,
-//     too.
-//   - Delivery: the data over the bus, and then the record. It carries the metadata, so those are
-//     not moved besides, unless they come with a packet that does not complete its area.
+//   - Retrieval. Direct I/O takes no time: the processor stores request and data to the card
+//     itself. DMA takes the time of its start, once a message, and that of the data over the bus.
+//     A block's data goes in as many bursts as it needs; while one is sent the next is loaded
+//     (table 5).
+//   - Transmission takes the time of sending a packet, including its bytes onto the link, so the
+//     network has no time for words. Behind the last packet of a message the card tells its host;
+//     only the next packet waits for that.
+//   - Preprocessing moves the frame from the link to the card, in a time that depends on its
+//     contents. The frame may be encrypted, so everything behind the heads counts as data. More
+//     data than a packet holds is a block. The time of a block's way to the host before its first
+//     burst is time of the card's processor, too.
+//   - Delivery moves the data over the bus, and then the record. The record carries the metadata,
+//     so the metadata is not moved separately, unless its packet does not complete its area.
 //
 // Frames without packets take no time, neither out nor in: Hamlyn had none. Requests that open,
-// close and reset have no time but their transactions, for the paper has none for them. It has none
-// for operations on windows either: their packets, and those of answers, take what those of a write
-// with as many bytes take, and at their receiver their transactions (operateunit.go) and the
-// record. So do multicasts and what members send on (chain.go), whose data the card fetches by DMA.
+// close and reset take only the time of their transactions, because the paper has no times for
+// them. It has none for operations on windows either. Packets of operations and of answers take the
+// time of a write with as many bytes, and at their receiver that of their transactions
+// (operateunit.go) and of the record. The same holds for multicasts and the copies that members
+// send on (chain.go); the card fetches their data by DMA.
 
 import (
 	"time"
@@ -29,7 +32,7 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// fetch notes what the Retrieval Unit does for a write, or for its first packet.
+// fetch notes the work of the Retrieval Unit for a write, or for its first packet.
 func (u *units) fetch(w *unit, inSlot bool, data int) {
 	if inSlot {
 		w.direct = true
@@ -39,7 +42,7 @@ func (u *units) fetch(w *unit, inSlot bool, data int) {
 	u.split(w, max(wordsOf(data), 1))
 }
 
-// place notes what the Delivery Unit does for a write.
+// place notes the work of the Delivery Unit for a write.
 func (u *units) place(w *unit, r *arctic.Remote, notifies bool) {
 	words := wordsOf(len(r.Data))
 	if notifies {
@@ -50,8 +53,8 @@ func (u *units) place(w *unit, r *arctic.Remote, notifies bool) {
 	u.split(w, words)
 }
 
-// timeWrite notes in a line what its packet of a write takes the Transmit Scheduler: data and
-// metadata are its bytes, last says that it is the last of its message.
+// timeWrite notes in a line the time that its packet of a write takes the Transmit Scheduler. data
+// and metadata are the packet's bytes; last says that it is the last packet of its message.
 func (c *Card) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
 	if c.units == nil || c.units.card == nil {
 		return
@@ -66,8 +69,9 @@ func (c *Card) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
 	}
 }
 
-// arrives returns how long the Preprocessor of such a card works on a frame before anything in it
-// is checked: what it says costs whoever sent it at most as many packets as a frame may have.
+// arrives returns the time for which the Preprocessor of such a card works on a frame before any of
+// it is checked. A false number of packets in it costs its sender at most the time of as many
+// packets as a frame may have.
 func arrives(t *timing.Card, b []byte) int64 {
 	f, err := arctic.Look(b)
 	if err != nil || f.Hello() || f.Packets() == 0 {

@@ -12,19 +12,20 @@ import (
 )
 
 // Call runs a handler of Serve on a node with b and returns its answer, or its error
-// (*am.RemoteError). Any number of goroutines may call at the same time; am.MaxRemoteCalls calls
-// are under way, one more waits.
+// (*am.RemoteError). Any number of goroutines may call at the same time. At most am.MaxRemoteCalls
+// calls are in flight; the next one waits.
 //
-// When the context ends it returns at once; the handler may run nevertheless, and its answer is
-// dropped. A node that is gone, or dies meanwhile, is an *am.Undelivered error. Errors also are
-// ErrNode, ErrNumber, ErrLong, and ErrHandler within a handler. A call that returned no error was
+// Call returns at once when the context ends. The handler may run nevertheless; its answer is
+// dropped. A call to a node that is gone, or that dies during the call, returns an *am.Undelivered
+// error. Other errors are ErrNode, ErrNumber, ErrLong, and ErrHandler within a handler. A call that
+// returned no error was executed once.
 // executed once.
 func (e *Endpoint) Call(ctx context.Context, node int, handler uint32, b []byte) ([]byte, error) {
 	return e.AppendCall(ctx, nil, node, handler, b)
 }
 
-// AppendCall is Call that appends the answer to dst and returns that, so that a caller who gives
-// room allocates nothing.
+// AppendCall is Call that appends the answer to dst and returns the extended slice. A caller whose
+// dst has enough room allocates nothing.
 func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler uint32, b []byte) ([]byte, error) {
 	if err := e.lock(); err != nil {
 		return dst, fmt.Errorf("calling node %d: %w", node, err)
@@ -61,15 +62,15 @@ func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler u
 	return e.am.StartCall(node, handler, b, w.finish)
 }
 
-// cancel ends an operation of package am, so that the program's memory is its own again. With the
-// carrier all have ended.
+// cancel ends an operation of package am, so that the program may reuse its memory. Once the
+// carrier is being closed, all operations have ended already.
 func (e *Endpoint) cancel(id am.ID) {
 	if e.released == nil {
 		e.am.Cancel(id)
 	}
 }
 
-// roomToCall reports whether package am can begin a call of a node, with the given number of bytes,
+// roomToCall reports whether package am can begin a call to a node, with the given number of bytes,
 // without waiting.
 func (e *Endpoint) roomToCall(node, size int) bool {
 	if e.am.CallsUnderWay() >= am.MaxRemoteCalls || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
@@ -89,9 +90,9 @@ type Pending struct {
 	waits    bool   // it has yet to be begun
 }
 
-// Go begins a call and does not wait; what is wrong with it Wait says. A b of more than
-// am.ShortCall bytes must stay as it is until Wait has returned, or after Cancel; a shorter one may
-// be changed at once. A call that there is no room for yet is begun by Wait.
+// Go begins a call and does not wait; Wait returns its errors. A b of more than am.ShortCall bytes
+// must not change until Wait has returned, or after Cancel. A shorter b may be changed at once. If
+// there is no room for the call yet, Wait begins it.
 func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	p := &Pending{endpoint: e, waiter: newWaiter(), node: node, handler: handler}
 	if len(b) > am.MaxCall {
@@ -141,8 +142,8 @@ func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 	return w.answer, nil
 }
 
-// Cancel ends the call; Wait then returns am.ErrCancelled, unless the answer has come. The handler
-// may run nevertheless.
+// Cancel ends the call; Wait then returns am.ErrCancelled, unless the answer has arrived. The
+// handler may run nevertheless.
 func (p *Pending) Cancel() {
 	if p.endpoint.lock() != nil {
 		return

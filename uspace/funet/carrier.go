@@ -1,6 +1,6 @@
 package funet
 
-// This file is the boundary to what carries messages: the card, in this process or in a daemon.
+// This file defines Carrier, the boundary to the card, which is in this process or in a daemon.
 
 import (
 	"time"
@@ -11,33 +11,35 @@ import (
 )
 
 // Carrier is the part of a card that an endpoint uses. The card is in this process (card.Card) or
-// in a daemon (attach.Client). Interrupt is for any goroutine; everything else is for one at a
-// time, which the endpoint's lock sees to.
+// in a daemon (attach.Client). Any goroutine may call Interrupt. The other methods are for one
+// goroutine at a time, which the endpoint's lock ensures.
 type Carrier interface {
 	// Interface is the process's end of the queues.
 	Interface() *funi.Interface
-	// Drive lets the card run. When there is nothing to do it may sleep for some milliseconds,
-	// which a message ends, and Interrupt.
+	// Drive lets the card run. When there is nothing to do it may sleep for some milliseconds. A
+	// message or Interrupt ends the sleep.
 	Drive()
-	// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
+	// Look is Drive without yielding and sleeping, for a program that does both by itself.
 	Look()
 	// Now is the card's clock, in nanoseconds.
 	Now() int64
-	// Segment returns new memory of the given number of bytes, all 0, that the card may use, at an
-	// address.
+	// Segment returns new zeroed memory of the given number of bytes, which the card may use, at
+	// the given address.
 	Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error)
-	// Register lets the card use memory of the process; a daemon's refuses (attach.ErrOwnMemory).
+	// Register lets the card use memory of the process. A daemon's card refuses
+	// (attach.ErrOwnMemory).
 	Register(funi.Segment) error
-	// Unregister ends the use of either.
+	// Unregister ends what Segment or Register began.
 	Unregister(base uint32) error
-	// Err returns the card's fault; nil: none is known.
+	// Err returns the card's fault, or nil if no fault is known.
 	Err() error
 	// Close waits until everything sent is delivered, at most for the time given, and detaches.
 	Close(linger time.Duration) error
 
-	// Interrupt ends a sleep in Drive, and one that follows Arm.
+	// Interrupt ends a sleep in Drive, and a sleep that follows Arm.
 	Interrupt()
-	// Fd is readable when the card has something to do while Arm is in force.
+	// Fd returns a descriptor that is readable when the card has something to do while Arm is in
+	// force.
 	Fd() (int, error)
 	Arm() bool
 	Disarm()

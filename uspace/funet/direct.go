@@ -1,7 +1,7 @@
 package funet
 
-// This file is a place in a job of direct ports: the daemon admits the process, which then has a
-// card of its own.
+// This file opens a place in a job with direct ports. The daemon admits the process, which then has
+// a card of its own.
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// direct opens a card on a port of the daemon's. The program may pass it on between threads, as it
-// may a daemon's.
+// direct opens a card on a port that the daemon provides. As with a daemon's card, the program may
+// use it from different threads.
 func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Place, error) {
 	p, err := attach.OpenPort(cfg)
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Pla
 	return k, Place{Node: int(cfg.Node), Nodes: int(a.Nodes), Life: cfg.Life, GID: cfg.GID, Token: cfg.Token}, nil
 }
 
-// shareWith maps the memory of this node and a neighbour.
+// shareWith maps the memory that this node shares with a neighbour.
 func shareWith(p *attach.Port, node uint16) (*shared.Memory, error) {
 	f, err := p.Share(node, shared.Size)
 	if err != nil {

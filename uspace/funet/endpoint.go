@@ -1,6 +1,6 @@
 package funet
 
-// This file is the endpoint: what it consists of, words under its lock, and its end.
+// This file defines the endpoint, its parts, and how it ends.
 
 import (
 	"context"
@@ -14,32 +14,32 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Endpoint is a process's place in a job. All methods are for any goroutine, but for handlers: one
-// of these may use its Message, and otherwise only what does not wait (ErrHandler).
+// Endpoint is a process's place in a job. Any goroutine may call its methods. A handler may use its
+// Message, and otherwise only methods that do not wait (ErrHandler).
 type Endpoint struct {
 	carrier Carrier
 	iface   *funi.Interface
 	end     context.CancelCauseFunc // of the carrier's own context, which ends its waits
 	onError func(error)             // nil: none
 
-	mu   sync.Mutex   // everything below, but for the atomic ones
-	want atomic.Int32 // goroutines that have not got it at once
-	// the goroutine that may be in code of the program, with mu; 0: none
+	mu   sync.Mutex   // guards everything below but the atomic fields
+	want atomic.Int32 // goroutines that failed to take mu at once
+	// the goroutine that holds mu and may be running code of the program; 0: none
 	runner atomic.Uintptr
-	cause  atomic.Pointer[error] // why the endpoint is of no more use; nil: it is
+	cause  atomic.Pointer[error] // why the endpoint is unusable; nil: it is usable
 
 	am *am.Endpoint
-	// polls in vain between two times that other goroutines may run
+	// number of polls in vain between two chances for other goroutines to run
 	turns      int
 	leading    bool                    // a goroutine polls (wait.go)
 	lent       bool                    // the leader waits for the lock that it has let others have
 	inside     int                     // goroutines in a wait
-	claims     int                     // goroutines that want to lead themselves
-	abort      context.CancelCauseFunc // ends what polls in package am; nil: nothing does
-	parked     []*waiter               // the others
-	conditions []*waiter               // those of them that have one
+	claims     int                     // goroutines that need to lead themselves
+	abort      context.CancelCauseFunc // ends a poll in package am; nil: there is none to end
+	parked     []*waiter               // goroutines that wait and do not lead
+	conditions []*waiter               // those of parked that have a condition
 	idle       []*waiter               // a pool
-	stray      error                   // that belongs to no call and was not returned yet
+	stray      error                   // an error that belongs to no call and was not returned yet
 	armed      bool                    // an event loop sleeps (loop.go)
 	memory     memory
 	together   together
@@ -48,18 +48,18 @@ type Endpoint struct {
 	messages   [2]Message // of the handlers that run
 	depth      int
 
-	detach   bool          // the context is to leave the card as soon as nobody polls
+	detach   bool          // the context must leave the card as soon as no goroutine polls
 	closing  bool          // Close was called
-	left     chan struct{} // closed when nobody is inside any more, for Close
-	released chan struct{} // closed when the carrier is; nil: not begun
+	left     chan struct{} // closed when no goroutine is inside any more, for Close
+	released chan struct{} // closed when the carrier is closed; nil: not begun
 	ended    error         // of the carrier, when released is closed
 }
 
 // lingerMost is how long Close waits when its context has no deadline: as long as a daemon does.
 const lingerMost = time.Minute
 
-// grace is how long a carrier has to end its wait at the deadline by itself, and to say what was
-// left.
+// grace is the time that a carrier has, at the deadline, to end its wait by itself and to report
+// what was left undelivered.
 const grace = 5 * time.Millisecond
 
 // newEndpoint puts the parts together.
@@ -84,12 +84,12 @@ func (e *Endpoint) Node() int { return e.am.Node() }
 // Nodes returns how many processes the job has.
 func (e *Endpoint) Nodes() int { return e.am.Nodes() }
 
-// Carrier returns the card, for its clock, counters and faults. Only Now of an open endpoint may be
-// called beside others.
+// Carrier returns the card, for its clock, counters and faults. On an open endpoint only Now may be
+// called at the same time as other methods.
 func (e *Endpoint) Carrier() Carrier { return e.carrier }
 
-// Err returns why the endpoint is of no more use: ErrClosed, the error or panic of a handler, that
-// the daemon has gone; nil while it is. Handlers may call it.
+// Err returns nil while the endpoint is usable, and otherwise the reason: ErrClosed, the error or
+// panic of a handler, or the loss of the daemon. Handlers may call it.
 func (e *Endpoint) Err() error {
 	if c := e.cause.Load(); c != nil {
 		return *c
@@ -97,9 +97,9 @@ func (e *Endpoint) Err() error {
 	return nil
 }
 
-// AM gives f the active messages of the endpoint, with its lock: words, transfers and shared memory
-// (package am), whose rules hold. Whatever f waits for all others wait for, too. It returns what f
-// does; ErrHandler within a handler.
+// AM calls f with the active messages of the endpoint, holding its lock: words, transfers and
+// shared memory (package am), whose rules apply. While f waits, all other goroutines wait, too. AM
+// returns the error of f, or ErrHandler within a handler.
 func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
@@ -114,11 +114,11 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 	return f(e.am)
 }
 
-// Close waits until everything sent has been delivered, at most until the context ends (without a
-// deadline a minute), and gives the place in the job back. Messages that have not been handled are
-// discarded: where others may still send something, a Barrier comes first. Everything that waits on
-// the endpoint returns ErrClosed, and so does a second Close. It returns an error when something
-// was left undelivered. ErrHandler within a handler.
+// Close waits until everything sent has been delivered, and gives the place in the job back. It
+// waits at most until the context ends, or a minute without a deadline. Messages that have not been
+// handled are discarded; so if others may still send something, a Barrier comes first. Everything
+// that waits on the endpoint returns ErrClosed, and so does a second Close. Close returns an error
+// when something was left undelivered, and ErrHandler within a handler.
 func (e *Endpoint) Close(ctx context.Context) error {
 	if !e.mu.TryLock() {
 		if err := e.contend(); err != nil {
@@ -162,7 +162,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	return e.ended
 }
 
-// part is called when nobody is inside an endpoint any more that has failed or is being closed.
+// part closes an endpoint that has failed or is being closed, once no goroutine is inside it.
 func (e *Endpoint) part() {
 	if e.left != nil {
 		close(e.left)
@@ -173,7 +173,7 @@ func (e *Endpoint) part() {
 	}
 }
 
-// release closes the carrier, without the lock: nobody uses it any more.
+// release closes the carrier, without the lock, since no goroutine uses it any more.
 func (e *Endpoint) release(linger time.Duration) {
 	e.ended = e.carrier.Close(linger)
 	e.end(ErrClosed)

@@ -2,6 +2,6 @@
 
 package funet
 
-// goroutine tells goroutines apart that run at the same time: it is the address of the runtime's
-// record of the calling one, which another may get when this one has ended.
+// goroutine identifies the calling goroutine among those that run at the same time. The value is
+// the address of the runtime's record of it, which a later goroutine may reuse.
 func goroutine() uintptr

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// goroutine tells goroutines apart that run at the same time: it is the calling one's number, which
-// the runtime says in the first line of its stack. That takes more than a microsecond.
+// goroutine identifies the calling goroutine among those that run at the same time. The value is
+// its number, read from the first line of its stack. That takes more than a microsecond.
 func goroutine() uintptr {
 	var line [64]byte
 	f := bytes.Fields(line[:runtime.Stack(line[:], false)])

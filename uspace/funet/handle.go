@@ -1,6 +1,6 @@
 package funet
 
-// This file is handlers: what runs here when a message or a call arrives.
+// This file registers and runs the handlers of messages and calls.
 
 import (
 	"fmt"
@@ -11,24 +11,24 @@ import (
 // Message is a message, or the request of a call, as its handler sees it. It is valid until the
 // handler returns, and in no other goroutine.
 type Message struct {
-	// Source is the node that sent it; the cards vouch for it.
+	// Source is the node that sent the message; the cards guarantee it.
 	Source int
-	// Bytes are its bytes, where they have arrived; the handler may change them.
+	// Bytes are the message's bytes, at the place of their arrival; the handler may change them.
 	Bytes []byte
 
 	endpoint *Endpoint
 	words    *am.Message
 }
 
-// Handle registers what runs when a message for a handler number arrives: 0 to am.Handlers-1, each
-// once, the same on every node, before the first message for it can arrive (so before the first
-// call that waits). Handlers run one at a time, on the goroutine that waits on the endpoint at that
-// time, and all others wait for them: they should take microseconds. They may reply, and call
-// nothing that waits (ErrHandler).
+// Handle registers the handler h for messages with a handler number. Numbers are 0 to
+// am.Handlers-1, each registered once, the same on every node. Registration comes before the first
+// message for the number can arrive, so before the first call that waits. Handlers run one at a
+// time, on a goroutine that waits on the endpoint. All others wait meanwhile, so a handler should
+// take microseconds. It may reply, but call nothing that waits (ErrHandler).
 //
-// An error of a handler goes to Options.OnError; without that the first one ends the use of the
-// endpoint, and all that waits returns it (*HandlerError). A handler that panics ends the endpoint
-// (*PanicError).
+// An error of a handler goes to Options.OnError. Without OnError the first one makes the endpoint
+// unusable, and everything that waits returns it (*HandlerError). A handler that panics ends the
+// endpoint (*PanicError).
 func (e *Endpoint) Handle(number uint32, h func(m *Message) error) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("registering handler %d: %w", number, err)
@@ -47,11 +47,10 @@ func (e *Endpoint) Handle(number uint32, h func(m *Message) error) error {
 	})
 }
 
-// Serve registers what runs when a call for a handler number arrives (Endpoint.Call); the numbers
-// are those of Handle, with the same rules. What it returns goes to the caller: the answer, which
-// is copied, or the error, as a *am.RemoteError with its text and, if it has a method Code() uint32
-// that returns am.FirstCode or more, that code. An error of a call is the caller's and ends nothing
-// here.
+// Serve registers the handler h for calls with a handler number (Endpoint.Call). Numbers and rules
+// are those of Handle. The result of h goes to the caller. An answer is copied. An error arrives as
+// a *am.RemoteError with its text, and its code if it has a method Code() uint32 that returns
+// am.FirstCode or more. An error of a call belongs to the caller and ends nothing here.
 func (e *Endpoint) Serve(number uint32, h func(m *Message) ([]byte, error)) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("registering handler %d for calls: %w", number, err)
@@ -68,8 +67,8 @@ func (e *Endpoint) Serve(number uint32, h func(m *Message) ([]byte, error)) erro
 	})
 }
 
-// enter gives a handler its message. A reply may be handled while a handler of a request waits for
-// room, so there are two.
+// enter gives a handler its message. There are two messages, because a reply may be handled while
+// the handler of a request waits for room.
 func (e *Endpoint) enter(m *am.Message, b []byte) *Message {
 	x := &e.messages[e.depth%len(e.messages)]
 	e.depth++

@@ -1,16 +1,16 @@
 package funet
 
-// This file is the lock of an endpoint: any goroutine may call it, one at a time is inside.
+// This file implements the lock of an endpoint: any goroutine may call it, one at a time is inside.
 //
-// Who finds the lock free takes it with one atomic operation. Who does not says that it wants it,
-// and ends the sleep of the goroutine that polls (wait.go), which then gives the lock up between
-// two polls. Nobody keeps the lock while it waits for something, but for a handler that does: so
-// who wants it gets it soon, and needs no context.
+// A goroutine that finds the lock free takes it with one atomic operation. Otherwise it registers
+// its wish and ends the sleep of the goroutine that polls (wait.go), which then releases the lock
+// between two polls. No goroutine but a handler keeps the lock while it waits. So the lock is
+// obtained soon, and taking it needs no context.
 
 import "runtime"
 
-// lock takes the lock, or returns why the endpoint is of no more use; ErrHandler if this very
-// goroutine has it.
+// lock takes the lock, or returns why the endpoint is unusable. It returns ErrHandler if the
+// calling goroutine already holds the lock.
 func (e *Endpoint) lock() error {
 	if !e.mu.TryLock() {
 		if err := e.contend(); err != nil {
@@ -24,7 +24,7 @@ func (e *Endpoint) lock() error {
 	return nil
 }
 
-// contend takes the lock when another has it.
+// contend takes the lock when another goroutine holds it.
 func (e *Endpoint) contend() error {
 	if e.runner.Load() == goroutine() {
 		return ErrHandler
@@ -36,8 +36,8 @@ func (e *Endpoint) contend() error {
 	return nil
 }
 
-// unlock gives the lock back. An event loop that sleeps since Arm looks again: the card may have
-// done on this call what would have ended its sleep.
+// unlock releases the lock. An event loop that sleeps since Arm looks again, because this call may
+// have let the card do what would have ended the sleep.
 func (e *Endpoint) unlock() {
 	if e.armed {
 		e.armed = false
@@ -49,9 +49,9 @@ func (e *Endpoint) unlock() {
 	e.mu.Unlock()
 }
 
-// yield has the leader let another goroutine have the lock, if one wants it. That one does not
-// yield in turn: what it begins in package am is not done when package am lets the card run, and
-// nobody may be in there meanwhile.
+// yield lets another goroutine have the leader's lock, if one wants it. That goroutine does not
+// yield in turn. It may be in the middle of an operation of package am when package am lets the
+// card run, and no other goroutine may enter package am then.
 func (e *Endpoint) yield() {
 	if e.want.Load() == 0 || e.lent {
 		return

@@ -1,7 +1,7 @@
 package funet
 
 // This file lets the endpoint run: in a loop of the program, until something happens, or when a
-// descriptor says so.
+// descriptor becomes readable.
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Poll lets the card run and handles what has come, without waiting, and returns how many messages
-// that were; 0 also where another goroutine waits on the endpoint, which does the same all the
-// time. It returns errors that belong to no call (Options.OnError), and why the endpoint is of no
-// more use.
+// Poll lets the card run and handles messages that have arrived, without waiting. It returns how
+// many it handled. It also returns 0 if another goroutine waits on the endpoint, since that one
+// does the same all the time. Poll returns errors that belong to no call (Options.OnError), and why
+// the endpoint is unusable.
 func (e *Endpoint) Poll() (n int, err error) {
 	if err := e.lock(); err != nil {
 		return 0, fmt.Errorf("polling: %w", err)
@@ -35,15 +35,16 @@ func (e *Endpoint) Poll() (n int, err error) {
 	return n, nil
 }
 
-// Wait handles what comes until done, which is asked, with the endpoint's lock, after messages have
-// come. It may look at what handlers have changed without a lock of its own, and must not call the
-// endpoint (ErrHandler). Wait also returns errors that belong to no call (Options.OnError).
+// Wait handles messages until done returns true. It calls done with the endpoint's lock held, after
+// messages have arrived. So done may look at what handlers have changed without a lock of its own;
+// it must not call the endpoint (ErrHandler). Wait also returns errors that belong to no call
+// (Options.OnError).
 func (e *Endpoint) Wait(ctx context.Context, done func() bool) error {
 	return e.until(ctx, done, "waiting")
 }
 
-// Run handles what comes until the context ends, and returns nil then; or until an error that
-// belongs to no call (Options.OnError), or the end of the endpoint's use, which it returns. A
+// Run handles messages until the context ends, and returns nil then. It ends earlier with an error
+// that belongs to no call (Options.OnError), or with the reason why the endpoint became unusable. A
 // server's main program calls it; other goroutines may use the endpoint meanwhile.
 func (e *Endpoint) Run(ctx context.Context) error {
 	err := e.until(ctx, nil, "serving")
@@ -58,7 +59,7 @@ func (e *Endpoint) Flush(ctx context.Context) error {
 	return e.until(ctx, func() bool { return e.iface.Unsent(funi.Request) == 0 }, "flushing")
 }
 
-// until waits for a condition; nil: for ever.
+// until waits for a condition; a nil condition waits for ever.
 func (e *Endpoint) until(ctx context.Context, done func() bool, doing string) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -70,9 +71,9 @@ func (e *Endpoint) until(ctx context.Context, done func() bool, doing string) er
 	return e.await(ctx, w, doing)
 }
 
-// Barrier returns when every node has called it; all nodes call it equally often. One that ended
-// with its context, or with a message that came back, goes on where it stopped when it is called
-// again.
+// Barrier returns when every node has called it; all nodes call it equally often. A Barrier that
+// ended with its context, or with a message that came back, continues where it stopped when it is
+// called again.
 func (e *Endpoint) Barrier(ctx context.Context) error {
 	const doing = "waiting at a barrier"
 	if err := e.lock(); err != nil {
@@ -82,9 +83,9 @@ func (e *Endpoint) Barrier(ctx context.Context) error {
 	return e.exclusively(ctx, doing, e.am.Barrier)
 }
 
-// Fd returns a descriptor for epoll(7), or Go's runtime, that is readable when Poll has something
-// to do, while Arm is in force. It may be polled, also by an epoll instance, and not read; it is
-// the endpoint's until Close.
+// Fd returns a descriptor for epoll(7) or Go's runtime. It is readable when Poll has something to
+// do while Arm is in force. It may be polled, also by an epoll instance, but not read. It belongs
+// to the endpoint until Close.
 func (e *Endpoint) Fd() (int, error) {
 	if err := e.lock(); err != nil {
 		return -1, fmt.Errorf("making a descriptor for event loops: %w", err)
@@ -93,9 +94,9 @@ func (e *Endpoint) Fd() (int, error) {
 	return e.carrier.Fd()
 }
 
-// Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns
-// false if something has happened meanwhile, or the endpoint is of no more use: Poll says what. One
-// goroutine of a program does this:
+// Arm prepares the descriptor of Fd, and returns true if the program may wait for it. It returns
+// false if something has happened meanwhile, or the endpoint is unusable; the next Poll tells
+// which. One goroutine of a program does this:
 //
 //	for {
 //		n, err := e.Poll()
@@ -106,7 +107,7 @@ func (e *Endpoint) Fd() (int, error) {
 //		}
 //	}
 //
-// The descriptor becomes readable, too, when another goroutine has used the endpoint.
+// The descriptor also becomes readable when another goroutine has used the endpoint.
 func (e *Endpoint) Arm() bool {
 	if e.lock() != nil {
 		return false
@@ -120,7 +121,7 @@ func (e *Endpoint) Arm() bool {
 	return true
 }
 
-// Disarm takes Arm back.
+// Disarm undoes Arm.
 func (e *Endpoint) Disarm() {
 	if e.lock() != nil {
 		return

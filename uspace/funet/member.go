@@ -1,7 +1,7 @@
 package funet
 
-// This file is jobs whose nodes may die and join again (Options.Rejoin): the events, as a channel,
-// and what nodes agree on.
+// This file serves jobs whose nodes may die and join again (Options.Rejoin): events, as a channel,
+// and agreement among the nodes.
 
 import (
 	"context"
@@ -20,17 +20,17 @@ const (
 	Joined = am.Joined
 )
 
-// eventsKept is how many events a program may leave untaken before some are merged.
+// eventsKept is how many unread events are kept before some are merged.
 const eventsKept = 256
 
-// events are those that the program has not taken.
+// events holds the events that the program has not read.
 type events struct {
 	to     chan Event // nil: not asked for
-	agreed uint32     // number of the last agreement that the group was told
-	late   []Event    // for which it had no room: at most two of a node
+	agreed uint32     // number of the last agreement that the group was told of
+	late   []Event    // events that did not fit the channel: at most two for each node
 }
 
-// put adds an event. Of late ones a Joined and the Left that ends it tell nothing together.
+// put adds an event. In late, a Joined and the Left that ends it cancel out.
 func (v *events) put(x Event) {
 	v.pass()
 	if i := slices.IndexFunc(v.late, func(y Event) bool { return y.Node == x.Node && y.Kind == Joined }); i >= 0 &&
@@ -42,7 +42,7 @@ func (v *events) put(x Event) {
 	v.pass()
 }
 
-// pass passes on late events as far as there is room.
+// pass moves late events into the channel as far as there is room.
 func (v *events) pass() {
 	for len(v.late) > 0 {
 		select {
@@ -54,21 +54,21 @@ func (v *events) pass() {
 	}
 }
 
-// rejoin makes the endpoint a member, in a life of its node.
+// rejoin makes the endpoint a member, as a life of its node.
 func (e *Endpoint) rejoin(life int) error {
 	e.events.to = make(chan Event, eventsKept)
 	return e.am.Rejoin(am.RejoinOptions{Life: life, Now: e.carrier.Now, Event: e.events.put})
 }
 
-// Events tells which nodes leave and join, in the order in which this node learns it, and each
-// before a message of the life that has joined is handled. It is closed with the endpoint; nil
-// without Options.Rejoin. A program that does not take them loses only a Joined together with the
-// Left that follows it. Nothing is told while nobody calls the endpoint: a goroutine waits on it,
-// in Run for example.
+// Events returns a channel of the nodes that leave and join, in the order in which this node learns
+// it. A Joined comes before any message of that life is handled. The channel is closed with the
+// endpoint, and is nil without Options.Rejoin. A program that does not read it loses only a Joined
+// together with the Left that follows it. Events arrive only while some goroutine waits on the
+// endpoint, for example in Run.
 func (e *Endpoint) Events() <-chan Event { return e.events.to }
 
-// Life returns how many processes were a node before the one that is it now, as far as is known; 0
-// without Options.Rejoin.
+// Life returns how many processes were this node before its present one, as far as is known. It
+// returns 0 without Options.Rejoin.
 func (e *Endpoint) Life(node int) (life int) {
 	if e.lock() != nil {
 		return 0
@@ -77,7 +77,7 @@ func (e *Endpoint) Life(node int) (life int) {
 	return e.am.Life(node)
 }
 
-// Present reports whether a node can be sent to, as far as is known.
+// Present reports whether messages can be sent to a node, as far as is known.
 func (e *Endpoint) Present(node int) bool {
 	if e.lock() != nil {
 		return false
@@ -86,12 +86,12 @@ func (e *Endpoint) Present(node int) bool {
 	return e.am.Present(node)
 }
 
-// Agree returns when all nodes of the job are there and have called it, and know each other's
-// lives; from then on Barrier and the other collective calls work again until the next event. It
-// returns at once where they work, so a program may call it before each of them. It waits for nodes
-// that have left until they have joined. One that ended with its context, or with a message that
-// came back, goes on where it stopped when it is called again. Errors: am.ErrRejoin without
-// Options.Rejoin.
+// Agree returns when all nodes of the job are present, have called it, and know each other's lives.
+// From then on Barrier and the other collective calls work again until the next event. Agree
+// returns at once while they work, so a program may call it before each of them. It waits for nodes
+// that have left until they have joined. If it ended with its context, or with a message that came
+// back, it continues where it stopped when it is called again. Without Options.Rejoin it returns
+// am.ErrRejoin.
 func (e *Endpoint) Agree(ctx context.Context) error {
 	const doing = "agreeing on who is there"
 	return e.all(ctx, func(g *collective.Group) error {
@@ -110,7 +110,8 @@ func (e *Endpoint) Agree(ctx context.Context) error {
 	})
 }
 
-// sayLeave tells the others that this node ends, unless it has failed: then they find out.
+// sayLeave tells the other nodes that this node ends. A node that has failed does not; the others
+// detect that by themselves.
 func (e *Endpoint) sayLeave(ctx context.Context) {
 	if e.events.to == nil || e.detach {
 		return

@@ -1,7 +1,7 @@
 package funet
 
-// This file is memory that other nodes may read and write, and that the card sends from without a
-// copy.
+// This file manages memory that other nodes may read and write, and that the card sends from
+// without a copy.
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Addresses that Alloc gives out; those below are the program's own, for Share, and those above the
-// library's.
+// Addresses that Alloc assigns. Addresses below are the program's own, for Share; those above are
+// the library's.
 const (
 	firstAddress = 0x4000_0000
 	endAddress   = 0xA000_0000
@@ -24,7 +24,7 @@ const (
 	segmentUnit  = 16 // bytes; a segment is a multiple of it
 )
 
-// memory holds what Alloc has given out, in the order of addresses.
+// memory holds the segments that Alloc has returned, in the order of addresses.
 type memory struct {
 	blocks []block
 }
@@ -35,14 +35,14 @@ type block struct {
 	keyed bool // for windows, until Close
 }
 
-// Memory for messages, in bytes, where Options does not say it. A message that is longer than that
-// has room for gets a segment of its own (am.Memory.Grow).
+// Default sizes of the memory for messages, in bytes, where Options gives none. A message too long
+// for this memory gets a segment of its own (am.Memory.Grow).
 const (
-	embeddedMemory = 64 << 20 // which become memory when they are used
+	embeddedMemory = 64 << 20 // occupies memory only when used
 	attachedMemory = 4 << 20  // a daemon makes and locks all of it at once
 )
 
-// useMemory takes memory for messages.
+// useMemory takes memory for messages from the card.
 func (e *Endpoint) useMemory(limit int) error {
 	m := am.Memory{Segment: e.carrier.Segment, Unregister: e.carrier.Unregister, Now: e.carrier.Now, Limit: limit}
 	if limit == 0 {
@@ -69,13 +69,14 @@ func (e *Endpoint) useMemory(limit int) error {
 	return nil
 }
 
-// Alloc returns memory of the given number of bytes, 1 to 1.5*2^30, all 0, that the card may use,
-// wherever the card is. Transfers may go from and to it, and other nodes may read and write it at
-// the address of Address (am.Endpoint.Get, Put and so on). It is the program's until Free or Close.
+// Alloc returns zeroed memory of the given number of bytes, 1 to 1.5*2^30, that the card may use,
+// whether the card is in this process or in a daemon. Transfers may go from and to it. Other nodes
+// may read and write it at the address that Address returns (am.Endpoint.Get, Put and so on). It
+// belongs to the program until Free or Close.
 //
-// The address is the lowest where the memory fits, on a page. So nodes that allocate the same in
+// The address is the lowest page where the memory fits. So nodes that allocate the same sizes in
 // the same order have the same addresses, as in a symmetric heap of OpenSHMEM. A card has at most
-// 64 segments, and a daemon's gives no more than its administrator allows (attach.ErrQuota).
+// 64 segments, and a daemon's card gives no more than its administrator allows (attach.ErrQuota).
 func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
 	if err := e.lock(); err != nil {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
@@ -88,7 +89,7 @@ func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
 	return s.Memory[:bytes], nil
 }
 
-// alloc takes memory of at least the given number of bytes, with the lock.
+// alloc takes memory of at least the given number of bytes; the lock is held.
 func (e *Endpoint) alloc(bytes int, rights funi.Rights) (funi.Segment, error) {
 	base, at := e.memory.place(bytes)
 	if base == 0 {
@@ -102,7 +103,8 @@ func (e *Endpoint) alloc(bytes int, rights funi.Rights) (funi.Segment, error) {
 	return funi.Segment{Base: base, Memory: b, Rights: rights}, nil
 }
 
-// place finds room: its address, and which block it will be; address 0: there is none.
+// place finds room: an address, and the index of the new block. Address 0 means that there is no
+// room.
 func (m *memory) place(bytes int) (base uint32, at int) {
 	if bytes < 1 || bytes > endAddress-firstAddress {
 		return 0, 0
@@ -120,7 +122,7 @@ func (m *memory) place(bytes int) (base uint32, at int) {
 	return uint32(free), len(m.blocks)
 }
 
-// find returns which block begins where b does; -1: none.
+// find returns the index of the block that begins where b does, or -1.
 func (m *memory) find(b []byte) int {
 	if len(b) == 0 {
 		return -1
@@ -141,8 +143,9 @@ func (e *Endpoint) Address(b []byte) (uint32, error) {
 	return e.memory.blocks[at].base, nil
 }
 
-// Free gives memory that Alloc returned back. It must not be touched afterwards. While transfers
-// use it the card refuses (attach.ErrBusy, engine.ErrSegmentBusy); it can be called again.
+// Free gives back memory that Alloc returned; the program must not touch it afterwards. While
+// transfers use the memory the card refuses (attach.ErrBusy, engine.ErrSegmentBusy), and Free can
+// be called again.
 func (e *Endpoint) Free(b []byte) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("freeing memory: %w", err)
@@ -159,9 +162,9 @@ func (e *Endpoint) Free(b []byte) error {
 	return nil
 }
 
-// Share lets the card and other nodes use memory that the program has, at addresses below
-// 0x40000000. A card in this process can; a daemon's refuses it (attach.ErrOwnMemory): there Alloc
-// the memory, and build the data in it.
+// Share lets the card and other nodes use memory of the program, at addresses below 0x40000000. It
+// works with a card in this process. A daemon's card refuses it (attach.ErrOwnMemory): use memory
+// of Alloc instead, and build the data there.
 func (e *Endpoint) Share(region funi.Segment) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sharing memory: %w", err)

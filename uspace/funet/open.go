@@ -1,6 +1,6 @@
 package funet
 
-// This file is the one way in: where in which job this process is, and on whose card.
+// This file opens an endpoint: it determines the job, this process's place in it, and the card.
 
 import (
 	"context"
@@ -16,51 +16,53 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Options say what to open where the environment does not, and how. The zero value is that of a
-// program which funet run, mpirun or srun starts.
+// Options say what to open where the environment does not, and how. The zero value suits a program
+// that funet run, mpirun or srun starts.
 type Options struct {
-	// Card is a card in this process, on interfaces of its own, which takes root (or the
-	// capabilities that ctl/manual/limits.md names); Context is not used. See Group for its peers.
-	// A card without AnyThread belongs to the goroutine that calls Open, which then calls Close as
-	// well, and works for others only while that one polls.
+	// Card configures a card in this process, on interfaces of its own. It takes root, or the
+	// capabilities that ctl/manual/limits.md names. Context is not used. See Group for its peers. A
+	// card without AnyThread belongs to the goroutine that calls Open, which also calls Close. Such
+	// a card works for other goroutines only while that one polls.
 	Card *card.Config
 	// Attach is a place in a job on the card of a daemon; Context is not used. nil: the environment
-	// says it.
+	// gives the place.
 	Attach *attach.Config
-	// Peers is the path of a peers file, and Interfaces and Node are those of this process: they
-	// make a card in this process where neither Card nor Attach is given and the environment names
-	// no job.
+	// Peers is the path of a peers file; Interfaces and Node are those of this process. They
+	// configure a card in this process, if neither Card nor Attach is given and the environment
+	// names no job.
 	Peers      string
 	Interfaces []string
 	Node       int
-	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the
-	// daemon says.
+	// Nodes is how many nodes the program runs on; 0: all of the group, as given by the peers file
+	// or the daemon.
 	Nodes int
-	// Memory is how many bytes are for messages of more than am.ShortBytes bytes; about two thirds
-	// of it can receive one message. 0 means 64 MiB with a card in this process, which become
-	// memory when they are used. With the card of a daemon 0 means 4 MiB, or less where the
-	// administrator allows no more. With 0, a message that is longer than that has room for gets
-	// memory of its own while it arrives, up to am.MaxBytes. A daemon counts that for the user:
-	// where his quota leaves none for some 15 s the sender gets ErrMemory. Negative: none, and only
+	// Memory is how many bytes are reserved for messages of more than am.ShortBytes bytes. One
+	// message may use up to about two thirds of it at its receiver. Negative: no memory, so only
 	// short messages.
+	//
+	// 0 means 64 MiB with a card in this process, which occupy memory only when used. With the card
+	// of a daemon 0 means 4 MiB, or less if the administrator allows no more. With 0, a message too
+	// long for that memory gets memory of its own while it arrives, up to am.MaxBytes. A daemon
+	// charges that to the user's quota. If the quota has no room for some 15 s, the sender gets
+	// ErrMemory.
 	Memory int
 	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet
-	// run --restart), and Events tell who leaves and joins; all processes of the job ask for it.
-	// Life is how many processes were this node before, where neither Attach nor the environment
-	// says so.
+	// run --restart). Events then reports which nodes leave and join. All processes of the job set
+	// it. Life is how many processes were this node before; it is used if neither Attach nor the
+	// environment gives it.
 	Rejoin bool
 	Life   int
-	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and
-	// that a message came back, or that its node has no handler for it, whose Send had returned
-	// (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
-	// use of the endpoint (Err), and such a message is the error of the next call that sends or
-	// waits.
+	// OnError takes errors that belong to no call. One is the error of a handler (*HandlerError).
+	// Another is a message whose Send had returned, and that came back or found no handler
+	// (*am.Undelivered). OnError is called as handlers are. If it is nil, the first error of a
+	// handler makes the endpoint unusable (Err), and the next call that sends or waits returns the
+	// *am.Undelivered.
 	OnError func(error)
 	// Remote is how much remote memory the process can open (Windows; package rats); zero: none.
 	Remote funi.RemoteSizes
 }
 
-// Place is where in which job a process is.
+// Place identifies a job and the process's position in it.
 type Place struct {
 	Node, Nodes int
 	Life        int // processes that were the node before
@@ -73,8 +75,9 @@ type Place struct {
 // this host: funet run sets the environment, mpirun and srun the number of the process. Without
 // such an environment Options.Peers, Interfaces and Node give the place.
 //
-// Its context ends Open only, which then returns the context's cause; opening an interface is one
-// step. Errors are ErrPlace, and those of attach.Open, card.Open and cluster.Load.
+// The context bounds Open only. When it ends, Open returns the context's cause; opening an
+// interface is one step that it does not interrupt. Errors are ErrPlace, and those of attach.Open,
+// card.Open and cluster.Load.
 func Open(ctx context.Context, o Options) (*Endpoint, error) {
 	e, err := open(ctx, &o)
 	if err != nil {

@@ -1,6 +1,6 @@
 package funet
 
-// This file makes the configuration of a card of a peers file.
+// This file makes the configuration of a card from a peers file.
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 	"github.com/funet/funet/uspace/keyfile"
 )
 
-// Group returns the configuration of a card in this process that is a node of the group of a peers
-// file, on the given interfaces: those that the file names, or the one that leads to all nodes. The
-// group is that of the file, or 1. Keys are read from the files that it names. Any goroutine may
-// drive the card (card.Config.AnyThread).
+// Group returns the configuration of a card in this process, as a node of the group that a peers
+// file describes, on the given interfaces. The file names the interface that leads to each node; a
+// single given interface leads to all nodes. The group is that of the file, or 1. Keys are read
+// from the files that it names. Any goroutine may drive the card (card.Config.AnyThread).
 //
 // Errors are those of cluster.Load and of keyfile, and card.ErrNode for a node that is not in the
 // file, or is absent there.
@@ -29,8 +29,8 @@ func Group(path string, node int, interfaces []string) (card.Config, error) {
 	return cfg, nil
 }
 
-// Members is Group for a file that has been read, with the key in the file keyPath instead of the
-// file's own; "": none.
+// Members is Group for a file that has been read. The key is read from keyPath instead of the
+// file's own key file; "" means no key.
 func Members(file *cluster.File, node int, interfaces []string, keyPath string) (cfg card.Config, err error) {
 	if node < 0 || node >= len(file.Peers) {
 		return cfg, fmt.Errorf("node %d: %w: the file lists nodes 0 to %d", node, card.ErrNode, len(file.Peers)-1)

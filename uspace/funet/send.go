@@ -1,6 +1,6 @@
 package funet
 
-// This file is sending messages of bytes.
+// This file sends messages of bytes.
 
 import (
 	"context"
@@ -11,29 +11,29 @@ import (
 )
 
 // Send runs a handler on a node with b, of 0 to am.MaxBytes bytes, and returns when b may be
-// changed. A message of up to am.ShortBytes bytes is on its way then. So is a message of up to
+// changed. By then a message of up to am.ShortBytes bytes is under way. So is a message of up to
 // am.EagerBytes while its receiver keeps room for messages of this node. A failure to deliver such
 // a message is found out later, as an error that belongs to no call (Options.OnError). A longer
-// message has been delivered when Send returns nil; it waits until the node has memory for it, one
-// after the other.
+// message has been delivered when Send returns nil. The receiver gives such messages memory one
+// after the other, and Send waits for it.
 //
-// It also waits while there is no room in the send queue. Errors are ErrNode, ErrNumber, ErrLong,
-// and ErrHandler within a handler. ErrMemory: the node never has that much memory (Options.Memory).
-// *am.Undelivered and ErrLeft: the node is gone. Send also returns an error that belongs to no
-// call, if one has come up, and then sends nothing. If Send returns because the context ended, a
-// long message may have been delivered or not.
+// Send also waits while there is no room in the send queue. Errors are ErrNode, ErrNumber, ErrLong,
+// and ErrHandler within a handler. ErrMemory means that the node never has that much memory
+// (Options.Memory). *am.Undelivered and ErrLeft mean that the node is gone. Send also returns an
+// error that belongs to no call, if there is one, and then sends nothing. If Send returns because
+// the context ended, a long message may or may not have been delivered.
 func (e *Endpoint) Send(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, true)
 }
 
-// Post is Send for programs that send many messages in a row: a short message may wait in the send
+// Post is Send for programs that send many messages in a row. A short message may wait in the send
 // queue until the next Send, Poll, Flush or another call that waits, so that several leave in one
 // frame.
 func (e *Endpoint) Post(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, false)
 }
 
-// SendList is Send of several pieces of memory that arrive as one message, in this order (as
+// SendList is Send of several pieces of memory, which arrive as one message in this order (as
 // net.Buffers).
 func (e *Endpoint) SendList(ctx context.Context, node int, handler uint32, list ...[]byte) error {
 	size := 0
@@ -70,7 +70,7 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// sendLong sends a message of the given number of bytes, which start begins, and waits until it is
+// sendLong sends a message of the given number of bytes, begun by start, and waits until it is
 // done.
 func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done func(error)) (am.ID, error)) error {
 	if err := e.lock(); err != nil {
@@ -92,8 +92,8 @@ func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done
 	return err
 }
 
-// packets is how many slots of the send queue a message of the given number of bytes takes at once:
-// all of its packets if it may leave at once, and else one that announces it.
+// packets returns how many slots of the send queue a message of the given number of bytes takes at
+// once: all its packets if it may leave at once, otherwise one that announces it.
 func packets(size int) int {
 	const data, head = 64, 8 // bytes
 	if size > am.EagerBytes {
@@ -102,8 +102,8 @@ func packets(size int) int {
 	return max((size+head+data-1)/data, 1)
 }
 
-// room waits until the send queue has the given number of slots, and a node has answered a later
-// life's hello, so that package am does not wait.
+// room waits until the send queue has the given number of slots and the node has answered the hello
+// of a later life, so that package am does not wait.
 func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	if err := e.takeStray(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
@@ -118,16 +118,15 @@ func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	return e.await(ctx, w, "sending")
 }
 
-// vacant reports whether the send queue has the given number of free slots, or all that it can
-// have.
+// vacant reports whether the send queue has the given number of free slots, or is empty.
 func (e *Endpoint) vacant(slots int) bool {
 	most := e.iface.Slots() - 1
 	return most-e.iface.Unsent(funi.Request) >= min(slots, most)
 }
 
-// Reply runs a handler on the node that sent the message. Handlers of messages, which Send has
-// sent, call it, any number of times; those of calls and of replies may not (ErrHandler). b is
-// copied; ErrMemory says that too many bytes of replies wait already.
+// Reply runs a handler on the node that sent the message. Only a handler of a message of Send may
+// call it, any number of times; handlers of calls and of replies may not (ErrHandler). b is copied.
+// ErrMemory reports that the waiting replies already have too many bytes.
 func (m *Message) Reply(handler uint32, b []byte) error {
 	if err := m.own(); err != nil {
 		return fmt.Errorf("replying: %w", err)

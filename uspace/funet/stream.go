@@ -1,15 +1,14 @@
 package funet
 
-// This file is streams of bytes between two nodes, as io.Writer and io.Reader, over messages with a
-// tag.
+// This file implements streams of bytes between two nodes, as io.Writer and io.Reader, over
+// messages with a tag.
 //
-// The journey: Writer cuts what is written into pieces of at most StreamPiece bytes, each a message
-// with a byte before it that says what it is. Reader has receives for streamAhead pieces posted,
-// and says so to the Writer (a message with the same tag, in the other direction): a piece leaves
-// only when a receive waits for it. So a reader that does not read holds up its writer and nobody
-// else, and there are at most streamAhead pieces at each end. The last piece says that the stream
-// ends, or with which error; for it a receive is spare. The reader's last word is that it has read
-// that.
+// The journey: Writer cuts the written bytes into pieces of at most StreamPiece bytes. Each is a
+// message, whose first byte gives the kind of the piece. Reader posts receives for streamAhead
+// pieces, and tells the Writer so by a message with the same tag in the other direction. A piece
+// leaves only when a receive waits for it. So a reader that does not read delays only its writer,
+// and there are at most streamAhead pieces at each end. The last piece marks the end of the stream,
+// or its error; a spare receive is kept for it. The reader's last message acknowledges that piece.
 
 import (
 	"context"
@@ -22,24 +21,24 @@ import (
 )
 
 const (
-	// StreamPiece is the most bytes of a stream that travel in one message.
+	// StreamPiece is the largest number of bytes of a stream in one message.
 	StreamPiece = 64<<10 - 1
-	// streamAhead is how many pieces of a stream may be written and not read.
+	// streamAhead is how many pieces of a stream may be written and not yet read.
 	streamAhead = 4
 
-	// The first byte of a piece.
+	// The kind of a piece, in its first byte.
 	pieceData  = 0
 	pieceEnd   = 1
-	pieceError = 2 // the text follows
+	pieceError = 2 // the error's text follows
 
-	// The one byte of what a reader says is for how many more pieces it has room, or this: it is
-	// closed.
+	// A reader's message is one byte: for how many more pieces it has room, or roomClosed if it has
+	// been closed.
 	roomClosed = 0
 
 	maxStreamText = 1 << 10
 )
 
-// StreamError is the error that the other node ended a stream with (StreamWriter.CloseWithError).
+// StreamError is the error with which the other node ended a stream (StreamWriter.CloseWithError).
 type StreamError struct {
 	Node int
 	Text string
@@ -56,7 +55,7 @@ type flight struct {
 	b  []byte
 }
 
-// halt ends one that is under way. With the lock.
+// halt ends an operation that is under way. The lock is held.
 func (f *flight) halt(e *Endpoint) {
 	if f.w == nil {
 		return
@@ -68,7 +67,7 @@ func (f *flight) halt(e *Endpoint) {
 	f.w = nil
 }
 
-// await waits until one is complete. With the lock.
+// await waits until the operation is complete. The lock is held.
 func (f *flight) await(ctx context.Context, e *Endpoint, doing string) (am.Received, error) {
 	if f.w == nil {
 		return am.Received{}, nil
@@ -83,7 +82,7 @@ func (f *flight) await(ctx context.Context, e *Endpoint, doing string) (am.Recei
 	return what, err
 }
 
-// send starts a send of f.b. With the lock.
+// send starts a send of f.b. The lock is held.
 func (f *flight) send(ctx context.Context, e *Endpoint, node int, tag uint32, doing string) (err error) {
 	if err := e.awaitTagged(ctx, doing); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (f *flight) send(ctx context.Context, e *Endpoint, node int, tag uint32, do
 	return nil
 }
 
-// receive starts a receive into f.b. With the lock.
+// receive starts a receive into f.b. The lock is held.
 func (f *flight) receive(ctx context.Context, e *Endpoint, node int, tag uint32, doing string) (err error) {
 	if err := e.awaitTagged(ctx, doing); err != nil {
 		return err
@@ -120,26 +119,26 @@ type StreamWriter struct {
 	ctx    context.Context
 	node   int
 	tag    uint32
-	room   int                     // pieces that may leave
-	heard  [streamAhead + 1]flight // receives, as many as messages of the reader will come
+	room   int                     // pieces that the reader has room for
+	heard  [streamAhead + 1]flight // receives, one for each message that the reader may send
 	asked  int                     // the next of heard to post
-	next   int                     // the next to be heard
+	next   int                     // the next of heard to wait for
 	sent   int                     // pieces with data
 	pieces [streamAhead + 1]flight
 	piece  int // the next of pieces
 	err    error
 }
 
-// Writer begins a stream to a node, whose Reader has the same tag (ErrTag); until the stream ends
-// the tag is for nothing else between these two nodes, in either direction. A stream the other way
-// takes another tag. Context ctx bounds everything that the stream waits for; when it ends the
-// stream fails.
+// Writer begins a stream to a node, whose Reader has the same tag (ErrTag). Until the stream ends,
+// the tag must not be used for anything else between these two nodes, in either direction. A stream
+// in the other direction takes another tag. Every wait of the stream ends with ctx, and the stream
+// then fails.
 //
-// Write copies p and returns when all of it is under way, up to streamAhead pieces of StreamPiece
-// bytes before the reader; it waits while the reader has as many unread. Many small writes go
-// through a bufio.Writer. Close ends the stream, and waits until the other node has read all: only
-// then does nil say that nothing was lost. Errors are those of SendTag, and io.ErrClosedPipe after
-// Close, or when the reader has been closed.
+// Write copies p and returns when all of it is under way, which is at most streamAhead pieces of
+// StreamPiece bytes ahead of the reader. It waits while the reader has that many unread. Use a
+// bufio.Writer for many small writes. Close ends the stream, and waits until the other node has
+// read everything; only a nil from Close says that nothing was lost. Errors are those of SendTag,
+// and io.ErrClosedPipe after Close, or when the reader has been closed.
 func (e *Endpoint) Writer(ctx context.Context, node int, tag uint32) (*StreamWriter, error) {
 	w := &StreamWriter{e: e, ctx: ctx, node: node, tag: tag}
 	doing := fmt.Sprintf("opening a stream to node %d", node)
@@ -153,7 +152,7 @@ func (e *Endpoint) Writer(ctx context.Context, node int, tag uint32) (*StreamWri
 	return w, nil
 }
 
-// post starts receives of the given number of bytes.
+// post starts receives of the given number of bytes each.
 func (e *Endpoint) post(ctx context.Context, all []flight, size, node int, tag uint32, doing string) error {
 	if node < 0 {
 		return fmt.Errorf("%s: %w", doing, ErrNode)
@@ -193,8 +192,8 @@ func (w *StreamWriter) Write(p []byte) (n int, err error) {
 // Close ends the stream: the reader gets io.EOF.
 func (w *StreamWriter) Close() error { return w.CloseWithError(nil) }
 
-// CloseWithError ends the stream: the reader gets a *StreamError with the text of err, as far as it
-// travels, or io.EOF if err is nil. It returns what Close returns.
+// CloseWithError ends the stream. The reader gets a *StreamError with the text of err, cut off if
+// it is too long, or io.EOF if err is nil. CloseWithError returns what Close returns.
 func (w *StreamWriter) CloseWithError(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +252,7 @@ func (w *StreamWriter) send(kind byte, p []byte) error {
 	return nil
 }
 
-// hear waits for what the reader says next. With the lock.
+// hear waits for the reader's next message. The lock is held.
 func (w *StreamWriter) hear(doing string) error {
 	h := &w.heard[w.next]
 	if h.w == nil {
@@ -270,7 +269,7 @@ func (w *StreamWriter) hear(doing string) error {
 	return nil
 }
 
-// ask posts the receive of one more message of the reader.
+// ask posts the receive for one more message of the reader.
 func (w *StreamWriter) ask(doing string) error {
 	h := &w.heard[w.asked]
 	w.asked = (w.asked + 1) % len(w.heard)
@@ -278,7 +277,7 @@ func (w *StreamWriter) ask(doing string) error {
 	return h.receive(w.ctx, w.e, w.node, w.tag, doing)
 }
 
-// finish waits until the reader has read all.
+// finish waits until the reader has read everything.
 func (w *StreamWriter) finish() {
 	doing := fmt.Sprintf("closing a stream to node %d", w.node)
 	if err := w.e.lock(); err != nil {
@@ -301,7 +300,7 @@ func (w *StreamWriter) finish() {
 	_ = w.fail(err)
 }
 
-// fail ends the stream here. With the lock.
+// fail ends the stream on this side. The lock is held.
 func (w *StreamWriter) fail(err error) error {
 	w.err = err
 	for i := range w.heard {
@@ -321,17 +320,17 @@ type StreamReader struct {
 	ctx    context.Context
 	node   int
 	tag    uint32
-	pieces [streamAhead + 1]flight // receives; one more than the writer knows of, for the end
+	pieces [streamAhead + 1]flight // receives; one more than the writer counts, for the end
 	next   int                     // of pieces
-	rest   []byte                  // of the piece before it
-	unsaid int                     // pieces that are read, and the writer does not know
+	rest   []byte                  // unread bytes of the current piece
+	unsaid int                     // pieces read that the writer was not told of
 	err    error
 }
 
-// Reader begins a stream from a node: see Writer. Read waits for bytes, and returns io.EOF when the
+// Reader begins a stream from a node: see Writer. Read waits for bytes. It returns io.EOF when the
 // writer was closed, a *StreamError when it was closed with an error, and otherwise the errors of
-// Recv. Close before the end makes the writer's next Write fail with io.ErrClosedPipe; then what
-// was under way is lost, and the tag must not be used again between these two nodes.
+// Recv. Close before the end makes the writer's next Write fail with io.ErrClosedPipe. Bytes under
+// way are lost then, and the tag must not be used again between these two nodes.
 func (e *Endpoint) Reader(ctx context.Context, node int, tag uint32) (*StreamReader, error) {
 	r := &StreamReader{e: e, ctx: ctx, node: node, tag: tag}
 	doing := fmt.Sprintf("opening a stream from node %d", node)
@@ -348,7 +347,7 @@ func (e *Endpoint) Reader(ctx context.Context, node int, tag uint32) (*StreamRea
 	return r, nil
 }
 
-// Read reads what there is of the stream, at least a byte.
+// Read reads the bytes that are available, at least one.
 func (r *StreamReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -366,8 +365,8 @@ func (r *StreamReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more gets the next piece. The receive of the piece before it is posted again, and the writer told
-// so.
+// more waits for the next piece. It posts the receive of the previous piece again, and tells the
+// writer so.
 func (r *StreamReader) more() error {
 	doing := fmt.Sprintf("reading from node %d", r.node)
 	if err := r.e.lock(); err != nil {
@@ -418,7 +417,7 @@ func (r *StreamReader) more() error {
 	return err
 }
 
-// say tells the writer that the reader reads no more.
+// say tells the writer that the reader has been closed.
 func (r *StreamReader) say() error {
 	return r.e.SendTag(r.ctx, r.node, r.tag, []byte{roomClosed})
 }
@@ -434,8 +433,8 @@ func (r *StreamReader) halt() {
 	}
 }
 
-// Close ends reading. Before the end of the stream it tells the writer so. The receives for what is
-// under way stay, so that it is in nobody's way.
+// Close ends reading. Before the end of the stream it tells the writer so. The receives for pieces
+// under way stay posted, so that those pieces disturb no other message.
 func (r *StreamReader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

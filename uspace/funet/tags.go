@@ -1,6 +1,6 @@
 package funet
 
-// This file is messages with tags, and receives that wait for them.
+// This file sends messages with tags, and receives them.
 
 import (
 	"context"
@@ -9,38 +9,37 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// What a receive may ask for.
+// Wildcards for a receive, and the largest tag.
 const (
 	AnySource = am.AnySource // a message of any node
 	AnyTag    = am.AnyTag    // with any tag
-	// MaxTag is the greatest tag of a program's.
+	// MaxTag is the greatest tag that a program may use.
 	MaxTag = am.GroupTag - 1
 )
 
 // Errors of messages with tags.
 var (
-	// ErrTag: tags are 0 to MaxTag.
+	// ErrTag reports a tag outside 0 to MaxTag.
 	ErrTag = am.ErrTag
-	// ErrTruncate: a message is longer than the memory of its receive, which has the beginning of
-	// it.
+	// ErrTruncate reports a message longer than the memory of its receive, which got the beginning
+	// of it.
 	ErrTruncate = am.ErrTruncate
-	// ErrAborted: the sender gave a message up while it was received.
+	// ErrAborted reports that the sender gave a message up while it was received.
 	ErrAborted = am.ErrAborted
 )
 
-// Received describes the message that a receive got: from which node, with which tag, and how many
-// bytes the message has.
+// Received describes the message that a receive got: its source, its tag, and its length in bytes.
 type Received = am.Received
 
-// SendTag sends b, at most am.MaxTaggedBytes (ErrLong), to a node with a tag (ErrTag), for its
-// Recv, and returns when b may be changed (MPI_Send). A message of up to am.ShortTagged bytes is
-// sent at once, unless the node has am.TagWindow messages that it has not received; a longer one
+// SendTag sends b, at most am.MaxTaggedBytes (ErrLong), to a node with a tag (ErrTag), for its Recv
+// (MPI_Send). It returns when b may be changed. A message of up to am.ShortTagged bytes is sent at
+// once, unless the node has am.TagWindow messages that it has not received. A longer one is sent
 // when a Recv of the node waits for it. Messages of one goroutine with one tag are received in the
 // order in which they were sent.
 //
-// Errors are ErrNode, ErrHandler within a handler, that the node is gone (*am.Undelivered), and
-// that the context ended; then the message may or may not be received, and b is the program's
-// again.
+// Errors are ErrNode, ErrHandler within a handler, *am.Undelivered if the node is gone, and the end
+// of the context. After the end of the context the message may or may not be received, and b may be
+// changed.
 func (e *Endpoint) SendTag(ctx context.Context, node int, tag uint32, b []byte) error {
 	const doing = "sending"
 	if tag > MaxTag {
@@ -50,10 +49,10 @@ func (e *Endpoint) SendTag(ctx context.Context, node int, tag uint32, b []byte) 
 	return err
 }
 
-// Recv receives the next message with a tag from a node into b (MPI_Recv); source may be AnySource,
-// and tag AnyTag. Receives that fit the same message get it in the order in which they were called.
-// Errors are those of SendTag, ErrTruncate and ErrAborted. A receive from a node that is gone ends,
-// one from AnySource goes on.
+// Recv receives the next message with a tag from a node into b (MPI_Recv). Source may be AnySource,
+// and tag AnyTag. Receives that match the same message get it in the order in which they were
+// called. Errors are those of SendTag, ErrTruncate and ErrAborted. When a node is gone, a receive
+// from it ends; one from AnySource continues.
 func (e *Endpoint) Recv(ctx context.Context, source int, tag uint32, b []byte) (Received, error) {
 	const doing = "receiving"
 	if tag > MaxTag && tag != AnyTag {
@@ -65,7 +64,7 @@ func (e *Endpoint) Recv(ctx context.Context, source int, tag uint32, b []byte) (
 	return e.exchange(ctx, doing, tag, nobody, nil, source, b)
 }
 
-// nobody stands for no node in an exchange; AnySource is another number.
+// nobody stands for no node in an exchange; it differs from AnySource.
 const nobody = AnySource - 1
 
 // exchange sends a message and receives one at the same time.
@@ -121,8 +120,8 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 	return what, err
 }
 
-// awaitTagged waits, with the lock, until package am can begin a send and a receive without
-// waiting.
+// awaitTagged waits until package am can begin a send and a receive without waiting. The lock is
+// held.
 func (e *Endpoint) awaitTagged(ctx context.Context, doing string) error {
 	if e.roomForTagged() {
 		return nil

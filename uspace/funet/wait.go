@@ -1,12 +1,13 @@
 package funet
 
-// This file is waiting: leader and followers. Of all goroutines that wait on an endpoint one polls,
-// with the lock: the leader. The others are parked. What a poll completes wakes the goroutine that
-// waits for it; when the leader has what it waits for, it wakes a parked one, which leads from then
-// on. No thread stands between the card and who waits, and one who waits alone is never parked.
+// This file implements waiting, with a leader and followers. Of all goroutines that wait on an
+// endpoint one polls, with the lock: the leader. The others are parked. When a poll completes an
+// operation, it wakes the goroutine that waits for it. When the leader's own wait is over, it wakes
+// a parked goroutine, which leads from then on. No thread stands between the card and a waiting
+// goroutine, and a goroutine that waits alone is never parked.
 //
-// The context of a parked goroutine is in its select. The leader looks at its own now and then, and
-// has it end a sleep of the card.
+// A parked goroutine selects on its context. The leader looks at its own context now and then, and
+// has the context end a sleep of the card.
 
 import (
 	"context"
@@ -22,36 +23,36 @@ import (
 )
 
 const (
-	// glance is how many polls and messages pass between two looks at the leader's context: some
+	// glance is how many polls and messages pass between two looks at the leader's context, some
 	// microseconds.
 	glance = 64
-	// patience is the number of polls in vain after which the end of the leader's context is to end
-	// a sleep of the card: some 10 us. With one processor it is also the number of polls in vain
-	// between two times that other goroutines may run.
+	// patience is the number of polls in vain after which the leader arranges that the end of its
+	// context ends a sleep of the card, some 10 us. With one processor, other goroutines may also
+	// run after that many polls in vain.
 	patience = 256
-	// turn is how many times patience pass between two times that other goroutines may run, where
-	// there are more processors: they mostly run there. Go has another thread go on with a
-	// goroutine that gives way, and that wakes one.
+	// turn applies with more than one processor. Other goroutines may run after turn times patience
+	// polls in vain. That is rare, because they mostly run on other processors. When a goroutine
+	// yields, Go resumes it on another thread, which has to be woken.
 	turn = 64
-	// firstProbe is how long, in nanoseconds, one waits in vain before nodes that owe answers are
-	// probed; each further time is twice as long, up to lastProbe. Polls do not tell: a daemon's
-	// client sleeps in some of them.
+	// firstProbe is the time of waiting in vain, in nanoseconds, after which nodes that owe answers
+	// are probed. Each further interval is twice as long, up to lastProbe. Counting polls would not
+	// do, since a daemon's client sleeps in some of them.
 	firstProbe = int64(20 * time.Millisecond)
 	lastProbe  = int64(time.Second)
 )
 
-// waiter is a goroutine that waits, or will.
+// waiter is a goroutine that waits, or is about to.
 type waiter struct {
-	done   bool        // complete said so
-	err    error       // and with which error
-	answer []byte      // of a call
-	what   am.Received // by a receive
-	holds  func() bool // a condition to look at after each poll; nil: none
-	strays bool        // an error that belongs to nobody ends the wait, too
-	at     int         // in Endpoint.parked
+	done   bool        // set by complete
+	err    error       // the error of complete
+	answer []byte      // the answer of a call
+	what   am.Received // the message of a receive
+	holds  func() bool // a condition to test after each poll; nil: none
+	strays bool        // an error that belongs to no call ends the wait, too
+	at     int         // index in Endpoint.parked
 
 	wake   chan struct{}                  // one slot
-	finish func(answer []byte, err error) // answered, as a value; sent and received likewise
+	finish func(answer []byte, err error) // answered, as a value; likewise sent and received
 	sent   func(error)
 	got    func(am.Received, error)
 }
@@ -80,7 +81,7 @@ func (w *waiter) complete(err error) {
 	w.rouse()
 }
 
-// rouse has a parked goroutine look again.
+// rouse makes a parked goroutine look again.
 func (w *waiter) rouse() {
 	select {
 	case w.wake <- struct{}{}:
@@ -88,12 +89,12 @@ func (w *waiter) rouse() {
 	}
 }
 
-// over reports whether a waiter need not wait any longer.
+// over reports whether a waiter's wait has ended.
 func (e *Endpoint) over(w *waiter) bool {
 	return w.done || w.strays && e.stray != nil || w.holds != nil && w.holds()
 }
 
-// waiter returns one from the pool.
+// waiter returns a waiter from the pool.
 func (e *Endpoint) waiter() *waiter {
 	if n := len(e.idle); n > 0 {
 		w := e.idle[n-1]
@@ -103,7 +104,7 @@ func (e *Endpoint) waiter() *waiter {
 	return newWaiter()
 }
 
-// recycle puts a waiter that nobody completes any more back into the pool.
+// recycle puts a waiter back into the pool; nothing completes it any more.
 func (e *Endpoint) recycle(w *waiter) {
 	select {
 	case <-w.wake:
@@ -113,9 +114,9 @@ func (e *Endpoint) recycle(w *waiter) {
 	e.idle = append(e.idle, w)
 }
 
-// await waits, with the lock, until a waiter is over; it may give the lock up in between. It
-// returns the waiter's error, why the endpoint is of no more use, or that the context has ended,
-// while doing what is said.
+// await waits until a waiter is over. The lock is held, and may be released in between. It returns
+// the waiter's error, the reason why the endpoint is unusable, or the end of the context. doing
+// describes the operation in the error.
 func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
 	e.enterWait()
 	defer e.leaveWait()
@@ -141,8 +142,8 @@ func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
 	}
 }
 
-// enterWait notes that a goroutine is about to be in code of package am and of the program, and
-// leaveWait ends that. In between it gives the lock up now and then, and the carrier must not be
+// enterWait notes that a goroutine is about to run code of package am and of the program; leaveWait
+// ends that. In between the goroutine releases the lock now and then, and the carrier must not be
 // closed.
 func (e *Endpoint) enterWait() {
 	e.inside++
@@ -187,8 +188,8 @@ func (e *Endpoint) park(ctx context.Context, w *waiter) {
 	}
 }
 
-// lead polls until a waiter is over, its context has ended, the endpoint is of no more use, or
-// somebody else must lead.
+// lead polls until a waiter is over, its context has ended, the endpoint is unusable, or another
+// goroutine must lead.
 func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 	e.leading = true
 	var stop func() bool // nil: the end of the context does not interrupt the card yet
@@ -232,7 +233,7 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 }
 
 // probe asks the nodes that owe something whether they are still there, on behalf of all that wait.
-// While much is unsent nothing is asked: what is under way comes back from a node that is gone, and
+// While much is unsent it asks nothing. Messages under way come back from a node that is gone, and
 // the probe would wait for room.
 func (e *Endpoint) probe(ctx context.Context) {
 	if e.iface.Unsent(funi.Request) > e.iface.Slots()/2 {
@@ -244,8 +245,8 @@ func (e *Endpoint) probe(ctx context.Context) {
 	e.am.Bind(context.Background())
 }
 
-// exclusively runs something of package am that polls by itself, as the leader, with the endpoint
-// bound to a context.
+// exclusively runs a function of package am that polls by itself. The calling goroutine leads, and
+// the endpoint is bound to the context.
 func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error) error {
 	e.enterWait()
 	defer e.leaveWait()
@@ -284,13 +285,13 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	return nil
 }
 
-// leave ends a goroutine's being the leader.
+// leave ends the calling goroutine's role as the leader.
 func (e *Endpoint) leave() {
 	e.leading = false
 	e.passOn()
 }
 
-// passOn wakes a goroutine that may lead.
+// passOn wakes a parked goroutine that may lead.
 func (e *Endpoint) passOn() {
 	switch {
 	case e.leading:
@@ -303,15 +304,15 @@ func (e *Endpoint) passOn() {
 	}
 }
 
-// wakeAll has all parked goroutines look again.
+// wakeAll makes all parked goroutines look again.
 func (e *Endpoint) wakeAll() {
 	for _, w := range e.parked {
 		w.rouse()
 	}
 }
 
-// drive lets the card run, for package am. In a poll of the leader it also lets others have their
-// turn.
+// drive lets the card run, for package am. In a poll of the leader it also lets other goroutines
+// have the lock.
 func (e *Endpoint) drive() {
 	e.carrier.Drive()
 	if e.windows != nil {
@@ -331,7 +332,7 @@ func (e *Endpoint) drive() {
 	e.yield()
 }
 
-// poll lets the card run and handles what has come. It returns how many messages that were.
+// poll lets the card run and handles messages that have arrived. It returns how many it handled.
 func (e *Endpoint) poll() int {
 	n, err := e.guardedPoll()
 	if err != nil {
@@ -343,7 +344,7 @@ func (e *Endpoint) poll() int {
 	return n
 }
 
-// guardedPoll is guard of a poll, without a function value for each.
+// guardedPoll is guard around a poll, without a function value for each.
 func (e *Endpoint) guardedPoll() (n int, err error) {
 	ended := false
 	defer func() {
@@ -356,7 +357,7 @@ func (e *Endpoint) guardedPoll() (n int, err error) {
 	return n, err
 }
 
-// guard runs what may call handlers: what they panic with ends the endpoint, and nothing else.
+// guard runs code that may call handlers. A panic in it ends the endpoint, and nothing else.
 func (e *Endpoint) guard(f func() error) (err error) {
 	ended := false
 	defer func() {
@@ -369,7 +370,7 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	return err
 }
 
-// panicked ends the endpoint: its context leaves the card at once, so that others see it.
+// panicked ends the endpoint. Its context leaves the card at once, so that the other nodes see it.
 func (e *Endpoint) panicked(value any, stack []byte) error {
 	p := &PanicError{Value: value, Stack: stack}
 	e.fail(p)
@@ -377,7 +378,7 @@ func (e *Endpoint) panicked(value any, stack []byte) error {
 	return p
 }
 
-// report does what is to be done about an error of a poll.
+// report handles an error of a poll.
 func (e *Endpoint) report(err error) {
 	if err == nil {
 		return
@@ -400,8 +401,8 @@ func (e *Endpoint) report(err error) {
 	}
 }
 
-// wentWrong takes an error that belongs to no call that waits: a message came back whose Send has
-// returned. Without OnError the next call that can return it does.
+// wentWrong takes an error that belongs to no waiting call: a message came back after its Send had
+// returned. Without OnError the next call that can return the error does so.
 func (e *Endpoint) wentWrong(err error) {
 	if e.onError != nil {
 		e.onError(err)
@@ -417,7 +418,7 @@ func (e *Endpoint) wentWrong(err error) {
 	}
 }
 
-// handlerFailed takes the error of a handler. Without OnError it ends the endpoint's use.
+// handlerFailed takes the error of a handler. Without OnError the endpoint becomes unusable.
 func (e *Endpoint) handlerFailed(err error) {
 	if e.onError != nil {
 		e.onError(err)
@@ -426,15 +427,15 @@ func (e *Endpoint) handlerFailed(err error) {
 	e.fail(err)
 }
 
-// takeStray returns an error that belongs to nobody, once; nil: there is none.
+// takeStray returns an error that belongs to no call, once; nil: there is none.
 func (e *Endpoint) takeStray() error {
 	err := e.stray
 	e.stray = nil
 	return err
 }
 
-// fail ends the endpoint's use: everything that waits returns the error, and so does every later
-// call.
+// fail makes the endpoint unusable. Everything that waits returns the error, and so does every
+// later call.
 func (e *Endpoint) fail(err error) {
 	if !e.cause.CompareAndSwap(nil, &err) {
 		return

@@ -1,11 +1,11 @@
 package funet
 
-// This file is one-sided operations on windows (package rma) by the same endpoint, and so beside
-// messages, calls and what all nodes do together.
+// This file offers one-sided operations on windows (package rma) by the same endpoint, beside
+// messages, calls and collective operations.
 //
-// Whoever leads (wait.go) also takes completions and notifications, in each turn of the card
-// (drive); a goroutine that waits for an operation is parked as one that waits for a call is. What
-// comes back is read by package am, which passes on what is of package rma.
+// The leader (wait.go) also takes completions and notifications, each time the card has run
+// (drive). A goroutine that waits for an operation is parked like one that waits for a call.
+// Package am reads the returned packets, and passes those of package rma on.
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/uspace/rma"
 )
 
-// Windows is the endpoint's windows, and its operations on those of others. All methods are for any
-// goroutine, but not for handlers (ErrHandler).
+// Windows holds the endpoint's windows, and operates on windows of other nodes. Any goroutine may
+// call its methods; handlers may not (ErrHandler).
 //
 //	w, err := e.Windows()                // Options.Remote says how many there may be
 //	memory, err := w.Alloc(4096)
@@ -36,8 +36,8 @@ type Windows struct {
 	watching int             // goroutines in Until
 }
 
-// Windows returns the endpoint's windows, always the same. Errors are rma.ErrNone where
-// Options.Remote is zero, and why the endpoint is of no more use.
+// Windows returns the endpoint's windows, the same value each time. Errors are rma.ErrNone if
+// Options.Remote is zero, and the reason why the endpoint is unusable.
 func (e *Endpoint) Windows() (*Windows, error) {
 	if err := e.lock(); err != nil {
 		return nil, fmt.Errorf("opening windows: %w", err)
@@ -56,10 +56,11 @@ func (e *Endpoint) Windows() (*Windows, error) {
 	return e.windows, nil
 }
 
-// Do gives f the operations, with the endpoint's lock, as AM does: what f waits for all others wait
-// for, too, while messages are handled. So f issues operations, opens windows and takes
-// notifications, and Wait, Quiet and Until wait. It must not call the endpoint (ErrHandler), and
-// returns what f does. When the context ends what f waits for ends with its cause.
+// Do calls f with the one-sided operations, holding the endpoint's lock, as AM does. While f waits,
+// all other goroutines wait, too, but messages are handled. So f should issue operations, open
+// windows and take notifications, and leave waiting to Wait, Quiet and Until. f must not call the
+// endpoint (ErrHandler). Do returns the error of f. When the context ends, the waits of f end with
+// its cause.
 func (w *Windows) Do(ctx context.Context, f func(r *rma.Endpoint) error) error {
 	e := w.endpoint
 	if err := e.lock(); err != nil {
@@ -85,9 +86,9 @@ func (w *Windows) drive() error {
 	return w.endpoint.Err()
 }
 
-// Alloc returns memory as Endpoint.Alloc does, for windows, for what is put from it and for what is
-// got into it (funi.Keyed and Source). Transfers do not reach it, and it is the program's until
-// Close.
+// Alloc returns memory as Endpoint.Alloc does, but for one-sided operations: as a window, as the
+// source of a put, or as the target of a get (funi.Keyed and Source). Transfers do not reach it. It
+// belongs to the program until Close.
 func (w *Windows) Alloc(bytes int) ([]byte, error) {
 	e := w.endpoint
 	if err := e.lock(); err != nil {
@@ -104,9 +105,9 @@ func (w *Windows) Alloc(bytes int) ([]byte, error) {
 	return s.Memory[:bytes], nil
 }
 
-// Wait waits until an operation is complete, and returns what became of it; its error is the
-// Result's, too. Errors besides are rma.ErrID, those of Endpoint.Wait, and that the context ended:
-// then the operation is still under way.
+// Wait waits until an operation is complete, and returns its Result, whose error it also returns.
+// Other errors are rma.ErrID, those of Endpoint.Wait, and the end of the context. After the end of
+// the context the operation is still in flight.
 func (w *Windows) Wait(ctx context.Context, id rma.ID) (r rma.Result, err error) {
 	err = w.until(ctx, fmt.Sprintf("waiting for operation %d", id), func() bool {
 		return w.rma.Done(id)
@@ -117,16 +118,17 @@ func (w *Windows) Wait(ctx context.Context, id rma.ID) (r rma.Result, err error)
 	return r, err
 }
 
-// Quiet waits until all operations of all goroutines are complete, and returns the first failure of
-// a silent one since the last time. Other errors are those of Wait.
+// Quiet waits until all operations of all goroutines are complete. It returns the first failure of
+// a silent operation since the last Quiet. Other errors are those of Wait.
 func (w *Windows) Quiet(ctx context.Context) error {
 	return w.until(ctx, "waiting for all operations", func() bool { return w.rma.Pending() == 0 }, func() error {
 		return w.rma.Quiet()
 	})
 }
 
-// Until waits until done returns true, which looks at memory of this process that others write. It
-// is called as a condition of Endpoint.Wait is, and after each write of others.
+// Until waits until done returns true. done looks at memory of this process that other nodes write.
+// It is called under the rules of a condition of Endpoint.Wait, also after each write of another
+// node.
 func (w *Windows) Until(ctx context.Context, done func() bool) error {
 	watch := func(more int) {
 		if w.watching += more; w.watching == more || w.watching == 0 {
@@ -148,8 +150,8 @@ func (w *Windows) Until(ctx context.Context, done func() bool) error {
 	return err
 }
 
-// Ready waits until the window of a target is there, as rma.Endpoint.Ready does. Errors are that
-// the node is gone, and those of Wait.
+// Ready waits until the window of a target is open, as rma.Endpoint.Ready does. Errors are those of
+// Wait, and that the node is gone.
 func (w *Windows) Ready(ctx context.Context, t rma.Target) error {
 	for n := 0; ; n++ {
 		var id rma.ID
@@ -174,7 +176,7 @@ func (w *Windows) Ready(ctx context.Context, t rma.Target) error {
 	}
 }
 
-// until waits for a condition, and then takes what it is for.
+// until waits for a condition, and then calls take.
 func (w *Windows) until(ctx context.Context, doing string, done func() bool, take func() error) error {
 	e := w.endpoint
 	if err := e.lock(); err != nil {

@@ -12,8 +12,8 @@ import (
 
 // Card is the card's end of a context. It belongs to the card's goroutine.
 //
-// Either direction is latched or halted. A halted direction has an empty ring: no
-// slot is pending, none is vacant.
+// Each direction is latched or halted. The rings of a halted direction are empty: no slot is
+// pending, and none is vacant.
 type Card struct {
 	memory  *Memory
 	page    *Page
@@ -28,17 +28,18 @@ type Card struct {
 	returns        uint32                // next return to write
 	lost           uint32
 	operationsLost uint32
-	// the number of the last that was lost, for each word (lost.go)
+	// lostAt has, for each word of the page, the number of the last return that was lost there
+	// (lost.go)
 	lostAt  [LostNodes]uint32
 	changed bool   // see Changed
-	writes  uint32 // of others into the process's memory (written.go)
+	writes  uint32 // writes of others into the process's memory (written.go)
 	wrote   bool   // some of them since PublishWrites
-	fence   uint32 // nobody reads it
+	fence   uint32 // target of a store that orders the loads behind it; never read
 }
 
-// NewCard returns the card's end of a context that has just been powered up: both
-// directions are halted and the return ring is empty, and the page says which ABI this
-// is. It stores nothing else, as the registers are not initialised (thesis 3.1.2, RESET).
+// NewCard returns the card's end of a context that has just been powered up. Both directions are
+// halted and the return ring is empty. The page has the version of the ABI and the sizes of remote
+// memory. NewCard does not initialise the registers (thesis 3.1.2, RESET).
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
@@ -50,8 +51,8 @@ func NewCard(m *Memory) *Card {
 	return c
 }
 
-// Attach is NewCard for a context that the process has initialised: it reads the
-// queue geometry, checks it against the memory, and starts indices from zero.
+// Attach is NewCard for a context that the process has initialised. It reads the queue geometry,
+// checks it against the memory, and starts indices from zero.
 func Attach(m *Memory) (*Card, error) {
 	for l := range arctic.Levels {
 		m.Page.Store(sendTail[l], 0)
@@ -64,8 +65,8 @@ func Attach(m *Memory) (*Card, error) {
 	return c, nil
 }
 
-// LatchSend takes over the send queues as the registers describe them: geometry
-// checked, tails masked. On an error, ErrSlots or ErrLayout, they stay halted.
+// LatchSend takes over the send queues as the registers describe them. It checks the geometry and
+// masks the tails. On an error, ErrSlots or ErrLayout, the queues stay halted.
 func (c *Card) LatchSend() error {
 	send, err := c.memory.rings(sendBase)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *Card) LatchSend() error {
 	return nil
 }
 
-// LatchReceive does the same for the receive queues.
+// LatchReceive takes over the receive queues in the same way.
 func (c *Card) LatchReceive() error {
 	receive, err := c.memory.rings(receiveBase)
 	if err != nil {
@@ -110,10 +111,10 @@ func (c *Card) HaltReceive() {
 		[arctic.Levels]uint32{}
 }
 
-// Divert makes the card deliver into n slots a level of its own, a power of two,
-// instead of into the halted receive queues: the drain queues of thesis 4.2. Of the
-// process's memory nothing is written. Diverted ends it; n-1 slots may be filled
-// until then, and nothing published.
+// Divert makes the card deliver into slots of its own instead of into the halted receive queues:
+// the drain queues of thesis 4.2. There are n for each level, a power of two, of which n-1 may be
+// filled. Until Diverted ends it, nothing is written to the process's memory and nothing is
+// published.
 func (c *Card) Divert(n int) {
 	for l := range c.receive {
 		c.receive[l] = ring{slots: make([]Slot, n), mask: uint32(n - 1)}
@@ -151,8 +152,8 @@ func (c *Card) Store(r Register, v uint32) {
 	}
 }
 
-// Resume makes the card go on with memory in which another card has left off: what has been put
-// into the return ring stays. Both directions must be halted.
+// Resume makes the card go on with memory that another card has used before. Returns that are in
+// the return ring stay there. Both directions must be halted.
 func (c *Card) Resume() {
 	c.returns, c.lost = atomic.LoadUint32(&c.page[returnHead]), atomic.LoadUint32(&c.page[returnsLost])
 	c.operationsLost = atomic.LoadUint32(&c.page[operationsLost])
@@ -162,9 +163,9 @@ func (c *Card) Resume() {
 	}
 }
 
-// PutControl publishes status bits of CNTL: it replaces the value seen by another, unless the
-// process has written in the meantime; then it returns false, and the card looks
-// again at its next step.
+// PutControl publishes status bits of CNTL: it replaces the value seen by another. If the process
+// has written CNTL in the meantime, PutControl stores nothing and returns false. The card then
+// looks again at its next step.
 func (c *Card) PutControl(seen, v uint32) bool {
 	if !atomic.CompareAndSwapUint32(c.page.at(Control), seen, v) {
 		return false
@@ -182,8 +183,8 @@ func (c *Card) Sleep(n uint32) {
 	atomic.StoreUint32(&c.page[asleepWord], n+1)
 }
 
-// Doze is Sleep for a card whose thread is about to sleep: the process also has to wake
-// it (Memory.Wake), once. Contexts that are awake doze, too.
+// Doze is Sleep for a card whose thread is about to sleep: the process also has to wake the thread
+// (Memory.Wake), once. Contexts that are awake doze, too.
 func (c *Card) Doze(n uint32) {
 	atomic.StoreUint32(&c.page[asleepWord], threadSleeps|(n+1))
 }
@@ -200,12 +201,14 @@ func (c *Card) Changed() bool {
 	return was
 }
 
-// Unseen reports what PublishWrites and Changed would, and forgets nothing.
+// Unseen reports whether PublishWrites or Changed would have something to report. It changes
+// nothing.
 func (c *Card) Unseen() bool { return c.changed || c.wrote }
 
-// Awaited reports whether the process sleeps until the card has published something, and if so,
-// forgets it: wake the process once. Call it after Publish, PublishWrites, Return and PutControl,
-// also where PutControl stored what was there before the process wrote.
+// Awaited reports whether the process sleeps until the card publishes something. If it does,
+// Awaited forgets that, and the caller wakes the process once. Call it after Publish,
+// PublishWrites, Return and PutControl. That includes a PutControl that stored the value from
+// before the process's write.
 func (c *Card) Awaited() bool {
 	v := atomic.LoadUint32(&c.page[wakeWord])
 	if v&wakeOnce == 0 {
@@ -256,8 +259,8 @@ func (c *Card) Retire(l Level, n int) {
 	c.sendTail[l&1] = (c.sendTail[l&1] + uint32(n)) & c.send[l&1].mask
 }
 
-// Vacant returns the head slot of the receive queue to deliver into, or nil when
-// the queue is full. Deliver makes it count.
+// Vacant returns the head slot of the receive queue to deliver into, or nil when the queue is full.
+// Deliver completes the slot.
 func (c *Card) Vacant(l Level) *Slot {
 	l &= 1
 	mask := c.receive[l].mask
@@ -292,7 +295,7 @@ func (c *Card) Publish() {
 	c.publish(arctic.Reply, RPRQHead, RPSQTail)
 }
 
-// publish does so for a level, whose registers these are.
+// publish stores the changed indices of one level in its head and tail registers.
 func (c *Card) publish(l Level, head, tail Register) {
 	if h := c.receiveHead[l&1]; c.headStored[l&1] != h {
 		c.headStored[l&1], c.changed = h, true

@@ -45,7 +45,7 @@
 //	       says; the card clears it when it does. Bit 1: count writes of others, too
 //	0x4e0  gone (card): not 0: the card has detached the context
 //	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty:
-//	       no reason but that it was asked for, or that the card has ended
+//	       the process asked for it, or the card has ended
 //	0x600  notification head (card)   0x640  notification tail (process)
 //	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has;
 //	       see remote.go
@@ -83,8 +83,8 @@
 //     privileged page is the owner's handle, engine.Context.
 //   - BASE is an offset into the queue memory, not a virtual address.
 //
-// A doorbell page is shared by processes of one user, or by all that are one with their
-// card: see Doorbells.
+// A doorbell page is shared by the processes of one user, or by all contexts of a card that runs
+// within their process: see Doorbells.
 //
 // With bits 31:30 = 01 a slot of a send queue is a request block for remote memory. See remote.go
 // for the block, and for the notification ring, which is behind the queues. See operation.go for
@@ -102,9 +102,9 @@
 //     the slots that it covers; the reader loads it with acquire order. Go's
 //     sync/atomic gives both, and stores are the most expensive part (about 9 ns on
 //     amd64), so both ends keep private copies and store once a batch.
-//   - The card keeps a private copy of everything that it wrote and never reads
-//     it back. The process may overwrite what the card reads at any time: the card masks indices
-//     and checks headers after one load.
+//   - The card keeps a private copy of everything that it wrote and never reads it back. The
+//     process may overwrite what the card reads at any time. So the card loads each word once,
+//     masks indices and checks headers.
 //   - Registers are 64 bytes apart where the thesis packs them at four (bits
 //     6:2 of the page offset): here two cores share them, and neighbours in a cache
 //     line would cost each poll a cache miss.

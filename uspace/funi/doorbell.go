@@ -1,6 +1,6 @@
 package funi
 
-// This file is the doorbells: how a process wakes its context on the card.
+// This file has the doorbells, with which a process wakes its context on the card.
 //
 // A card with thousands of contexts does not look at each in every step. It puts
 // those that have been quiet to sleep and says so in their pages. A process that has
@@ -10,14 +10,14 @@ package funi
 // asleep), and both stores are sequentially consistent, so one of them sees the other.
 //
 // Where the card has a thread of its own, the thread sleeps when there is nothing to do. Bit 31 of
-// the same word then says so, and the process wakes the thread (Memory.Wake) besides. It also does
-// so when it gives slots of a receive queue back. No context that sleeps waits for such slots, but
-// one whose receive FIFO holds packets does.
+// the same word then says so, and the process also wakes the thread (Memory.Wake). It does the same
+// when it gives slots of a receive queue back: a context that is asleep does not wait for such
+// slots, but one whose receive FIFO holds packets does.
 //
-// Processes that share a page can ring for each other or take each other's rings away. The
-// first costs the card a look. Because of the second a card also looks at its sleeping
-// contexts in turn, now and then, unasked. So a daemon makes a page for each user
-// (engine.Card.Doorbells): what he does there delays himself and nobody else.
+// Processes that share a page can ring for each other or take each other's rings away. A false ring
+// costs the card one look. Because rings can be lost, a card also looks at its sleeping contexts in
+// turn, now and then, unasked. A daemon makes a page for each user (engine.Card.Doorbells), so a
+// user can delay only its own processes.
 
 import "sync/atomic"
 
@@ -39,14 +39,14 @@ func (d *Doorbells) Ring(n uint32) {
 	atomic.OrUint64(&d.Summary, 1<<(n/64))
 }
 
-// threadSleeps is the bit of the word asleep that says that the thread of the card
-// sleeps, too, and has to be woken.
+// threadSleeps is the bit of the word asleep that says that the card's thread sleeps, too, and has
+// to be woken.
 const threadSleeps = 1 << 31
 
-// rouse does what the word asleep, which is n, asks of a process that has just stored
-// something: it rings, and wakes the card's thread. It takes the bit away first, so that
-// a process that stores much before the thread runs wakes it once. Where the card has
-// stored another word meanwhile, it looks at the indices after that.
+// rouse does what the word asleep, with the value n, asks of a process that has just stored
+// something: it rings the doorbell and wakes the card's thread. It clears the thread's bit first,
+// so a process that stores much before the thread runs wakes it once. If the card has stored
+// another word meanwhile, the card looks at the indices after that.
 func (m *Memory) rouse(n uint32) {
 	if bell := n &^ threadSleeps; bell != 0 {
 		m.Doorbells.Ring(bell - 1)

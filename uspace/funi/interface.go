@@ -17,7 +17,7 @@ type Interface struct {
 	receive        [arctic.Levels]receiveQueue
 	returns        uint32 // next return to read
 	lost           uint32 // returns lost before the start
-	operationsLost uint32 // and of them, operations
+	operationsLost uint32 // of those lost returns, the operations
 	modes          uint32 // CSQM and CRQM as the process wants them
 	virtual        [arctic.Levels]*VirtualQueue
 	notes          uint32                // next notification to read
@@ -30,7 +30,7 @@ type sendQueue struct {
 	ring
 	head, tail uint32
 	register   *uint32 // HD in the page
-	asleep     *uint32 // the word of the page that says that we have to ring
+	asleep     *uint32 // the word of the page that says that the process has to ring
 }
 
 type receiveQueue struct {
@@ -39,16 +39,16 @@ type receiveQueue struct {
 	told       uint32 // tail as last written to the register
 }
 
-// Initialize divides the queue memory evenly into four queues, writes the Queue
-// Registers (thesis 3.2.1), empties the return ring, and returns the process's end. A
-// quarter of the memory must be a legal queue, or it returns ErrSlots. The card must
-// attach after it. Where the card was there first, use Start.
+// Initialize divides the queue memory evenly into four queues, writes the Queue Registers (thesis
+// 3.2.1), empties the return ring, and returns the process's end. It returns ErrSlots if a quarter
+// of the memory is not a legal queue. The card must attach after it. If the card was there first,
+// use Start.
 func Initialize(m *Memory) (*Interface, error) {
 	return InitializeSlots(m, len(m.Queues)/(queues*SlotWords))
 }
 
-// InitializeSlots is Initialize with queues of the given number of slots, and leaves the rest of
-// the memory to Resize and VirtualQueue.
+// InitializeSlots is Initialize with queues of the given number of slots. It leaves the rest of the
+// memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
 	for _, w := range []int{returnHead, returnTail, returnsLost, operationsLost, asleepWord, faultWord, wakeWord,
@@ -114,15 +114,15 @@ func (i *Interface) Unsent(l Level) int {
 func (i *Interface) Tail(l Level) uint32 { return i.page.Load(sendTail[l&1]) & i.send[l&1].mask }
 
 // Committed returns how many slots of the level were committed since the interface was made,
-// whatever size the queue has had. Those but for the last Unsent of them the card has given back.
+// whatever size the queue has had. The card has given back all of them but the last Unsent.
 func (i *Interface) Committed(l Level) uint64 { return i.committed[l&1] }
 
 // SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less
 // one.
 func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }
 
-// Heads returns a number that tells whether anything was committed since it was last
-// asked, provided that no queue was filled and emptied in between.
+// Heads returns a number that changes when something is committed. It may miss commits between two
+// calls if a queue was filled and emptied in between.
 func (i *Interface) Heads() uint32 { return i.send[Reply].head<<16 ^ i.send[Request].head }
 
 // Receive returns the tail slot of the receive queue, or nil when the queue is
@@ -148,7 +148,7 @@ func (i *Interface) SeemsEmpty(l Level) bool {
 	return q.head == q.tail
 }
 
-// ReceiveHead returns the card's register of what it has delivered.
+// ReceiveHead returns the head of the receive queue, as the card's register says now.
 func (i *Interface) ReceiveHead(l Level) uint32 { return i.page.Load(receiveHead[l&1]) }
 
 // Arrived returns how many messages of the level wait to be received.

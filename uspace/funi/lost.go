@@ -1,21 +1,22 @@
 package funi
 
-// This file is which nodes returns were lost for: the ring had no room for them (doc.go). A process
-// that has something under way to one of these nodes does not know whether it has come back, and
-// asks.
+// This file tells a process for which nodes returns were lost because the return ring had no room
+// (doc.go). If the process has something under way to one of these nodes, it does not know whether
+// that has come back, and asks.
 //
-// The page has a word for each number modulo LostNodes. Nodes that have the same would all be under
-// suspicion, so the word also says which of them it was, as long as it was one. Since when: the
-// process stores, as lostSeen, how many losses it knew of when it last read all words. The card
-// keeps, for each word, the number of its last loss. If the process has seen that, the next loss
-// begins anew. What the process stores misleads nobody else.
+// The page has a word for each number modulo LostNodes. Nodes that share a word would all be
+// suspects. So the word also names the node, as long as all losses since the process's last look
+// were for one. For that the process stores in lostSeen how many losses it knew of when it last
+// read all words. The card keeps, for each word, the number of its last loss. If the process has
+// seen that loss, the next one names its node anew. The value that the process stores can mislead
+// only itself.
 //
 //	20:0   count, modulo 2^21
 //	21     one: all losses that the process has not seen were for one node; 0: for several, or
-//	       nobody knows
+//	       it is not known
 //	31:22  of that node, the number divided by LostNodes
 //
-// A card that knows nothing of this counts in all bits, and so says several.
+// A card that does not know this layout counts in all bits, and so reports several nodes.
 
 import "sync/atomic"
 
@@ -45,8 +46,8 @@ func (c *Card) lose(h Header) {
 	atomic.StoreUint32(&c.page[returnsLost], c.lost)
 }
 
-// Lost is what a process knows of the returns that were lost. The zero value has seen none. An
-// interface has one at most: what one has seen, another would miss.
+// Lost is what a process knows of the returns that were lost. The zero value has seen none. Use one
+// for an interface at most: losses that one has seen are hidden from another.
 type Lost struct {
 	seen  uint32
 	words [LostNodes]uint32

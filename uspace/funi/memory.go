@@ -22,25 +22,24 @@ const (
 	slotBytes = SlotWords * 4
 )
 
-// ErrSlots is returned for a queue size that is not a power of two from MinSlots
-// to MaxSlots.
+// ErrSlots reports a queue size that is not a power of two from MinSlots to MaxSlots.
 var ErrSlots = errors.New("funi: a queue has a power of two of slots, from 2 to 65536")
 
-// ErrLayout is returned for queue registers that do not lie in the queue memory.
+// ErrLayout reports queue registers that do not lie in the queue memory.
 var ErrLayout = errors.New("funi: queue registers point outside the queue memory")
 
 // Memory is the memory that a context shares with its card.
 type Memory struct {
 	Page   *Page
 	Queues []uint32
-	// Doorbells is where the process rings; attaching fills it in where process and card
-	// are one.
+	// Doorbells is where the process rings. Attaching fills it in if the card runs within the
+	// process.
 	Doorbells *Doorbells
-	// Wake wakes the thread of a card that runs elsewhere and sleeps; nil where it never
-	// does. The process calls it.
+	// Wake wakes the thread of a card that runs elsewhere and sleeps. The process calls it. It is
+	// nil for a card that never sleeps.
 	Wake func()
-	// Remote is how much remote memory the context can open, and notes the ring and what is behind
-	// it (remote.go).
+	// Remote is how much remote memory the context can open. notes is the notification ring and
+	// what lies behind it (remote.go).
 	Remote RemoteSizes
 	notes  []uint32
 }

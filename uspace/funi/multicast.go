@@ -1,13 +1,13 @@
 package funi
 
-// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go): the
-// request blocks by which a process becomes a member of a chain, and sends along one.
+// This file has the request blocks of chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3;
+// arctic/multicast.go). With them a process becomes a member of a chain, and sends along a chain.
 //
-// A chain is a tree of members. Each says from which node it takes copies and to which nodes it
-// sends them on, with how many members there are from there on, that node included. A member takes
-// only a copy from that node which is to reach as many members as the member knows of. These
-// numbers become smaller from member to member, so no copy goes round in a loop, and nobody has a
-// message twice.
+// A chain is a tree of members. Each member names the node that it takes copies from, and the nodes
+// that it sends copies on to. For each of these it also says how many members there are from that
+// node on, the node included. A member takes a copy only from its parent, and only if the copy is
+// to reach as many members as the member knows of. These numbers shrink from member to member, so
+// no copy goes round in a loop, and no member gets a message twice.
 //
 // The block of SetChain:
 //
@@ -40,15 +40,15 @@ package funi
 //	words 6-11  the nodes: node 15:0, reason 23:16
 //
 // Each member is counted once: as one that has it, one that does not, or, doubtful, one whose
-// outcome nobody knows. Without a failure every member has it, once. A node that is named has not
-// taken its copy, or, with a reason that is Doubtful (arctic.Reason), nobody knows whether it has:
-// it and those behind it are doubtful, unless one of them has been heard of since. With
-// arctic.ReasonSilent and nobody named the reports of some members did not come.
+// outcome is unknown. Without a failure every member has it, once. A node that is named has not
+// taken its copy. If the reason is Doubtful (arctic.Reason), it may have taken it: then the node
+// and those behind it are doubtful, unless one of them has been heard of since. With
+// arctic.ReasonSilent and no node named, the reports of some members did not come.
 
 import "github.com/funet/funet/uspace/arctic"
 
 const (
-	// SetChain makes the process a member of a chain, or changes or ends that.
+	// SetChain makes the process a member of a chain, changes its membership, or ends it.
 	SetChain RemoteOperation = 261
 	// Multicast sends along a chain.
 	Multicast RemoteOperation = 264
@@ -74,7 +74,7 @@ type Next struct {
 	Members uint16 // from there on, that node included
 }
 
-// Chain is what a member knows of a chain.
+// Chain describes a chain as one of its members knows it.
 type Chain struct {
 	Number uint16 // below MaxChains
 	// First says that the process is the first member, which takes what any node of the group sends
@@ -89,9 +89,10 @@ type MulticastRequest struct {
 	Chain   uint16
 	Members uint16 // of the chain, at least 1
 	Cookie  uint32
-	// Put says that Data goes to Address in each member's window with the Key, which all have
-	// opened with the same. Without, Data is the words of a message of type Message, which each
-	// member finds in its request queue, from the node of this process.
+	// Put makes the card write Data to Address in each member's window with the Key; all members
+	// have opened theirs with the same key. Without Put, Data is the words of a message of type
+	// Message. Each member finds the message in its request queue, as one from the node of this
+	// process.
 	Put     bool
 	Message uint16
 	Key     uint64
@@ -101,7 +102,7 @@ type MulticastRequest struct {
 	Data []byte
 }
 
-// Valid reports whether a card would take the multicast's lengths.
+// Valid reports whether a card would accept the multicast's lengths.
 func (m *MulticastRequest) Valid() bool {
 	if m.Chain >= MaxChains || m.Members == 0 || m.Address > arctic.MaxAddress {
 		return false
@@ -113,9 +114,10 @@ func (m *MulticastRequest) Valid() bool {
 		arctic.MaxMulticastWords*arctic.WordSize
 }
 
-// SetChain composes the block that makes the process a member of a chain, in place of what it was
-// before. What the card refuses returns with arctic.ReasonNotOpened: numbers that are too large,
-// more than MaxNext next nodes, two that are the same, or without members.
+// SetChain composes the block that makes the process a member of a chain, in place of its
+// membership before. The card returns the block with arctic.ReasonNotOpened if it describes no
+// valid membership: a number too large, a first member with a parent, more than MaxNext next nodes,
+// the same one twice, or one without members.
 func (s *Slot) SetChain(c *Chain, cookie uint32) {
 	s.setRemote(SetChain, 0, cookie)
 	word := uint32(c.Number) | uint32(len(c.Next))<<16&chainNext
@@ -131,8 +133,8 @@ func (s *Slot) SetChain(c *Chain, cookie uint32) {
 	}
 }
 
-// SetLeaveChain composes the block that ends being a member. What the card has accepted before, it
-// sends on.
+// SetLeaveChain composes the block that ends the membership. Copies that the card has accepted
+// before are still sent on.
 func (s *Slot) SetLeaveChain(number uint16, cookie uint32) {
 	s.setRemote(SetChain, 0, cookie)
 	s[RemoteAreaWord] = uint32(number) | chainLeaves
@@ -155,23 +157,24 @@ func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
 	s.setBytes(RemoteDataWord, m.Data)
 }
 
-// Delivery is what a multicast has come to.
+// Delivery is the outcome of a multicast.
 type Delivery struct {
-	// Members: that have it, that do not, and whose outcome nobody knows.
+	// Delivered, Failed and Doubtful are how many members have it, do not have it, and may have it.
 	Delivered, Failed, Doubtful int
-	// Broken is Named nodes that did not take it, or may not have taken it, and why; there may be
-	// others when there are MaxNamed. Who comes after them in the chain is counted as they are.
+	// Broken has Named nodes that did not take it, or may not have taken it, and the reasons. There
+	// may be more such nodes when Named is MaxNamed. The members behind a node in the chain are
+	// counted with the outcome that they have.
 	Named  int
 	Broken [MaxNamed]Broken
 }
 
-// Broken is where a chain is broken.
+// Broken is a node at which a chain is broken, and the reason.
 type Broken struct {
 	Node   uint16
 	Reason arctic.Reason
 }
 
-// Delivery decodes what a completion with operation arctic.RemoteMulticast says.
+// Delivery decodes the outcome from a completion with operation arctic.RemoteMulticast.
 func (n *Notification) Delivery() (d Delivery) {
 	var w [MaxAnswer / arctic.WordSize]uint32
 	arctic.Words(w[:], n.Answer[:])
@@ -185,7 +188,7 @@ func (n *Notification) Delivery() (d Delivery) {
 
 // The card's end.
 
-// Put encodes a delivery as the completion has it.
+// Put encodes a delivery into the answer of a completion.
 func (d *Delivery) Put(answer *[MaxAnswer]byte) {
 	var w [MaxAnswer / arctic.WordSize]uint32
 	w[0], w[1] = uint32(uint16(d.Delivered))|uint32(d.Failed)<<16, uint32(uint16(d.Named))|uint32(d.Doubtful)<<16
@@ -195,8 +198,8 @@ func (d *Delivery) Put(answer *[MaxAnswer]byte) {
 	arctic.PutWords(answer[:], w[:])
 }
 
-// ReadChain reads what a block of SetChain says into c, whose Next gets as many as there are.
-// leaves: the process is to be a member no more. The words are the card's copy.
+// ReadChain decodes a block of SetChain into c, and sets its Next to as many nodes as the block
+// has. leaves reports that the process ends its membership. The words are the card's copy.
 func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 	word := w[RemoteAreaWord]
 	n := int(word & chainNext >> 16)
@@ -226,8 +229,8 @@ func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 	return false, total <= arctic.MaxMembers
 }
 
-// ReadMulticast reads a block of Multicast into m, but for its data, whose length in bytes it
-// returns. The words are the card's copy.
+// ReadMulticast decodes a block of Multicast into m, except for the data, and returns the data's
+// length in bytes. The words are the card's copy.
 func ReadMulticast(w *Slot, m *MulticastRequest) (bytes int, ok bool) {
 	word := w[RemoteAreaWord]
 	size := w[RemoteLengthWord]

@@ -1,8 +1,8 @@
 package funi
 
-// This file is operations on windows: the request blocks by which a process puts, gets and changes
-// what lies in the windows of others (Tokyo, sections 2.2.2 and 3.3.1; arctic/operation.go), and
-// what it hears of them.
+// This file has operations on windows (Tokyo, sections 2.2.2 and 3.3.1; arctic/operation.go). With
+// their request blocks a process puts, gets and changes what lies in the windows of others. Entries
+// of the notification ring tell it the outcome.
 //
 // A window is a key slot with an address and rights (SetOpenWindow). The request block of an
 // operation:
@@ -20,11 +20,11 @@ package funi
 //	word 11     0
 //	word 12     trailer, then operands, as in the packet
 //
-// With ack or fetch, and for RemoteGet and RemoteRead, the card completes the operation: once, by
-// an entry in the notification ring, whether it was carried out or not. silent leaves the entry out
-// where it was. The card reserves entry and record before the packet leaves; a process that asks
-// for more than the ring has left, or than MaxRequests, has the block back with
-// arctic.ReasonNoBuffer. Without ack a put or an operation is complete when nothing comes back.
+// With ack or fetch, and for RemoteGet and RemoteRead, the card completes the operation once, by an
+// entry in the notification ring, whether it was carried out or not. silent leaves the entry out if
+// it was carried out. The card reserves entry and record before the packet leaves. If the ring or
+// MaxRequests has no room for them, the block comes back with arctic.ReasonNoBuffer. A put or an
+// operation without ack is complete when nothing comes back.
 //
 // The entry of a completion, 64 bytes:
 //
@@ -45,8 +45,8 @@ package funi
 //	words 4, 5   address of the first byte of the put's last packet
 //	word 15      NoteWindow
 //
-// The entry that the first packet makes which finds a window not present, if the window has credit
-// for it:
+// The first packet that finds a window not present makes this entry, if the window has credit for
+// it:
 //
 //	word 0       key slot 31:16
 //	word 1       source node 15:0
@@ -64,15 +64,15 @@ import (
 const (
 	// Operate is the first of the sixteen types of request blocks that are operations on windows.
 	Operate RemoteOperation = 128
-	// SuspendWindow has all operations on a window wait at their senders (arctic.ReasonAbsent).
+	// SuspendWindow makes all operations on a window wait at their senders (arctic.ReasonAbsent).
 	SuspendWindow RemoteOperation = 262
-	// ResumeWindow ends that, and whoever has locked the window has it no more.
+	// ResumeWindow ends the suspension, and releases the lock of the window.
 	ResumeWindow RemoteOperation = 263
 
-	// MaxRequests is the most operations of a context that are not completed, or the size of its
-	// notification ring if that is less.
+	// MaxRequests is the most uncompleted operations of a context. The size of its notification
+	// ring is the limit if that is less.
 	MaxRequests = 1024
-	// MaxAnswer is the most bytes of an answer that a completion has room for.
+	// MaxAnswer is the longest answer that a completion has room for, in bytes.
 	MaxAnswer = arctic.MaxElements * 8
 
 	operateElement = 0xf
@@ -101,7 +101,7 @@ const (
 	RightNotify                          // notifications of puts
 )
 
-// NoteKind is what an entry of the notification ring tells.
+// NoteKind says what an entry of the notification ring reports.
 type NoteKind uint32
 
 // The kinds of entries.
@@ -115,29 +115,30 @@ const (
 // Window is what SetOpenWindow opens.
 type Window struct {
 	Key uint64 // the number of the key slot 15:0, the secret 63:16
-	// where its memory is in the process's own segment, which must have the right Keyed
+	// Base is the address of its memory in the process's own segment, which must have the right
+	// Keyed
 	Base    uint32
 	Bytes   uint32
 	Address uint64 // of its first byte, for others; at most arctic.MaxAddress
 	Rights  WindowRights
-	// Credit is how many notifications of puts may be unread; one more waits at its sender.
+	// Credit is how many notifications of puts may be unread; a further one waits at its sender.
 	Credit uint32
-	// Absent opens it as if it were suspended at once: it is there when it is resumed.
+	// Absent opens the window suspended: it is present once it is resumed.
 	Absent bool
 }
 
 // Operation is an operation on another process's window.
 type Operation struct {
 	arctic.WindowRequest // but for Block and ID
-	// address in a segment: of a put's data (right Source), or where a get's answer goes (right
-	// Keyed); 0: none
+	// Source is an address in a segment: of a put's data (right Source), or where a get's answer
+	// goes (right Keyed); 0: none
 	Source uint32
 	Length int // bytes of a put with Source, or of a get
 	Cookie uint32
 	Silent bool
 }
 
-// Valid reports whether a card would take the lengths of o.
+// Valid reports whether a card would accept the lengths of o.
 func (o *Operation) Valid() bool {
 	if o.Operation > arctic.RemoteUnlock || o.Address > arctic.MaxAddress ||
 		o.Trailer.Words() > 0 && o.Operation != arctic.RemotePut {
@@ -200,8 +201,8 @@ func (s *Slot) setBytes(n int, b []byte) {
 	}
 }
 
-// SetOpenWindow composes a block that opens a window. Its number is that of a key slot which is not
-// open.
+// SetOpenWindow composes a block that opens a window. Its number must be that of a key slot which
+// is not open.
 func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s.SetOpenKeySlot(w.Key, w.Base, w.Bytes, cookie)
 	s[RemoteAreaWord], s[RemoteCountWord] = uint32(w.Rights), w.Credit
@@ -211,14 +212,13 @@ func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s[openWindowWord], s[openWindowWord+1] = uint32(w.Address), uint32(w.Address>>32)
 }
 
-// SetSuspendWindow and SetResumeWindow compose the blocks that do so; see SuspendWindow and
-// ResumeWindow.
+// SetSuspendWindow composes a block that suspends the window with the key; see SuspendWindow.
 func (s *Slot) SetSuspendWindow(key uint64, cookie uint32) {
 	s.setRemote(SuspendWindow, 0, cookie)
 	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
 }
 
-// SetResumeWindow is described with SetSuspendWindow.
+// SetResumeWindow composes a block that resumes the window with the key; see ResumeWindow.
 func (s *Slot) SetResumeWindow(key uint64, cookie uint32) {
 	s.setRemote(ResumeWindow, 0, cookie)
 	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
@@ -230,15 +230,15 @@ func (i *Interface) Completed() uint64 {
 	return atomic.LoadUint64(i.page.completed())
 }
 
-// OperationsLost returns how many of the returns that were lost (ReturnsLost) are of operations on
-// windows and of multicasts. Such a block has done nothing, and has no completion. The card stores
-// the count before it retires the block's slot.
+// OperationsLost returns how many of the lost returns (ReturnsLost) are of operations on windows
+// and of multicasts. Such a block has done nothing, and has no completion. The card stores the
+// count before it retires the block's slot.
 func (i *Interface) OperationsLost() uint32 {
 	return atomic.LoadUint32(&i.page[operationsLost]) - i.operationsLost
 }
 
-// completes reports whether the block is of an operation on a window or a multicast, which the card
-// completes unless it gives the block back.
+// completes reports whether the block is an operation on a window or a multicast. The card
+// completes these unless it gives the block back.
 func (h Header) completes() bool {
 	_, operation := h.WindowOperation()
 	return h.Remote() && (operation || h.Operation() == Multicast)
@@ -248,10 +248,10 @@ func (h Header) completes() bool {
 // eight bytes.
 func (p *Page) completed() *uint64 { return (*uint64)(unsafe.Pointer(&p[completedWord])) }
 
-// Completed is the lower half of how many operations of the process the card has completed.
+// Completed returns the lower half of the number of operations that the card has completed.
 func (p *Page) Completed() uint32 { return uint32(atomic.LoadUint64(p.completed())) }
 
-// readWindow reads an entry of the ring that is not of an area.
+// readWindow decodes an entry of the ring that is not of an area.
 func (n *Notification) readWindow(e []uint32) {
 	n.Source = uint16(e[1])
 	if n.Kind != NoteCompletion {
@@ -264,15 +264,15 @@ func (n *Notification) readWindow(e []uint32) {
 
 // The card's end.
 
-// WindowOperation returns which operation on a window the block asks for; false: it asks for
-// something else.
+// WindowOperation returns the operation on a window that the block asks for, or false if it asks
+// for something else.
 func (h Header) WindowOperation() (arctic.Operation, bool) {
 	op := h.Operation() - Operate
 	return arctic.Operation(op), op <= RemoteOperation(arctic.RemoteUnlock)
 }
 
-// OpenedWindow reads what words 1, 11 and those behind RemoteDataWord say of the window that a
-// block opens, or returns false. The words are the card's copy.
+// OpenedWindow decodes the window that a block opens from words 1, 11 and those behind
+// RemoteDataWord, or returns false. The words are the card's copy.
 func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, absent, ok bool) {
 	rights, credit = WindowRights(w[RemoteAreaWord]), w[RemoteCountWord]
 	address, absent = uint64(w[openWindowWord+1])<<32|uint64(w[openWindowWord]), w[RemoteAreaWord]&openAbsent != 0
@@ -283,8 +283,8 @@ func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, 
 		arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
 }
 
-// ReadOperation reads an operation from a block, but for its trailer and operands, and returns how
-// many words the trailer has, or false. The words are the card's copy.
+// ReadOperation decodes an operation from a block, except for its trailer and operands. It returns
+// how many words the trailer has, or false. The words are the card's copy.
 func ReadOperation(h Header, w *Slot, o *Operation) (trailer int, ok bool) {
 	op, ok := h.WindowOperation()
 	flags := w[RemoteAreaWord]
@@ -303,7 +303,7 @@ func ReadOperation(h Header, w *Slot, o *Operation) (trailer int, ok bool) {
 	return int(flags >> 4 & 0xf), true
 }
 
-// Complete puts the completion of an operation into the ring as entry n. The card sees to it that
+// Complete puts the completion of an operation into the ring as entry n. The caller makes sure that
 // there is room.
 func (c *Card) Complete(n, cookie uint32, node uint16, op arctic.Operation, reason arctic.Reason, bytes uint32,
 	answer []byte) {

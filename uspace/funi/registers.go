@@ -38,7 +38,7 @@ const (
 const (
 	// PageSize is the size of the register page in bytes.
 	PageSize = 4096
-	// whyLength bounds why a context ended, in bytes.
+	// whyLength is the size of the text that says why a context ended, in bytes.
 	whyLength = 256
 	// registerWords is the distance of two registers: one cache line.
 	registerWords = 16
@@ -61,7 +61,7 @@ const (
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
-	// LostNodes is how many words there are that say for whom the ring had no room: nodes whose
+	// LostNodes is how many words of the page say for which nodes returns were lost. Nodes whose
 	// numbers are the same modulo LostNodes share one (Lost).
 	LostNodes = 64
 )
@@ -105,8 +105,8 @@ func (p *Page) Store(r Register, v uint32) {
 // at returns the word of a register.
 func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
 
-// Version returns the version of the ABI that the card speaks, or 0 if none has been
-// here; see ABI.
+// Version returns the version of the ABI that the card speaks, or 0 if no card has been here; see
+// ABI.
 func (p *Page) Version() uint32 { return atomic.LoadUint32(&p[versionWord]) }
 
 // Fault returns why MERR was last set.

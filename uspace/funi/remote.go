@@ -1,13 +1,13 @@
 package funi
 
-// This file is remote memory (Hamlyn, HPL-95-86, sections 2.2 to 2.5; arctic/remote.go): the
-// request blocks by which a process opens its memory to others and writes into theirs, and the ring
-// in which it hears that something is complete.
+// This file has remote memory (Hamlyn, HPL-95-86, sections 2.2 to 2.5; arctic/remote.go). With its
+// request blocks a process opens its memory to others and writes into theirs. Its ring tells the
+// process that something is complete.
 //
-// A process gives a key to a part of a segment that has the right Keyed: that is a key slot. An
-// area has a counter, to which each counted packet for it adds its delta; when that makes 0, all is
-// there, and the card puts a notification into the ring. Key slots and areas are tables in the
-// card, whose sizes the context has from the time when it is attached (RemoteSizes).
+// A key slot is a part of a segment with the right Keyed, to which the process has given a key. An
+// area has a counter, to which each counted packet for the area adds its delta. When the counter
+// becomes 0 everything is there, and the card puts a notification into the ring. Key slots and
+// areas are tables in the card. Their sizes are fixed when the context is attached (RemoteSizes).
 //
 // A request block in a slot of a send queue:
 //
@@ -26,11 +26,11 @@ package funi
 //	word 12     metadata, then data: 64 bytes together
 //
 // The card carries blocks out in the order in which they were committed, each level for itself. So
-// what is sent after a block that opens is sent when that is open. A block of data in the slot, or
-// of no more than fits one packet, is retired when it has been copied. A longer block is retired
-// when its source is needed no more. That is when all its packets are acknowledged, when it comes
-// back, or when the card has copied the data that no peer acknowledges (engine/late.go). A block
-// that the card refuses returns, and has done nothing.
+// what is sent after a block that opens something is sent when that is open. A block with its data
+// in the slot, or with no more than fits one packet, is retired when the data has been copied. A
+// longer block is retired when its source is no longer needed. That is when all its packets are
+// acknowledged, when it comes back, or when the card has copied the data that no peer acknowledges
+// (engine/late.go). A block that the card refuses returns, and has done nothing.
 //
 // A notification in the ring, 64 bytes:
 //
@@ -61,19 +61,19 @@ const (
 	RemotePut = RemoteOperation(arctic.RemotePut)
 	// OpenKeySlot gives a key to a part of one of the process's segments.
 	OpenKeySlot RemoteOperation = 256
-	// CloseKeySlot takes it back. Whoever has seen the block retired may use the memory for
+	// CloseKeySlot takes the key back. When the block is retired the process may use the memory for
 	// something else.
 	CloseKeySlot RemoteOperation = 257
 	// OpenArea makes the counter of an area 0, and binds the area to a key slot.
 	OpenArea RemoteOperation = 258
-	// CloseArea takes that back.
+	// CloseArea closes an area.
 	CloseArea RemoteOperation = 259
-	// ResetArea makes the counter of an open area 0, and forgets metadata that has come.
+	// ResetArea makes the counter of an open area 0, and discards metadata that has come.
 	ResetArea RemoteOperation = 260
 )
 
 const (
-	// MaxRemote is the most key slots, and the most areas.
+	// MaxRemote is the most key slots, and the most areas, of a context.
 	MaxRemote = 1 << 16
 	// MaxNotifications is the most notifications in the ring, of 64 bytes each.
 	MaxNotifications = 1 << 20
@@ -103,18 +103,18 @@ const (
 	noteBytes        = noteWords * 4
 )
 
-// ErrRemoteSizes is returned for sizes that are none.
+// ErrRemoteSizes reports sizes that no context can have.
 var ErrRemoteSizes = errors.New("funi: key slots and areas are powers of two up to 65536, notifications one up to 1048576, or all three are 0")
 
-// RemoteSizes says how much remote memory a context can open. Each is a power of two up to
-// MaxRemote, Notifications up to MaxNotifications, or all are 0: none.
+// RemoteSizes says how much remote memory a context can open. KeySlots and Areas are powers of two
+// up to MaxRemote, and Notifications is one up to MaxNotifications. Or all three are 0: none.
 type RemoteSizes struct {
 	KeySlots, Areas int
 	// Notifications is the sum of the credits that its areas can have.
 	Notifications int
 }
 
-// Check returns ErrRemoteSizes if the sizes are none.
+// Check returns ErrRemoteSizes if no context can have the sizes.
 func (s RemoteSizes) Check() error {
 	if s == (RemoteSizes{}) {
 		return nil
@@ -132,11 +132,11 @@ func (s RemoteSizes) Check() error {
 	return nil
 }
 
-// Bytes is what they take of the memory that process and card share, behind the queues.
+// Bytes returns how much they take of the memory that process and card share, behind the queues.
 func (s RemoteSizes) Bytes() int { return (s.Notifications + s.Areas) * noteBytes }
 
 // AddRemote gives a context whose card lives in the same process room for remote memory, before it
-// is attached. It returns ErrRemoteSizes.
+// is attached. It returns ErrRemoteSizes if no context can have the sizes.
 func (m *Memory) AddRemote(s RemoteSizes) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -152,13 +152,14 @@ func (h Header) Remote() bool { return h>>30 == 1 }
 type Put struct {
 	Key    uint64
 	Offset uint32 // in the key slot
-	// address in a segment of the process with the right Source; 0: Data is in the slot
+	// Source is an address in a segment of the process with the right Source; 0: Data is in the
+	// slot
 	Source uint32
 	Length int // bytes; with Source
 	Area   uint16
-	// Counted lets the packets count in the area; without, there must be no metadata.
+	// Counted makes the area count the packets; without it there must be no metadata.
 	Counted bool
-	// Count is what their deltas sum up to, modulo 2^32: 0 for a message that is notified by
+	// Count is the sum of the packets' deltas, modulo 2^32: 0 for a message that is notified by
 	// itself.
 	Count    uint32
 	Cookie   uint32
@@ -167,7 +168,7 @@ type Put struct {
 	Data []byte
 }
 
-// Valid reports whether a card would take the lengths of p.
+// Valid reports whether a card would accept the lengths of p.
 func (p *Put) Valid() bool {
 	if len(p.Metadata) > arctic.MaxRemoteMetadata || !p.Counted && len(p.Metadata) > 0 {
 		return false
@@ -197,8 +198,8 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 	s.setBytes(n, p.Data)
 }
 
-// SetOpenKeySlot composes a block that gives the key, whose lower 16 bits are the number of the key
-// slot, to bytes of a segment.
+// SetOpenKeySlot composes a block that gives a key to the bytes of a segment from address on. The
+// lower 16 bits of the key are the number of the key slot.
 func (s *Slot) SetOpenKeySlot(key uint64, address, bytes, cookie uint32) {
 	s.setRemote(OpenKeySlot, 0, cookie)
 	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key),
@@ -213,8 +214,8 @@ func (s *Slot) SetCloseKeySlot(key uint64, cookie uint32) {
 }
 
 // SetOpenArea composes a block that binds an area to the key slot of a key. At most credit
-// notifications of it are unread at any time. What would be one more waits at its sender, or
-// returns to it with arctic.ReasonNoBuffer.
+// notifications of the area are unread at any time. A further one waits at its sender, or returns
+// to it with arctic.ReasonNoBuffer if returns is true.
 func (s *Slot) SetOpenArea(area uint16, key uint64, credit int, returns bool, cookie uint32) {
 	s.setRemote(OpenArea, 0, cookie)
 	s[RemoteAreaWord] = uint32(area) << 16
@@ -224,19 +225,19 @@ func (s *Slot) SetOpenArea(area uint16, key uint64, credit int, returns bool, co
 	}
 }
 
-// SetCloseArea and SetResetArea compose the blocks that do so.
+// SetCloseArea composes a block that closes an area.
 func (s *Slot) SetCloseArea(area uint16, cookie uint32) {
 	s.setRemote(CloseArea, 0, cookie)
 	s[RemoteAreaWord] = uint32(area) << 16
 }
 
-// SetResetArea is described with SetCloseArea.
+// SetResetArea composes a block that resets an area; see ResetArea.
 func (s *Slot) SetResetArea(area uint16, cookie uint32) {
 	s.setRemote(ResetArea, 0, cookie)
 	s[RemoteAreaWord] = uint32(area) << 16
 }
 
-// setRemote writes what all blocks have, and clears the rest.
+// setRemote writes the words that all blocks have, and clears the rest.
 func (s *Slot) setRemote(op RemoteOperation, node uint16, cookie uint32) {
 	clear(s[:RemoteDataWord])
 	s.SetHeader(remoteBit | NewHeader(node, uint16(op), 0))
@@ -250,8 +251,8 @@ func (h Header) Operation() RemoteOperation { return RemoteOperation(h.Type()) }
 type Notification struct {
 	Kind          NoteKind
 	KeySlot, Area uint16
-	// the node that sent the packet which made it 0; of a put; or to which an operation of the
-	// process's own went
+	// Source is the node that sent the packet which made the counter 0, the node of a put, or the
+	// node to which an operation of the process's own went
 	Source   uint16
 	Words    int // of Metadata
 	Metadata [arctic.MaxRemoteMetadata]uint32
@@ -268,8 +269,8 @@ type Notification struct {
 	Answer    [MaxAnswer]byte
 }
 
-// NextNotification takes the oldest notification out of the ring into n, or returns false. The area
-// has one more credit then.
+// NextNotification takes the oldest notification out of the ring into n, and so gives its area a
+// credit back. It returns false if there is none.
 func (i *Interface) NextNotification(n *Notification) bool {
 	if i.notes == atomic.LoadUint32(&i.page[notesHead]) {
 		return false
@@ -289,8 +290,8 @@ func (i *Interface) NextNotification(n *Notification) bool {
 	return true
 }
 
-// Brought reports whether there is a notification or a return to read, or more returns were lost
-// than that many.
+// Brought reports whether there is a notification or a return to read, or more than the given
+// number of returns were lost.
 func (i *Interface) Brought(lost uint32) bool {
 	return i.notes != atomic.LoadUint32(&i.page[notesHead]) || i.returns != atomic.LoadUint32(&i.page[returnHead]) ||
 		i.ReturnsLost() != lost
@@ -311,7 +312,7 @@ func (m *Memory) early(area uint16) []uint32 {
 	return m.notes[at : at+arctic.MaxRemoteMetadata : at+arctic.MaxRemoteMetadata]
 }
 
-// Notified is how many notifications the card has put into the ring.
+// Notified returns how many notifications the card has put into the ring.
 func (p *Page) Notified() uint32 { return atomic.LoadUint32(&p[notesHead]) }
 
 // The card's end.
@@ -326,12 +327,13 @@ func (c *Card) PutRemoteSizes() {
 	atomic.StoreUint32(&c.page[notesSizeWord], uint32(s.Notifications))
 }
 
-// NotesTail returns how many notifications the process says that it has read. It may say anything.
+// NotesTail returns how many notifications the process says that it has read. The number is not
+// checked.
 func (c *Card) NotesTail() uint32 { return atomic.LoadUint32(&c.page[notesTail]) }
 
-// Notify puts entry n, of all since the context was attached, into the ring. early is how many
-// words of metadata of the area came before, if the packet that made the counter 0 has none. The
-// card sees to it that there is room.
+// Notify puts entry n, counted since the context was attached, into the ring. If the packet that
+// made the counter 0 has no metadata, early is how many words of the area's metadata came before.
+// The caller makes sure that there is room.
 func (c *Card) Notify(n uint32, keySlot, area, source uint16, metadata []byte, early int) {
 	e := c.memory.note(n)
 	words := len(metadata) / arctic.WordSize

@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	// ErrTooSmall: the queues hold more packets than the new ones could.
+	// ErrTooSmall reports queues that hold more packets than the new ones could.
 	ErrTooSmall = errors.New("funi: the queues hold more packets than would fit; receive first, or let the card retrieve")
-	// ErrVirtual: a virtual send queue is open.
+	// ErrVirtual reports that a virtual send queue is open.
 	ErrVirtual = errors.New("funi: a virtual send queue is open; close it first")
 )
 
@@ -80,7 +80,7 @@ func (i *Interface) Resize(slots int, drive func() error) error {
 	return nil
 }
 
-// resizable says whether Resize could work at all.
+// resizable returns the error of a Resize that cannot succeed, before anything is halted.
 func (i *Interface) resizable(slots int) error {
 	switch {
 	case !legal(slots):
@@ -93,10 +93,10 @@ func (i *Interface) resizable(slots int) error {
 	return nil
 }
 
-// Halt sets modes, CSQM or CRQM or both, and waits until CSQR and CRQR say that the
-// card has halted. Release them with Go. An error of drive leaves the modes set. With
-// CSQM it takes as long as transfers of many packets that have begun: up to the card's
-// PeerTimeout if their receiver is silent.
+// Halt sets modes, CSQM or CRQM or both, and waits until CSQR and CRQR say that the card has
+// halted. Release them with Go. An error of drive leaves the modes set. With CSQM the wait includes
+// transfers of many packets that have begun: up to the card's PeerTimeout if their receiver is
+// silent.
 func (i *Interface) Halt(modes uint32, drive func() error) error {
 	modes &= UserModes
 	i.setModes(i.modes | modes)
@@ -113,8 +113,8 @@ func (i *Interface) Halt(modes uint32, drive func() error) error {
 // Go clears modes that Halt set.
 func (i *Interface) Go(modes uint32) { i.setModes(i.modes &^ modes) }
 
-// setModes writes CNTL. The status bits that the write takes away the card puts back
-// when it has seen it, so a ready bit is never an old one.
+// setModes writes CNTL. The write takes the status bits away. The card puts them back when it has
+// seen the write, so a ready bit is never an old one.
 func (i *Interface) setModes(modes uint32) {
 	i.modes = modes & UserModes
 	i.page.Store(Control, i.modes)

@@ -1,13 +1,12 @@
 package funi
 
-// This file is segments: the memory that a process lets its card fetch the sources
-// of XFER from and put their destinations into (thesis 2.6, 3.2.4).
+// This file has segments: the memory of a process that its card may use for the sources and
+// destinations of XFER (thesis 2.6, 3.2.4).
 //
-// On the hardware an address was a virtual address, and memory management said
-// which were the process's. Here the process registers segments with its card. Each
-// covers a range of a 32-bit space that is the context's own; an XFER slot and an
-// XFER packet carry addresses of that space. Address 0 is none. A transfer lies in
-// one segment.
+// On the hardware an address was a virtual address, and memory management said which ones belonged
+// to the process. Here the process registers segments with its card. Each covers a range of a
+// 32-bit address space of the context. The addresses in XFER slots and packets are of that space.
+// Address 0 means none. A transfer lies in one segment.
 //
 // Memory is bytes: a transfer moves them unchanged. Where a slot's words go to
 // memory or come from it, word i is bytes 4i to 4i+3 in little-endian order.
@@ -25,13 +24,13 @@ const MaxSegments = 64
 
 // Errors of segments.
 var (
-	// ErrSegment: the segment is not one.
+	// ErrSegment reports a segment with an invalid base, size or rights.
 	ErrSegment = errors.New("funi: a segment starts at a multiple of 16 other than 0, has a positive multiple of 16 bytes, ends within 32 bits and gives a right")
-	// ErrOverlap: part of the range is registered already.
+	// ErrOverlap reports a range of which a part is registered already.
 	ErrOverlap = errors.New("funi: segments must not overlap")
-	// ErrTooManySegments: the context has MaxSegments.
+	// ErrTooManySegments reports a context that has MaxSegments already.
 	ErrTooManySegments = errors.New("funi: a context has at most 64 segments")
-	// ErrNoSegment: no segment starts there.
+	// ErrNoSegment reports that no segment starts at the address.
 	ErrNoSegment = errors.New("funi: no segment is registered at that address")
 )
 
@@ -44,8 +43,8 @@ const (
 	Source Rights = 1 << iota
 	// Destination lets every node of the group write.
 	Destination
-	// Keyed lets the process open key slots in it, for those who have the keys (remote.go). XFER
-	// does not reach it.
+	// Keyed lets the process open key slots in the segment, for nodes that have the keys
+	// (remote.go). XFER does not reach it.
 	Keyed
 )
 
@@ -65,8 +64,8 @@ func Bytes(words []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*4)
 }
 
-// Doubles returns the memory of a segment as doubles, in the machine's byte order: as many as
-// there are whole ones. It must begin on a word, as all memory from cards does.
+// Doubles returns the memory of a segment as doubles, in the machine's byte order; bytes behind the
+// last whole one are left out. The memory must begin on a word, as all memory from cards does.
 func Doubles(b []byte) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
@@ -78,8 +77,8 @@ type Segments struct {
 	last  int       // where the last address was found
 }
 
-// Register adds a segment. It refuses what is none (ErrSegment), what overlaps
-// another (ErrOverlap), and one too many (ErrTooManySegments).
+// Register adds a segment. It refuses an invalid one (ErrSegment), one that overlaps another
+// (ErrOverlap), and one too many (ErrTooManySegments).
 func (t *Segments) Register(s Segment) error {
 	size := uint64(len(s.Memory))
 	if s.Base == 0 || s.Base%arctic.TransferAlign != 0 || size == 0 || size%arctic.TransferAlign != 0 ||
@@ -148,8 +147,7 @@ func (t *Segments) Memory(address uint32, size int, right Rights) []byte {
 	return nil
 }
 
-// Address returns the address of memory that lies in one segment with the right; false: it does
-// not.
+// Address returns the address of memory that lies in one segment with the right, or false.
 func (t *Segments) Address(b []byte, right Rights) (uint32, bool) {
 	for i := range t.table {
 		s := &t.table[i]
@@ -175,7 +173,7 @@ func (s *Segment) memory(address uint32, size int, right Rights) []byte {
 	return s.Memory[at : at+size : at+size]
 }
 
-// Holds reports whether memory, of at least a byte, begins in the segment.
+// Holds reports whether memory of at least one byte begins in the segment.
 func (s *Segment) Holds(b []byte) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))-uintptr(unsafe.Pointer(unsafe.SliceData(s.Memory))) <
 		uintptr(len(s.Memory))

@@ -1,8 +1,8 @@
 package funi
 
-// This file is memory that a process shares with the card of another process: one file
-// for the context, another for the doorbells of the process's user, both made and sealed by
-// the card's owner, mapped by both.
+// This file has memory that a process shares with the card of another process: one file for the
+// context, and one for the doorbells of the process's user. The card's owner makes and seals both
+// files, and both sides map them.
 //
 // The file of a context is the register page and, from offset 4096 on, queue memory for four queues
 // and two virtual ones. Behind that are the notification ring and the metadata of areas, if the
@@ -24,7 +24,7 @@ const (
 	sharedQueues = queues + 2
 )
 
-// ErrShared is returned for bytes that cannot be shared memory.
+// ErrShared reports bytes that cannot be shared memory.
 var ErrShared = errors.New("funi: shared memory is whole, from the start of a page")
 
 // SharedSize returns the size in bytes of the file of a context with queues of that many
@@ -36,14 +36,14 @@ func SharedSize(slots int) (int, error) {
 	return PageSize + sharedQueues*slots*slotBytes, nil
 }
 
-// SharedMemory returns the context and the doorbells whose files are mapped at the bytes:
-// SharedSize and DoorbellsSize of them, or it returns ErrShared. It lives as long as the
-// mappings, and stores nothing.
+// SharedMemory returns the context and the doorbells whose files are mapped at the bytes. These
+// must be SharedSize and DoorbellsSize long, or it returns ErrShared. The result lives as long as
+// the mappings. SharedMemory stores nothing.
 func SharedMemory(context, doorbells []byte) (*Memory, error) {
 	return SharedRemoteMemory(context, doorbells, RemoteSizes{})
 }
 
-// SharedRemoteMemory is SharedMemory of a context with remote memory: the file is longer by
+// SharedRemoteMemory is SharedMemory of a context with remote memory, whose file is longer by
 // RemoteSizes.Bytes. It also returns ErrRemoteSizes.
 func SharedRemoteMemory(context, doorbells []byte, s RemoteSizes) (*Memory, error) {
 	if err := s.Check(); err != nil {

@@ -36,10 +36,10 @@ type Header uint32
 // NewHeader composes the header of a message-passing packet: words payload words (at most
 // MaxPayloadWords) of the given type (at most MaxType) for, or at, the node.
 //
-// It refuses nothing: more bits than these fields have are left out, as a register's would be, and
-// not with the node's or the transfer's bits. It is on the way of every message, with constants or
-// with fields of another header. Who has a type or a number of words from outside compares them
-// with MaxType and MaxPayloadWords first, as package am does with numbers of handlers.
+// It refuses nothing. Bits that do not fit a field are cut off, as a register's would be, and never
+// reach the node's or the transfer's bits. Every message passes through it, with constants or with
+// fields of another header. A caller with a type or a number of words from outside compares it with
+// MaxType and MaxPayloadWords first, as package am does with numbers of handlers.
 func NewHeader(node uint16, typ uint16, words int) Header {
 	return Header(uint32(typ&MaxType)<<21 | uint32(words&31)<<16 | uint32(node))
 }

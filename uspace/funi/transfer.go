@@ -31,17 +31,17 @@ package funi
 //	word 3  argument
 //	word 4  with bit 30: words of the transfer; its length field is 0
 //
-// The slot, and the source with it, belong to the process again when the card has retired the slot,
-// as the tail index says. Until then the source must stay unchanged and registered. A transfer of
-// one packet is copied when its slot is read. A transfer of many packets is read for as long as one
-// of its packets may have to be sent again. A card that sends blocks (arctic/transfer.go) retires
-// its slot when all but the last packet is acknowledged, or has come back. A silent peer delays
-// that by engine.Config.PeerTimeout. A card that copies retires the slot when it has copied all.
-// Slots behind it are read meanwhile, as far as the card has room, and retired in order. A transfer
-// that is retired is not delivered: its notice tells the receiver of the delivery.
+// The slot and its source belong to the process again when the card has retired the slot, as the
+// tail index says. Until then the source must stay unchanged and registered. A transfer of one
+// packet is copied when its slot is read. A transfer of many packets is read for as long as one of
+// its packets may have to be sent again. A card that sends blocks (arctic/transfer.go) retires its
+// slot when all but the last packet is acknowledged, or has come back. A silent peer delays that by
+// engine.Config.PeerTimeout. A card that copies retires the slot when it has copied all. Meanwhile
+// the card reads the slots behind it, as far as it has room, and retires them in order. A retired
+// slot does not mean delivery: only the receiver learns of that, by the notice.
 //
-// In DRAIN mode memory is not written. What the card puts into the queue instead is a
-// request block with source 0, ready to be sent again.
+// In DRAIN mode the card writes no memory. Instead it puts a request block with source 0 into the
+// queue, ready to be sent again.
 
 import (
 	"sync/atomic"
@@ -75,8 +75,7 @@ type Transfer struct {
 	Words int
 }
 
-// Valid reports whether a card would take the lengths and modes of t. It does not
-// know segments.
+// Valid reports whether a card would accept the lengths and modes of t. It does not know segments.
 func (t *Transfer) Valid() bool {
 	if t.Words < 0 || t.Words%4 != 0 || t.Words > arctic.MaxTransferWords {
 		return false
@@ -95,9 +94,9 @@ func (h Header) Many() bool { return h>>30 == 3 }
 // Words returns bits 20:16 as they are.
 func (h Header) Words() int { return int(h >> 16 & 31) }
 
-// SetTransfer composes a request block for node. If the source is 0, the data goes
-// to the words from DataWord on, before or after. A transfer of more than 16 words
-// takes the form for many packets.
+// SetTransfer composes a request block for node. If the source is 0, write the data to the words
+// from DataWord on, before or after the call. A transfer of more than 16 words takes the form for
+// many packets.
 func (s *Slot) SetTransfer(node, typ uint16, t Transfer) {
 	if t.Words > arctic.MaxSingleWords {
 		s.SetHeader(manyBit | NewTransferHeader(node, typ, 0))

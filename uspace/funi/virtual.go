@@ -4,9 +4,8 @@ package funi
 // queue full goes on composing into another block of the same size, which becomes the
 // send queue when the card has emptied the real one.
 //
-// The thesis stores the new BASE at once. Here CSQM comes first, as 3.1.2 demands of
-// every write to a BASE; nobody waits for CSQR, the switch just happens at the first
-// call that finds it set.
+// The thesis stores the new BASE at once. Here CSQM comes first, as 3.1.2 demands of every write to
+// a BASE. No call waits for CSQR: the first call that finds it set makes the switch.
 
 import (
 	"fmt"
@@ -27,9 +26,9 @@ type VirtualQueue struct {
 	switching bool   // CSQM is set for us
 }
 
-// NewVirtualQueue opens the virtual send queue of a level. Its block lies behind the
-// four queues, one for each level, so the memory must be half as large again as they
-// are, or it returns ErrLayout. It returns ErrVirtual if there is one already.
+// NewVirtualQueue opens the virtual send queue of a level. Each level has a block behind the four
+// queues, so the memory must be half as large again as they are, or it returns ErrLayout. It
+// returns ErrVirtual if the level has a virtual queue already.
 func (i *Interface) NewVirtualQueue(l Level) (*VirtualQueue, error) {
 	l &= 1
 	if i.virtual[l] != nil {

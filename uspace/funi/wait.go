@@ -16,16 +16,17 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// ErrDetached: the card has ended the context, or is gone itself. Nothing that is in its
-// queues is sent or delivered any more.
+// ErrDetached reports that the card has ended the context, or is gone itself. Packets in the
+// context's queues are no longer sent or delivered.
 var ErrDetached = errors.New("funi: the card has detached this context")
 
-// ErrUndelivered: a process gave its context up before everything that it had sent was delivered.
+// ErrUndelivered reports a process that gave its context up before everything that it had sent was
+// delivered.
 var ErrUndelivered = errors.New("packets were left undelivered")
 
-// Published is the card's progress as the registers of a context say it. Two are equal
-// if it has done nothing in between, but for CNTL: a process that writes it takes status
-// bits away, and then the card puts the same ones back; see Halted.
+// Published is the card's progress as the registers of a context say it. If two values are equal,
+// the card has done nothing in between. CNTL is the exception: a process that writes it takes
+// status bits away, and the card puts the same ones back; see Halted.
 type Published struct {
 	Delivered [arctic.Levels]uint32 // heads of the receive queues
 	Retired   [arctic.Levels]uint32 // tails of the send queues
@@ -39,7 +40,7 @@ type Published struct {
 	Leave     bool
 }
 
-// Published reads them.
+// Published reads the card's progress.
 func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
@@ -51,7 +52,8 @@ func (p *Page) Published() (s Published) {
 	return s
 }
 
-// Returned is how many packets the card has returned to the process: the head of the return ring.
+// Returned returns how many packets the card has returned to the process: the head of the return
+// ring.
 func (p *Page) Returned() uint32 { return atomic.LoadUint32(&p[returnHead]) }
 
 // Arm asks the card to wake the process once, at the next change of what Published says.
@@ -60,7 +62,7 @@ func (p *Page) Arm() {
 	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites|wakeOnce)
 }
 
-// Disarm takes that back. The card may be waking the process already.
+// Disarm takes Arm back. The card may be waking the process already.
 func (p *Page) Disarm() {
 	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites)
 }
@@ -76,14 +78,14 @@ func (p *Page) Halted() bool {
 // Gone reports whether the card has detached the context.
 func (p *Page) Gone() bool { return atomic.LoadUint32(&p[goneWord]) != 0 }
 
-// PutGone makes Gone true: the card does it, or whoever knows that the card is gone and
+// PutGone makes Gone true. The card calls it, or a program that knows that the card is gone and
 // cannot say so itself.
 func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
 
 // LeaveAsked reports whether the card's owner asks the process to move its context to another card.
 func (p *Page) LeaveAsked() bool { return atomic.LoadUint32(&p[leaveWord]) != 0 }
 
-// AskLeave asks for that, or takes it back. Wake the process, too.
+// AskLeave asks the process to move its context, or takes that back. Wake the process, too.
 func (p *Page) AskLeave(so bool) {
 	v := uint32(0)
 	if so {
@@ -93,7 +95,7 @@ func (p *Page) AskLeave(so bool) {
 }
 
 // PutWhy says why the card is about to detach the context, in at most 255 bytes; more are cut off.
-// PutGone comes after it.
+// Call PutGone after it.
 func (p *Page) PutWhy(why string) {
 	var text [whyLength]byte
 	copy(text[:whyLength-1], why)
@@ -102,7 +104,7 @@ func (p *Page) PutWhy(why string) {
 	}
 }
 
-// Why says why the card has detached the context; "" if it did not say.
+// Why returns why the card has detached the context, or "" if it did not say.
 func (p *Page) Why() string {
 	var text [whyLength]byte
 	for i := range whyWords {
@@ -112,7 +114,8 @@ func (p *Page) Why() string {
 	return string(why)
 }
 
-// Err returns nil while the context lives, and then ErrDetached, with what the card says why.
+// Err returns nil while the context lives. After that it returns ErrDetached, with the reason that
+// the card gives.
 func (p *Page) Err() error {
 	switch why := p.Why(); {
 	case !p.Gone():
@@ -129,8 +132,8 @@ func (i *Interface) Waiting() bool {
 		i.notes != i.page.Notified()
 }
 
-// Gone reports whether the card has detached the context; then all calls that wait for
-// it wait for ever.
+// Gone reports whether the card has detached the context. Then all calls that wait for the card
+// wait for ever.
 func (i *Interface) Gone() bool { return i.page.Gone() }
 
 // Err returns why the card has detached the context, ErrDetached, or nil while it has not.

@@ -1,22 +1,22 @@
 package funi
 
-// This file has a process hear of what others write into its memory: a put without a notification,
-// an operation on elements, a signal.
+// This file lets a process learn that others have written into its memory: by a put without a
+// notification, an operation on elements, or a signal.
 //
-// Nothing in the queues tells of such a write. A process that waits for one asks the card
+// The queues do not show such a write. A process that waits for one asks the card
 // (Interface.Watch). The card then counts the writes in a word of the page, once a step, and wakes
-// a process that sleeps (Arm). For a process that does not ask nothing changes in the page, and
-// nothing wakes it.
+// a process that sleeps (Arm). For a process that does not ask, the card stores nothing in the page
+// and wakes nothing.
 //
 // No write is lost between the process's last look at its memory and its sleep. The process asks,
 // looks, arms, looks at the count once more, and sleeps. The card writes the memory, then loads
 // whether the process asks, then stores the count, then loads whether it is armed. Between the
-// first two stands a store of the card's own: without it a processor may load before others see
-// what it has written. So the process sees what was written before it asked, and for what is
-// written later it finds a new count or is woken.
+// first two the card makes a store of its own: without it a processor may load before others see
+// what it has written. So the process sees what was written before it asked. For what is written
+// later it finds a new count or is woken.
 //
-// The count tells that something was written, not what, and of a long put each part may count. A
-// process that scribbles on the words misleads its own sleep.
+// The count tells that something was written, not what. Each part of a long put may count. A
+// process that overwrites these words can only spoil its own sleep.
 
 import "sync/atomic"
 
@@ -29,10 +29,11 @@ const (
 	wakeWrites = 1 << 1
 )
 
-// Watch asks the card, or no longer, to count what others write into the process's memory
-// (Published.Written) and to wake the process for it. It returns what was asked before. Look at the
-// memory after asking. What a transfer or a get of the process's own writes need not be watched: a
-// notice or a completion follows. It belongs to the goroutine of the interface.
+// Watch starts or stops the card's count of what others write into the process's memory
+// (Published.Written), for which the card also wakes the process. It returns whether the count was
+// on before. Look at the memory after asking. What a transfer or a get of the process's own writes
+// need not be watched: a notice or a completion follows. Watch belongs to the goroutine of the
+// interface.
 func (i *Interface) Watch(on bool) (was bool) {
 	v := atomic.LoadUint32(&i.page[wakeWord])
 	if was = v&wakeWrites != 0; was != on {
@@ -42,7 +43,8 @@ func (i *Interface) Watch(on bool) (was bool) {
 	return was
 }
 
-// Written is the count of writes, since some time. It stands still while nobody asks.
+// Written returns the count of writes, which starts at no particular time. It stands still while
+// the process does not ask.
 func (p *Page) Written() uint32 { return atomic.LoadUint32(&p[writtenWord]) }
 
 // The card's end.
@@ -54,7 +56,7 @@ func (c *Card) Wrote() {
 	c.wrote = true
 }
 
-// PublishWrites stores the count of writes if there were any since the last call, and the process
+// PublishWrites stores the count of writes if there were any since the last call and the process
 // asks for it.
 func (c *Card) PublishWrites() {
 	if !c.wrote {

@@ -1,13 +1,13 @@
-// Package keyfile is the files that hold what hosts share to authenticate their frames: 32 random
-// bytes, of root or of who reads them, for nobody else to read. What is made of them stands in
-// package uspace/engine/link.
+// Package keyfile makes and reads key files. A key file holds 32 random bytes that hosts share to
+// authenticate their frames. It belongs to root or to the user who reads it, and nobody else may
+// read it. Package uspace/engine/link derives keys from the bytes.
 //
-// A file is opened first and judged then, by its descriptor, so nobody can exchange it in between;
-// symbolic links are followed, because that is how volumes of secrets are mounted. Errors say what
-// is wrong with the file and never anything of what it holds.
+// A file is opened first, and then judged by its descriptor, so nobody can exchange it in between.
+// Symbolic links are followed, because volumes of secrets are mounted that way. Errors say what is
+// wrong with the file, and nothing of its content.
 //
 // A process that has made or read a key leaves no core dump, and no other process of its user may
-// look into it (hide.go).
+// read its memory (hide.go).
 //
 // Every function may be called from any goroutine.
 package keyfile
@@ -26,24 +26,24 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// What is wrong with a file, for errors.Is.
+// These errors say what is wrong with a file, for errors.Is.
 var (
-	ErrExists = errors.New("key file exists") // and is never overwritten
+	ErrExists = errors.New("key file exists") // it is never overwritten
 	// no regular file, or of another length than 32 bytes, or all zero
 	ErrKind     = errors.New("not a key file")
 	ErrMode     = errors.New("key file is not kept secret") // others may read or write it
-	ErrOwner    = errors.New("key file of another user")    // of neither root nor who reads it
+	ErrOwner    = errors.New("key file of another user")    // neither root's nor the reader's
 	ErrTerminal = errors.New("a key is not for a terminal")
-	// of Credentials, to a process that has none
+	// a name with Credentials, in a process that systemd gave none
 	ErrHanded = errors.New("systemd has handed over no such file")
 )
 
-// Credentials is the start of the name of a file that systemd has for a service (systemd.exec(5),
+// Credentials begins the name of a file that systemd hands to a service (systemd.exec(5),
 // LoadCredential).
 const Credentials = "$CREDENTIALS_DIRECTORY/"
 
-// New makes a key and a file of it, of mode 600 whatever the umask, and returns its identity. A
-// file that exists is left alone. Errors: ErrExists, and those of making files.
+// New makes a key and writes it to a new file, of mode 600 whatever the umask. It returns the key's
+// identity. A file that exists is left alone. Errors: ErrExists, and those of making files.
 func New(path string) (*link.Key, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -93,9 +93,9 @@ func WriteTo(f *os.File) (*link.Key, error) {
 	return link.NewKey(secret)
 }
 
-// Resolve returns where a key file is that a file in folder names: beside it, unless its name is
-// absolute, or among the service's credentials, if it has any: else Load says that it has none. ""
-// stays so.
+// Resolve returns the path of a key file that a file in folder names. A name that is not absolute
+// is beside that file. A name that begins with Credentials is among the service's credentials. If
+// the process has none, the name stays, and Load reports ErrHanded. An empty name stays empty.
 func Resolve(folder, name string) string {
 	if name == "" {
 		return ""
@@ -154,9 +154,9 @@ func Load(path string) (*link.Key, error) {
 	return k, nil
 }
 
-// Look says what is wrong with a key file for a process of a user, as far as that can be seen
-// without reading it, and so by everybody who can reach its folder; mode is its mode. Errors: as
-// those of Load.
+// Look reports what is wrong with a key file for a process of the given user. It does not read the
+// file, so anybody who can reach the file's folder may call it. mode is the file's mode. Errors are
+// as those of Load.
 func Look(path string, user int) (mode os.FileMode, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -165,7 +165,7 @@ func Look(path string, user int) (mode os.FileMode, err error) {
 	return os.FileMode(st.Mode & 0o7777), judge(&st, path, user)
 }
 
-// judge says what is wrong with a file for who has the user number.
+// judge reports what is wrong with a file for the user with the given number.
 func judge(st *unix.Stat_t, path string, user int) error {
 	mode := st.Mode & 0o7777
 	switch {
@@ -183,7 +183,7 @@ func judge(st *unix.Stat_t, path string, user int) error {
 	return nil
 }
 
-// isCredential reports whether a file is among the service's credentials: systemd lets the
+// isCredential reports whether a file is among the service's credentials. systemd lets the
 // service's user read it by an access control list, whose mask stands where the group's rights do
 // (acl(5)).
 func isCredential(path string) bool {

@@ -6,15 +6,14 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Ring is the keys that a process has read, each file once: whatever becomes of the file, and
-// whatever the process may read later, its key stays the one that it was. Any goroutine may use it.
-// The zero value has none.
+// Ring holds the keys that a process has read. It reads each file once: a file's key stays the
+// same, even if the file changes later. Any goroutine may use it. The zero value is an empty Ring.
 type Ring struct {
 	mu   sync.Mutex
 	keys map[string]*link.Key
 }
 
-// Load returns the key of a file, nil for "". Errors: those of the function Load.
+// Load returns the key of a file, or nil for "". Errors are those of the function Load.
 func (r *Ring) Load(path string) (*link.Key, error) {
 	if path == "" {
 		return nil, nil

@@ -1,13 +1,12 @@
-// Package machine turns a hardware profile into its parts: for the engine of a card, for the
-// processor beside it, and for the links between cards. Both worlds take the parts
-// from here: package sim in virtual time, package card in real time. Neither
-// the engine nor package timing knows profiles.
+// Package machine turns a hardware profile into parts: for the engine of a card, for the processor
+// beside it, and for the links between cards. Both worlds take the parts from here: package sim in
+// virtual time, package card in real time. Neither the engine nor package timing knows profiles.
 //
-// A profile says one of three things. With bus, processor and network it is a model: New makes the
-// objects of package timing; instead of figures it may have steps (steps.go), each a time of its
-// own, as hamlyn and tokyo do. Without any of them, as native, it leaves a host as fast as it is,
-// and only its limits count. A profile with some of them makes no machine: cm5 has the measured
-// costs of whole calls, not of their parts.
+// A profile is of one of three kinds. With bus, processor and network it is a model, and New makes
+// the objects of package timing. In place of figures it may have steps (steps.go), each with a time
+// of its own, as hamlyn and tokyo have. Without any of these parts, as native, it leaves a host as
+// fast as it is, and only its limits count. A profile with only some of them makes no machine: cm5
+// has the measured costs of whole calls, not of their parts.
 package machine
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// ErrParts: the profile does not say what the machine is made of.
+// ErrParts reports a profile that lacks parts of the machine.
 var ErrParts = errors.New("it has no bus, no processor or no network")
 
 // Modelled reports whether a profile describes a machine that New can make. It is false,
@@ -45,8 +44,8 @@ func Modelled(p *hwprofiles.Profile) (bool, error) {
 	return false, fmt.Errorf("profile %s: %w; use one that has, such as sbus-arctic", p.Name, ErrParts)
 }
 
-// Limit gives an engine the limits of the profile's card: a zero leaves the engine's own.
-// It is all that a profile means which costs nothing.
+// Limit gives an engine the limits of the profile's card; a zero leaves the engine's own. A profile
+// that costs nothing means nothing else.
 func Limit(c *engine.Config, p *hwprofiles.Profile) {
 	set := func(to *int, v int) {
 		if v > 0 {
@@ -65,15 +64,15 @@ func Limit(c *engine.Config, p *hwprofiles.Profile) {
 	c.Blocks = c.Blocks && p.Card.Blocks
 }
 
-// Machine is one modelled host: a bus, and what is on it. Bus and all that shares it
-// belong to the goroutine that runs card and program.
+// Machine is one modelled host: a bus, and the card and processor on it. All of them belong to the
+// goroutine that runs card and program.
 type Machine struct {
 	profile *hwprofiles.Profile
 	bus     *timing.Bus
 	steps   *stepped // nil: its times are the profile's figures
 }
 
-// New makes a machine of a profile that is Modelled; others give ErrParts.
+// New makes a machine of a profile for which Modelled is true; it returns ErrParts for others.
 func New(p *hwprofiles.Profile) (*Machine, error) {
 	if ok, err := Modelled(p); err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (m *Machine) Tune(c *engine.Config) {
 	}
 }
 
-// CPU returns what the machine's processor takes.
+// CPU returns the times of the machine's processor.
 func (m *Machine) CPU() timing.CPUConfig {
 	p := m.profile
 	c := timing.CPUConfig{
@@ -137,9 +136,9 @@ func (m *Machine) CPU() timing.CPUConfig {
 // whole returns cycles without their tenths, which a count of instructions does not have.
 func whole(c hwprofiles.Cycles) int { return int(c / hwprofiles.Cycle) }
 
-// Link is the network as a card with nothing but the links of its neighbours sees it.
+// Link is the network as a card sees it that has only links to its neighbours.
 type Link struct {
-	// Word is how long a link takes for 32 bits; 0: the cards count that.
+	// Word is how long a link takes for 32 bits; 0: the cards' times include it.
 	Word time.Duration
 	// Latency is how long the head of a packet takes from a card to that of a neighbour,
 	// through two routers (thesis 6.1.4: a hypercube, with a card at each router).
@@ -158,8 +157,8 @@ func (m *Machine) Link() Link {
 	}
 }
 
-// Works returns how long a card of the machine works at least on a frame that has arrived before
-// its program sees anything of it.
+// Works returns the least time that a card of the machine works on a frame that has arrived, before
+// its program sees anything of the frame.
 func (m *Machine) Works() time.Duration {
 	if m.steps == nil {
 		// one for the packet and one for the head register

@@ -1,9 +1,9 @@
 package machine
 
-// This file is a machine whose times are steps (hwprofiles.Step). HPL-95-86 has the steps of
-// Hamlyn: of its card for each kind of packet, and of its library for each call. The Tokyo thesis
-// has the steps of its link alone. There a write is what its card moves over the bus, and its link
-// (4.3).
+// This file makes a machine whose times are steps (hwprofiles.Step). HPL-95-86 has Hamlyn's steps:
+// those of its card for each kind of packet, and those of its library for each call. The Tokyo
+// thesis has only the steps of its link. There a write consists of what its card moves over the
+// bus, and of its link (4.3).
 
 import (
 	"fmt"
@@ -13,15 +13,15 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// stepped is what the steps of a profile say.
+// stepped holds the times that the steps of a profile give.
 type stepped struct {
 	card    timing.Card
 	rats    timing.Rats
 	latency time.Duration // of the switch
 }
 
-// ofSteps returns what the steps of a profile say, or ErrParts if they are not those of a card and
-// its library.
+// ofSteps returns the times that the steps of a profile give. It returns ErrParts if they are not
+// the steps of a card and its library, or of a link.
 func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 	r := reader{p: p}
 	if p.Bus.Clock == 0 || p.CPU.Clock == 0 {
@@ -71,14 +71,14 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 	return &s, nil
 }
 
-// ofItsLink is what all steps are of, of a machine that has none but those of its link.
+// ofItsLink is the Of of every step in a profile that has only the steps of its link.
 const ofItsLink = "link"
 
-// ofLink returns what the steps of a link say. The latency of the link is their time without bytes.
-// The time of a byte counts for the sending card. It is so on the testbed, where the encoder is a
-// part of the card and slower than the link (Tokyo, section 4.2). The thesis counts no processor,
-// no record and no acknowledgment (4.3), so requests are in the card when they are issued, and
-// frames without packets take nothing.
+// ofLink returns the times that the steps of a link give. The latency of the link is their time
+// without bytes. The time of a byte counts for the sending card, as on the testbed, where the
+// encoder is a part of the card and slower than the link (Tokyo, section 4.2). The thesis counts no
+// processor, no record and no acknowledgment (4.3). So requests are in the card when they are
+// issued, and frames without packets take no time.
 func ofLink(p *hwprofiles.Profile) (*stepped, error) {
 	r := reader{p: p}
 	var sum timing.Span
@@ -98,7 +98,7 @@ func ofLink(p *hwprofiles.Profile) (*stepped, error) {
 	return &stepped{card: timing.Card{Direct: sends, DMA: sends}, latency: latency.Duration(0, 0)}, nil
 }
 
-// reader adds steps up, and remembers the first that it does not find.
+// reader adds steps up, and remembers the first step that it does not find.
 type reader struct {
 	p           *hwprofiles.Profile
 	instruction int64 // cycles of the processor, in the unit of hwprofiles.Share
@@ -130,7 +130,8 @@ func (r *reader) sum(of, side, path string, names ...string) (total timing.Span)
 	return total
 }
 
-// picoseconds returns how long instructions or cycles take, to the nearest. Check has bounded them.
+// picoseconds returns how long v instructions, cycles or nanoseconds take, rounded to the nearest
+// picosecond. Check of hwprofiles has bounded v.
 func (r *reader) picoseconds(unit string, v hwprofiles.Share) int64 {
 	const aCycle = 1_000_000_000 // ps at 1 kHz
 	one := int64(hwprofiles.One)

@@ -1,12 +1,12 @@
-// Package port is the interface between a card and its network. Its folders hold the ports: afxdp
-// for real interfaces, plug for interfaces that come and go, and paced around another port, as slow
-// as the links of a modelled network. shared is around the port of a direct card: frames to nodes
-// of the same host go through memory. hello is another port around a port; through it cards find
-// and ask each other. Tests have a port of their own, a network in memory that loses, repeats and
-// reorders frames as a seed says (tests/wire).
+// Package port is the interface between a card and its network. Its folders hold the ports. afxdp
+// is for real interfaces, and plug for interfaces that come and go. paced wraps another port and
+// makes it as slow as the links of a modelled network. shared wraps the port of a direct card:
+// frames to nodes of the same host go through memory. hello wraps a port, too; through it cards
+// find and ask each other. Tests have a port of their own: a network in memory that loses, repeats
+// and reorders frames as a seed determines (tests/wire).
 //
-// The card does not know what a port does to a frame: where afxdp sends UDP datagrams, package
-// encap makes their headers and package paths follows the kernel's routes to the peers.
+// The card does not know what a port does to a frame. Where afxdp sends UDP datagrams, package
+// encap makes their headers, and package paths follows the kernel's routes to the peers.
 //
 // The journey of a frame out: the card calls Reserve, composes the frame in the
 // buffer that it got, and Commit. Flush puts everything committed on the wire.
@@ -20,8 +20,8 @@ package port
 
 // Port is one network interface of a card.
 type Port interface {
-	// FrameSize returns the length in bytes of the longest frame that the port sends. It may become
-	// less, and as much as it was again, when the owner of the port says so.
+	// FrameSize returns the length in bytes of the longest frame that the port sends. The owner of
+	// the port may reduce it, and restore it up to its first value.
 	FrameSize() int
 	// Receive puts received frames, oldest first, into frames and returns how
 	// many. They start at the Ethernet header and are valid until Release.
@@ -33,8 +33,7 @@ type Port interface {
 	Reserve() []byte
 	// Commit queues the first n bytes of the reserved buffer for transmission.
 	Commit(n int)
-	// Flush starts the transmission of committed frames. Frames that the kernel
-	// did not take go with the next Flush. It costs next to nothing when nothing
-	// waits.
+	// Flush starts the transmission of committed frames. Frames that the kernel did not take go
+	// with the next Flush. Flush costs next to nothing when no frame waits.
 	Flush()
 }

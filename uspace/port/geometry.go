@@ -1,7 +1,8 @@
 package port
 
-// Geometry is the memory and the rings of a direct port, as its process wants them and a helper
-// makes them (package ports): UMEM frames of FrameSize bytes, and slots of each ring.
+// Geometry describes the memory and the rings of a direct port, which its process asks for and a
+// helper makes (package ports). It has Frames UMEM frames of FrameSize bytes, and the slots of each
+// ring.
 type Geometry struct {
 	FrameSize      uint32 `json:"frame_size_bytes"`
 	Frames         uint32 `json:"frames"`
@@ -11,5 +12,5 @@ type Geometry struct {
 	CompletionSize uint32 `json:"completion_slots"`
 }
 
-// Bytes is how much memory it is.
+// Bytes returns the size of the memory.
 func (g *Geometry) Bytes() int64 { return int64(g.FrameSize) * int64(g.Frames) }

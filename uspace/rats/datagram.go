@@ -1,15 +1,15 @@
 package rats
 
-// This file is the protocol Datagram (HPL-95-86, section 3.2): reliable messages, in no order, from
-// many to one. The receiver, a Port, gets a pointer to each, and releases it when it has done with
-// it.
+// This file implements the protocol Datagram (HPL-95-86, section 3.2): reliable messages, in no
+// order, from many senders to one receiver. The receiver, a Port, gets a pointer to each, and
+// releases it when it is done with it.
 //
-// Each seed of a port is for one client and has buffers of its own, each with an area that counts
-// for it, since the deltas of two long messages in one area would mix. A client sends only to
-// buffers that are free: it is never refused and never overruns anything. A release gives the
-// ticket for its buffer back. A credit carries not the ticket but a bit for each buffer, which
-// changes at each release, and a number that counts credits. So releases that find no room are told
-// together, and a credit that was overtaken by a newer one changes nothing.
+// Each seed of a port is for one client and has buffers of its own. Each buffer has its own area,
+// since the deltas of two long messages in one area would mix. A client sends only to free buffers,
+// so it is never refused and never overruns anything. A release gives the ticket for its buffer
+// back. A credit carries not the ticket but a bit for each buffer, which changes at each release,
+// and a number that counts credits. So releases that find no room are reported together, and an
+// overtaken credit changes nothing.
 //
 // Words, first the kind in bits 31:28:
 //
@@ -32,18 +32,19 @@ import (
 )
 
 const (
-	// MaxBuffers is the most buffers of a seed.
+	// MaxBuffers is the largest number of buffers of a seed.
 	MaxBuffers = 2 * (arctic.MaxRemoteMetadata - 3)
 	// MaxDatagram is the longest datagram, in bytes.
 	MaxDatagram = 1 << 20
 )
 
-// ErrForm: a port has buffers of 1 byte to MaxDatagram, and 1 to MaxBuffers of them for each seed.
+// ErrForm reports a size or number of buffers out of range: 1 byte to MaxDatagram, and 1 to
+// MaxBuffers for each seed.
 var ErrForm = errors.New("rats: a port has buffers of 1 byte to 1 MiB, and 1 to 16 of them for each seed")
 
-// Port is where datagrams come. It belongs to the goroutine of its manager.
+// Port receives datagrams. It belongs to the goroutine of its manager.
 type Port struct {
-	instance // which is told of datagrams
+	instance // which gets the datagrams
 	size     int
 	buffers  int
 	links    []*datagramLink
@@ -53,8 +54,8 @@ type Port struct {
 
 // Datagram is a message of a client.
 type Datagram struct {
-	From   uint16 // node, for which the cards vouch
-	Bytes  []byte // until Release
+	From   uint16 // the source node; the cards guarantee it
+	Bytes  []byte // valid until Release
 	link   *datagramLink
 	buffer uint8
 }
@@ -65,18 +66,18 @@ type datagramLink struct {
 	of       *Port
 	memory   []byte
 	bound    bool   // the client's node is known
-	said     bool   // it was told of its buffers
-	held     uint32 // buffers that have a datagram: a bit each
+	said     bool   // the client was sent its buffers
+	held     uint32 // bit set of buffers that hold a datagram
 	released uint32 // bits that change at each release
-	told     uint32 // in the last credit
-	number   uint32 // of that
+	told     uint32 // value of released in the last credit
+	number   uint32 // number of the last credit
 	came     uint32
 	done     bool // the client has closed, after sent datagrams
 	sent     uint32
 }
 
-// NewPort returns a port for datagrams of up to size bytes. Each client may send as many as there
-// are buffers before one is released. Errors are ErrForm and ErrFull.
+// NewPort returns a port for datagrams of up to size bytes. Each client may send as many as it has
+// buffers before one must be released. Errors are ErrForm and ErrFull.
 func (m *Manager) NewPort(size, buffers int) (*Port, error) {
 	if size < 1 || size > MaxDatagram || buffers < 1 || buffers > MaxBuffers {
 		return nil, fmt.Errorf("opening a port with %d buffers of %d bytes: %w", buffers, size, ErrForm)
@@ -88,8 +89,8 @@ func (m *Manager) NewPort(size, buffers int) (*Port, error) {
 	return p, nil
 }
 
-// Seed returns a seed for one client, with buffers of its own. They are free again when the client
-// has closed, when it cannot be reached, and by Revoke. It returns ErrFull and ErrClosed.
+// Seed returns a seed for one client, with buffers of its own. The buffers become free when the
+// client has closed or cannot be reached, and by Revoke. Errors are ErrFull and ErrClosed.
 func (p *Port) Seed() (s Seed, err error) {
 	if p.closing {
 		return s, fmt.Errorf("making a seed: %w", ErrClosed)
@@ -118,8 +119,8 @@ func (p *Port) Seed() (s Seed, err error) {
 	return p.m.Seed(l.key, l.areas[0], uint32(p.size), protocolDatagram), nil
 }
 
-// Revoke takes a seed back. Its client fails; what has come from it can still be received and is
-// released as ever. It returns false if it is no seed of the port's.
+// Revoke takes a seed back. Its client fails. Datagrams that have arrived from it can still be
+// received and are released as usual. Revoke returns false if s is not a seed of the port.
 func (p *Port) Revoke(s Seed) bool {
 	for _, l := range p.links {
 		if uint64(l.key) == s.Key {
@@ -130,7 +131,7 @@ func (p *Port) Revoke(s Seed) bool {
 	return false
 }
 
-// Recv returns the datagram that came first, or false if there is none.
+// Recv returns the oldest datagram, or false if there is none.
 func (p *Port) Recv() (d Datagram, ok bool) {
 	if len(p.queue) == 0 {
 		return d, false
@@ -155,7 +156,7 @@ func (p *Port) Release(d Datagram) {
 	l.consider()
 }
 
-// Close closes the port and frees its buffers, with what was not received or not released.
+// Close closes the port and frees its buffers, even those not received or not released.
 func (p *Port) Close() {
 	if p.closing {
 		return
@@ -203,7 +204,7 @@ func (l *datagramLink) arrived(n *funi.Notification) {
 	}
 }
 
-// consider tells the client which buffers are free, when it is time. It returns false if there is
+// consider tells the client which buffers are free, when that is due. It returns false if there is
 // no room for that.
 func (l *datagramLink) consider() bool {
 	if l.closing || !due(l.of.buffers, bitsIn(l.held), bitsIn(l.released^l.told)) {
@@ -218,7 +219,7 @@ func (l *datagramLink) consider() bool {
 	return true
 }
 
-// returned takes what came back: the client has gone, or an area could not be opened.
+// returned handles a returned request: the client has gone, or an area could not be opened.
 func (l *datagramLink) returned(r funi.Returned) {
 	l.end.returned(r)
 	l.shutdown()
@@ -264,19 +265,19 @@ func (l *datagramLink) turn() bool {
 // Client sends datagrams to a port. It belongs to the goroutine of its manager.
 type Client struct {
 	end
-	hello   bool // is to be said
+	hello   bool // hello is yet to be sent
 	done    bool // the port was told that it is closed
 	size    int
 	tickets int // 0: not known yet
 	buffers [MaxBuffers]uint16
 	used    uint32 // bits that change when a buffer is used
-	free    uint32 // and when it was released, as the port said last
+	free    uint32 // and when it was released, as the port last told
 	number  uint32 // of that credit
 	sent    uint32
-	full    bool // something could not be sent since NextReady returned it
+	full    bool // a send failed for want of room since NextReady returned it
 }
 
-// SendDatagrams returns a client of the port whose seed it is. Errors are ErrFull and ErrSeed.
+// SendDatagrams returns a client of the port that made the seed. Errors are ErrFull and ErrSeed.
 func (m *Manager) SendDatagrams(s Seed) (*Client, error) {
 	c := &Client{hello: true, size: int(s.Size)}
 	if s.Size == 0 || s.Size > MaxDatagram {
@@ -290,14 +291,14 @@ func (m *Manager) SendDatagrams(s Seed) (*Client, error) {
 	return c, nil
 }
 
-// Size is how many bytes a datagram may have.
+// Size returns how many bytes a datagram may have.
 func (c *Client) Size() int { return c.size }
 
-// Err returns why nothing can be sent any more; nil: something can.
+// Err returns why nothing can be sent any more, or nil.
 func (c *Client) Err() error { return c.err }
 
-// Send sends a datagram; the bytes are the caller's again. It returns false if no buffer is free
-// there or there is no room here, and NextReady says when it is worth trying again. Errors are
+// Send sends a datagram; the bytes may be changed at once. It returns false if no buffer is free
+// there or there is no room here. NextReady then tells when it is worth trying again. Errors are
 // ErrTooLong, ErrClosed, ErrAborted, ErrProtocol and a *Failure.
 func (c *Client) Send(b []byte) (bool, error) {
 	switch {
@@ -339,16 +340,16 @@ func (c *Client) Send(b []byte) (bool, error) {
 	return true, nil
 }
 
-// freeBuffers is the set of buffers that may be sent to.
+// freeBuffers returns the set of buffers that the client may send to.
 func (c *Client) freeBuffers() uint32 { return ^(c.used ^ c.free) & (1<<c.tickets - 1) }
 
-// Idle reports whether everything that was sent was released.
+// Idle reports whether all sent datagrams were released.
 func (c *Client) Idle() bool { return bitsIn(c.freeBuffers()) == c.tickets }
 
-// Probe finds out whether the port's card still knows the seed. If not the client fails.
+// Probe finds out whether the port's card still knows the seed. If not, the client fails.
 func (c *Client) Probe() { c.ask() }
 
-// Close closes the client, after what was sent.
+// Close closes the client once all sent datagrams are delivered.
 func (c *Client) Close() {
 	c.linger()
 }
@@ -387,7 +388,7 @@ func (c *Client) arrived(n *funi.Notification) {
 	c.room()
 }
 
-// room tells who could not send that there is room.
+// room reports the client as ready after a send that failed for want of room.
 func (c *Client) room() {
 	if c.full && c.freeBuffers() != 0 {
 		c.full = false

@@ -1,7 +1,7 @@
 package rats
 
-// This file is what a process opens: memory with a key, areas, seeds for both; and the records of
-// what has come.
+// This file opens memory with a key, areas, and seeds for both, and returns the records of messages
+// that have arrived.
 
 import (
 	"encoding/binary"
@@ -14,54 +14,55 @@ import (
 )
 
 var (
-	// ErrFull: the send queue, the key slots, the areas or the table of handles are full. Let the
-	// card run, read records, or close something.
+	// ErrFull reports that the send queue, the key slots, the areas or the table of handles are
+	// full. Let the card run, read records, or close something.
 	ErrFull = errors.New("rats: no room; let the card run, or close what is not needed")
-	// ErrMemory: the memory is in no segment that was registered for it.
+	// ErrMemory reports memory that lies in no segment with the right for it.
 	ErrMemory = errors.New("rats: the memory is in no segment that has the right for it; register it with the card and tell the endpoint (Use)")
-	// ErrTooLong: the message is longer than its ticket allows, or its metadata than 11 words.
+	// ErrTooLong reports a message longer than its ticket allows, or metadata of more than 11
+	// words.
 	ErrTooLong = errors.New("rats: the message is longer than its ticket allows, or has more than 11 words of metadata")
-	// ErrNone: the context was attached without room for remote memory.
+	// ErrNone reports a context that was attached without room for remote memory.
 	ErrNone = errors.New("rats: the context has no remote memory; ask for it when it is attached")
-	// ErrHandle: the handle is of no message that the endpoint knows of, or no longer.
+	// ErrHandle reports a handle of a message that the endpoint does not know, or no longer knows.
 	ErrHandle = errors.New("rats: no such handle, or one of more than 1024 messages ago")
 )
 
-// Endpoint is a process's end. See doc.go.
+// Endpoint is a process's end of remote memory. See doc.go.
 type Endpoint struct {
 	iface    *funi.Interface
 	node     uint16
 	random   io.Reader
 	segments funi.Segments
-	keys     []key // index the key slot
+	keys     []key // by key slot
 	keySlots numbers
 	areas    numbers
 	sent     sends
 	pace     pace
-	// OtherNotes takes entries of the notification ring that are not of areas: of operations on
+	// OtherNotes takes entries of the notification ring that are not of areas but of operations on
 	// windows (funi/operation.go); nil: there are none.
 	OtherNotes func(*funi.Notification)
-	// Others takes requests that came back and are not of remote memory; nil: there are none.
+	// Others takes returned requests that are not of remote memory; nil: there are none.
 	Others func(funi.Returned)
-	// takes what came back of a manager's instances; nil: there is no manager
+	// owned takes returned requests of a manager's instances; nil: there is no manager.
 	owned func(funi.Returned)
 	// suspect tells a manager's instances of returns that were lost; nil: there is no manager.
 	suspect func(*funi.Lost)
-	lost    uint32 // returns, as far as hearLost knows
+	lost    uint32 // number of lost returns that hearLost knows of
 	lostTo  funi.Lost
 }
 
-// Key is what gives access to memory: see Expose.
+// Key is the secret that gives access to memory: see Expose.
 type Key uint64
 
-// key is a key slot as the endpoint knows it.
+// key is the endpoint's record of a key slot.
 type key struct {
 	key  Key
 	open bool
 }
 
-// New returns the end of the process that is the node of its group. random is where keys come from:
-// crypto/rand's Reader, but in virtual time. It returns ErrNone.
+// New returns the endpoint of the process that is the given node of its group. Keys are drawn from
+// random, which is crypto/rand's Reader except in virtual time. It returns ErrNone.
 func New(iface *funi.Interface, node int, random io.Reader) (*Endpoint, error) {
 	sizes := iface.Remote()
 	if sizes == (funi.RemoteSizes{}) {
@@ -79,9 +80,9 @@ func New(iface *funi.Interface, node int, random io.Reader) (*Endpoint, error) {
 // those of funi.Segments.
 func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
 
-// Expose gives a new key to memory, which lies in a segment with the right Keyed. What is sent
-// afterwards on the request level may tell others of it. Errors are ErrMemory, ErrFull, and those
-// of the source of randomness.
+// Expose assigns a new key to memory, which lies in a segment with the right Keyed. Messages sent
+// afterwards on the request level may pass the key on. Errors are ErrMemory, ErrFull, and those of
+// the source of randomness.
 func (e *Endpoint) Expose(memory []byte) (Key, Handle, error) {
 	k, address, err := e.draw(memory)
 	if err != nil {
@@ -97,7 +98,7 @@ func (e *Endpoint) Expose(memory []byte) (Key, Handle, error) {
 	return k, h, nil
 }
 
-// draw draws a key for the key slot that is free next, and returns the address of the memory.
+// draw draws a key for the next free key slot, and returns the address of the memory.
 func (e *Endpoint) draw(memory []byte) (k Key, address uint32, err error) {
 	address, ok := e.segments.Address(memory, funi.Keyed)
 	if !ok || len(memory) == 0 {
@@ -114,14 +115,14 @@ func (e *Endpoint) draw(memory []byte) (k Key, address uint32, err error) {
 	return Key(binary.LittleEndian.Uint64(secret[:])&^0xffff | uint64(n)), address, nil
 }
 
-// opened notes that the key slot that was free next has a key.
+// opened records that the next free key slot has a key.
 func (e *Endpoint) opened(k Key) {
 	e.keySlots.take()
 	e.keys[uint16(k)] = key{k, true}
 }
 
-// Revoke takes a key back. Whoever still has it cannot write any more when Status of the handle is
-// Sent: then the memory is the process's alone. Errors are ErrHandle for a key that is not open,
+// Revoke takes a key back. Once Status of the handle is Sent, no holder of the key can write any
+// more, and the memory is the process's alone. Errors are ErrHandle for a key that is not open, and
 // ErrFull.
 func (e *Endpoint) Revoke(k Key) (Handle, error) {
 	n := uint16(k)
@@ -136,10 +137,10 @@ func (e *Endpoint) Revoke(k Key) (Handle, error) {
 	return h, err
 }
 
-// Open opens an area that counts for a key. At most credit records of it are unread: what would be
-// one more waits at its sender, or with returns comes back there (arctic.ReasonNoBuffer). The
-// handle fails (arctic.ReasonNotOpened) when all areas together would have more credit than the
-// context has notifications (funi.RemoteSizes). It returns ErrFull.
+// Open opens an area that counts for a key. At most credit records of it are unread. A packet that
+// would make one more waits at its sender, or with returns comes back there
+// (arctic.ReasonNoBuffer). The handle fails (arctic.ReasonNotOpened) if all areas together would
+// have more credit than the context has notifications (funi.RemoteSizes). Open returns ErrFull.
 func (e *Endpoint) Open(k Key, credit int, returns bool) (area uint16, h Handle, err error) {
 	area, ok := e.areas.next()
 	if !ok {
@@ -153,14 +154,14 @@ func (e *Endpoint) Open(k Key, credit int, returns bool) (area uint16, h Handle,
 	return area, h, nil
 }
 
-// Reset makes the counter of an area 0, when a member of a group has died with its message half
-// sent. Messages under way still count: see Close.
+// Reset sets the counter of an area to 0, for a group one of whose members has died with its
+// message half sent. Messages in flight still count: see Close.
 func (e *Endpoint) Reset(area uint16) (Handle, error) {
 	return e.launch(func(s *funi.Slot, cookie uint32) { s.SetResetArea(area, cookie) })
 }
 
-// Close closes an area; its records have to be read before its number is opened again, and what
-// comes for it is refused.
+// Close closes an area. Packets for it are refused from then on. Its records must be read before
+// its number is opened again.
 func (e *Endpoint) Close(area uint16) (Handle, error) {
 	h, err := e.launch(func(s *funi.Slot, cookie uint32) { s.SetCloseArea(area, cookie) })
 	if err == nil {
@@ -169,7 +170,8 @@ func (e *Endpoint) Close(area uint16) (Handle, error) {
 	return h, err
 }
 
-// Seed returns a seed for messages to all of the memory of a key, each complete by itself.
+// Seed returns a seed for messages to all of the memory of a key. Each message is complete by
+// itself.
 func (e *Endpoint) Seed(k Key, area uint16, size uint32, protocol uint8) Seed {
 	return Seed{Protocol: protocol, Ticket: Ticket{Node: e.node, Area: area, Key: uint64(k), Size: size}}
 }
@@ -188,8 +190,8 @@ func (e *Endpoint) NextRecord(n *funi.Notification) bool {
 	return false
 }
 
-// TakeKeySlot returns the number of a key slot that the endpoint leaves to the process from now on,
-// or false if none is free.
+// TakeKeySlot reserves a key slot for the process's own use and returns its number. It returns
+// false if none is free.
 func (e *Endpoint) TakeKeySlot() (n uint16, ok bool) {
 	if n, ok = e.keySlots.next(); ok {
 		e.keySlots.take()
@@ -197,11 +199,12 @@ func (e *Endpoint) TakeKeySlot() (n uint16, ok bool) {
 	return n, ok
 }
 
-// GiveKeySlot gives it back; it is not open any more.
+// GiveKeySlot returns a slot of TakeKeySlot, which must be closed by then.
 func (e *Endpoint) GiveKeySlot(n uint16) { e.keySlots.give(n) }
 
-// Poll takes what the card has returned. Where something else reads the returns of the interface
-// too, that passes them on to Returned; Others takes what Poll finds of its.
+// Poll takes the requests that the card has returned. Those of another user of the interface go to
+// Others. If something else reads the interface's returns, it passes those of this package to
+// Returned.
 func (e *Endpoint) Poll() {
 	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
 		if !e.Returned(r) && e.Others != nil {
@@ -211,7 +214,8 @@ func (e *Endpoint) Poll() {
 	e.hearLost()
 }
 
-// hearLost notes for which nodes the return ring had no room since the last time.
+// hearLost handles returns that were lost because the return ring was full: it determines their
+// nodes.
 func (e *Endpoint) hearLost() {
 	lost := e.iface.ReturnsLost()
 	if lost == e.lost {
@@ -225,8 +229,8 @@ func (e *Endpoint) hearLost() {
 	}
 }
 
-// Returned notes a request that came back, and reports whether it was of remote memory: a write, or
-// of a key slot or an area.
+// Returned handles a returned request, and reports whether it belonged to remote memory: a write,
+// or a request for a key slot or an area.
 func (e *Endpoint) Returned(r funi.Returned) bool {
 	if op := r.Header.Operation(); !r.Header.Remote() || op != funi.RemotePut &&
 		(op < funi.OpenKeySlot || op > funi.ResetArea) {
@@ -242,7 +246,7 @@ func (e *Endpoint) Returned(r funi.Returned) bool {
 	return true
 }
 
-// numbers is a set of numbers that are free; the one that has been free longest is taken first.
+// numbers is a set of free numbers; the one that has been free longest is taken first.
 type numbers struct {
 	free  []uint16
 	first int
@@ -269,5 +273,5 @@ func (s *numbers) give(v uint16) {
 	s.n++
 }
 
-// NoReason is the Reason of a message that did not come back.
+// NoReason is the Reason of a message that was not returned.
 const NoReason = arctic.ReasonNone

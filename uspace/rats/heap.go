@@ -1,9 +1,9 @@
 package rats
 
-// This file is the memory that a manager hands out (HPL-95-86, section 3.2: malloc and free of
-// pinned memory). It is a buddy system (Knuth, The Art of Computer Programming, volume 1, section
-// 2.5). Every block is a power of two long and lies on a multiple of its length. Both calls take at
-// most one step for each power of two, and allocate nothing.
+// This file implements the memory that a manager hands out (HPL-95-86, section 3.2: malloc and free
+// of pinned memory). It is a buddy system (Knuth, The Art of Computer Programming, volume 1,
+// section 2.5). The length of every block is a power of two, and its position a multiple of its
+// length. Both calls take at most one step for each power of two, and allocate nothing.
 
 import (
 	"fmt"
@@ -18,10 +18,10 @@ const (
 	maxOrders  = 32 - leastShift
 	none       = -1
 	inUse      = 0x80 // in heap.order: the block is handed out
-	inside     = 0x7f // and: no block begins here
+	inside     = 0x7f // in heap.order: no block begins here
 )
 
-// heap is memory and which of it is free.
+// heap is memory of which a part is free.
 type heap struct {
 	memory []byte
 	// first free block of leastBlock<<order bytes, as a number of least blocks; none
@@ -32,7 +32,7 @@ type heap struct {
 	unused int // bytes
 }
 
-// fill makes all of memory free; what is left over of a whole least block is not used.
+// fill makes all of memory free, except a rest shorter than the least block.
 func (h *heap) fill(memory []byte) {
 	n := len(memory) / leastBlock
 	h.memory, h.order, h.next, h.last = memory, make([]uint8, n), make([]int32, n), make([]int32, n)
@@ -76,7 +76,7 @@ func (h *heap) remove(at int32, order int) {
 	h.order[at] = inside
 }
 
-// orderOf returns the order of blocks of so many bytes.
+// orderOf returns the order of blocks for the given number of bytes.
 func orderOf(bytes int) int {
 	return bits.Len(uint(max(bytes, 1)-1) >> leastShift)
 }
@@ -102,7 +102,7 @@ func (h *heap) alloc(bytes int) []byte {
 	return h.memory[start : start+bytes : start+size]
 }
 
-// block returns which least block begins where the memory does, if one does.
+// block returns the number of the least block at the start of b, and whether b begins at one.
 func (h *heap) block(b []byte) (at int32, ok bool) {
 	offset := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(unsafe.Pointer(unsafe.SliceData(h.memory)))
 	if offset >= uintptr(len(h.memory)) || offset%leastBlock != 0 || int(offset>>leastShift) >= len(h.order) {
@@ -111,7 +111,7 @@ func (h *heap) block(b []byte) (at int32, ok bool) {
 	return int32(offset >> leastShift), true
 }
 
-// allocated reports whether memory is the beginning of a block that is handed out.
+// allocated reports whether b is the beginning of a block that is handed out.
 func (h *heap) allocated(b []byte) bool {
 	at, ok := h.block(b)
 	return ok && h.order[at]&inUse != 0 && len(b) > 0 && len(b) <= leastBlock<<(h.order[at]&^inUse)

@@ -1,20 +1,20 @@
 package rats
 
-// This file is the Initial Request Response protocol (HPL-95-86, section 3.2): a request of one
-// packet to a process that has reserved nothing for who sends it, and its answer.
+// This file implements the Initial Request Response protocol (HPL-95-86, section 3.2): a request of
+// one packet to a process that has reserved nothing for its sender, and the answer.
 //
-// The server opens a key that others can work out (KeyOf) before anything else. So its key slot has
-// the number 0, and its areas, the entries, are numbered from there. A node's requests go to the
-// entry that its number says: one that floods the server fills its own. A request that finds its
-// entry full is not lost silently, as in the paper: it comes back (arctic.ReasonNoBuffer), and is
-// sent again after a time that doubles. A request may arrive twice when cards begin to count anew.
-// The server knows it by its key and number, and answers it again without showing it to the
-// program.
+// The server opens, before anything else, a key that others can compute (KeyOf). So its key slot
+// has number 0, and its areas, the entries, are numbered from 0. The number of a node selects the
+// entry for its requests; so a node that floods the server fills only that entry. A request that
+// finds its entry full is not lost silently, as in the paper. It comes back
+// (arctic.ReasonNoBuffer), and is sent again after a time that doubles. A request may arrive twice
+// when cards begin a new epoch. The server recognises it by its key and number, and answers it
+// again without showing it to the program.
 //
-// Of the requests to a node as many are under way as an entry there holds, and the others wait here
-// in the order in which they were made. More would only come back; and of many that came back at
-// once the card could not say which (funi.Interface.ReturnsLost), so all that the process has open
-// to the node would be suspect.
+// At most as many requests to a node are in flight as an entry there holds. The others wait here in
+// the order in which they were made. More would only come back. If many come back at once, the card
+// cannot say which (funi.Interface.ReturnsLost), so everything that the process has open to the
+// node would be suspect.
 //
 // Words of a request: kind and number; key of the inquiry, 2 words; its area; up to 7 words of
 // content. Of an answer: kind and number, content.
@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	// Entries is how many entries a server has, and EntryCredit how many requests each holds that
-	// were not read.
+	// Entries is how many entries a server has, and EntryCredit how many unread requests each
+	// holds.
 	Entries     = 16
 	EntryCredit = 4
-	// MaxRequestWords and MaxAnswerWords are the most words of content.
+	// MaxRequestWords and MaxAnswerWords are the largest numbers of words of content.
 	MaxRequestWords = arctic.MaxRemoteMetadata - requestWords
 	MaxAnswerWords  = arctic.MaxRemoteMetadata - 1
 
@@ -49,14 +49,14 @@ const (
 	// nanoseconds.
 	firstRetry = 50_000
 	lastRetry  = 50_000_000
-	// firstAnswer and lastAnswer bound the time until a request that was not answered is sent
-	// again, in nanoseconds: the answer may have come back to the server.
+	// firstAnswer and lastAnswer bound the time until an unanswered request is sent again, in
+	// nanoseconds; the answer may have been returned to the server.
 	firstAnswer = 100_000_000
 	lastAnswer  = 1_000_000_000
 )
 
-// KeyOf returns the key of a server from 32 bytes or more of which at least the first 8 are a
-// secret of those who may ask, such as an HMAC.
+// KeyOf returns the key of a server from 32 bytes or more, such as an HMAC. At least the first 8
+// bytes must be a secret of those who may ask.
 func KeyOf(secret []byte) Key { return Key(binary.LittleEndian.Uint64(secret)) &^ 0xffff }
 
 // Server takes initial requests. It belongs to the goroutine of its manager.
@@ -69,22 +69,22 @@ type Server struct {
 
 // Request is an initial request.
 type Request struct {
-	From    uint16 // node, for which the cards vouch
+	From    uint16 // the source node; the cards guarantee it
 	Words   []uint32
 	inquiry Ticket
 	number  uint32
 }
 
-// answer is one that was given.
+// answer is an answer that was given.
 type answer struct {
 	key    uint64
 	number uint32
-	words  []uint32 // nil: the program has it, and has not answered yet
+	words  []uint32 // nil: the program has the request and has not answered it yet
 	to     Ticket
 }
 
-// Serve opens the server of a process. It must be the first that the process opens, or it returns
-// ErrFull.
+// Serve opens the server of a process. It must come before everything else that the process opens,
+// or it returns ErrFull.
 func (m *Manager) Serve(k Key) (*Server, error) {
 	if n, _ := m.keySlots.next(); n != 0 || m.keySlots.n != len(m.keys) || m.areas.n != len(m.owners) ||
 		!m.room(Entries, Entries*EntryCredit) {
@@ -137,7 +137,8 @@ func (s *Server) SendReply(r *Request, words ...uint32) bool {
 	return true
 }
 
-// remembered returns where the answer to a request is kept, or may be: where the oldest was.
+// remembered returns the record of the answer to a request, or the oldest record to be reused for
+// it.
 func (s *Server) remembered(r *Request) *answer {
 	for i := range s.done {
 		if a := &s.done[i]; a.key == r.inquiry.Key && a.number == r.number && a.to == r.inquiry {
@@ -183,36 +184,36 @@ func (s *Server) arrived(n *funi.Notification) {
 	s.m.tell(&s.instance)
 }
 
-// returned takes an answer that came back: who asked has gone.
+// returned handles a returned answer: the asking process has gone.
 func (s *Server) returned(r funi.Returned) {
 	if r.Reason == arctic.ReasonNotOpened {
 		s.fail(fmt.Errorf("opening a server's key slot or area: %w", ErrFull))
 	}
 }
 
-// suspect has nothing to do: who asked asks again.
+// suspect does nothing, since the asking process asks again.
 func (s *Server) suspect(*funi.Lost) {}
 
 func (s *Server) turn() bool { return s.finish(nil) }
 
-// Inquiry is a request under way. It belongs to the goroutine of its manager.
+// Inquiry is a request in flight. It belongs to the goroutine of its manager.
 type Inquiry struct {
 	end
 	words    []uint32
 	unsent   bool
-	queued   bool // on its lane's askers
-	under    bool // one of its lane's that are under way
-	back     bool // it came back, for want of room there
+	queued   bool // it is in askers of its lane
+	under    bool // it is counted in asking of its lane
+	back     bool // it was returned, for want of room there
 	again    int64
 	pause    int64
 	patience int64
-	late     int64 // then it is sent again without an answer; 0: not known yet
+	late     int64 // when to send it again without an answer; 0: not known yet
 	answer   []uint32
 	answered bool
 }
 
-// Ask sends a request of up to MaxRequestWords words to a node's server, whose key is given. It
-// returns ErrFull and ErrTooLong.
+// Ask sends a request of up to MaxRequestWords words to the server of a node with the given key.
+// Errors are ErrFull and ErrTooLong.
 func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error) {
 	if len(words) > MaxRequestWords {
 		return nil, fmt.Errorf("asking node %d with %d words: %w", node, len(words), ErrTooLong)
@@ -240,9 +241,9 @@ func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error
 	return q, nil
 }
 
-// RecvReply returns the answer, or false while there is none. now, in nanoseconds of any clock, is
-// for asking again what found no room or was not answered; call it when now passes what it returns
-// then. The error is why there will be no answer.
+// RecvReply returns the answer, or false while there is none. now is the time in nanoseconds of any
+// clock. It serves to send a request again that found no room or was not answered. Call RecvReply
+// again when now passes at. The error says why there will be no answer.
 func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err error) {
 	switch {
 	case q.err != nil:
@@ -266,7 +267,7 @@ func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err e
 	return nil, false, q.late, nil
 }
 
-// Close ends the inquiry; an answer that comes later is nobody's.
+// Close ends the inquiry; a later answer is discarded.
 func (q *Inquiry) Close() {
 	if !q.closing {
 		q.closing = true
@@ -275,7 +276,7 @@ func (q *Inquiry) Close() {
 	}
 }
 
-// mayAsk reports whether the request may be under way. If not it is sent later.
+// mayAsk reports whether the request may be sent now. If not, it is sent later.
 func (q *Inquiry) mayAsk() bool {
 	l := q.m.laneTo(q.peer.Node)
 	if q.under || q.queued {
@@ -291,7 +292,7 @@ func (q *Inquiry) mayAsk() bool {
 	return true
 }
 
-// over lets the next request go: this one was answered, came back, or is given up.
+// over lets the next request go, because this one was answered, was returned, or is given up.
 func (q *Inquiry) over() {
 	l := q.m.laneTo(q.peer.Node)
 	if q.queued {
@@ -311,7 +312,7 @@ func (q *Inquiry) over() {
 	}
 }
 
-// goesBack notes that the request came back and is to be sent again.
+// goesBack records that the request was returned and must be sent again.
 func (q *Inquiry) goesBack() {
 	q.back = true
 	q.over()
@@ -333,14 +334,14 @@ func (q *Inquiry) arrived(n *funi.Notification) {
 	}
 }
 
-// suspect asks again.
+// suspect sends the request again.
 func (q *Inquiry) suspect(l *funi.Lost) {
 	if l.To(q.peer.Node) && !q.answered && !q.unsent {
 		q.goesBack()
 	}
 }
 
-// returned takes the request that came back.
+// returned handles the returned request.
 func (q *Inquiry) returned(r funi.Returned) {
 	switch r.Reason {
 	case arctic.ReasonNoBuffer, arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonResynchronised:

@@ -1,47 +1,47 @@
 package rats
 
-// This file is the way to a node, as far as the long messages of streams share it: they take turns.
+// This file implements lanes. A lane is the way to a node, which the long messages of streams share
+// in turns.
 //
-// The card carries the requests of the send queue out in order, so what is committed behind long
-// messages waits for them. Few are committed to a node at once for that reason, and streams that
-// have more to say are in a queue here: each sends one message in its turn, of up to longestMessage
-// bytes. So streams share the way evenly, however long their rings are, and a short message waits
-// for little. A node that does not answer holds no more of the card's records than that at a time,
-// and those only until the card has copied the messages (engine/late.go).
+// The card carries out the requests of the send queue in order, so requests committed behind long
+// messages wait for them. For that reason only a few are committed to a node at once, and streams
+// with more to send queue here. Each sends one message in its turn, of up to longestMessage bytes.
+// So streams share the way evenly, however long their rings are, and a short message waits for
+// little. A node that does not answer occupies only that many of the card's records, and only until
+// the card has copied the messages (engine/late.go).
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// laneAll is how many long messages to a node may be unretired, those of streams and of other
-// instances together: the card has records for eight, one of which is left to what goes to other
-// nodes.
+// laneAll is how many long messages to a node may be unretired, of streams and other instances
+// together. The card has records for eight, of which one is left to messages to other nodes.
 const laneAll = 7
 
-// laneMost is how many long messages to a node may be unretired: the card has the next while it
-// sends one, and a short message waits behind no more than these, 64 KiB. Four made a stream no
-// faster, and a short message wait 2.5 times as long.
+// laneMost is how many long messages of streams to a node may be unretired. The card has the next
+// one while it sends one, and a short message waits behind no more than these, 64 KiB. With four, a
+// stream was no faster, and a short message waited 2.5 times as long.
 const laneMost = 2
 
 // lane is the way to a node.
 type lane struct {
 	out     int       // long messages of streams that are not retired
-	others  int       // and of other instances
-	waiting []*Sender // and those that have sent and may have more, in the order of their turns
+	others  int       // unretired long messages of other instances
+	waiting []*Sender // senders that wait or may have more, in the order of their turns
 	first   int       // of waiting
-	asking  int       // initial requests under way (initial.go)
+	asking  int       // initial requests in flight (initial.go)
 	askers  []*Inquiry
 }
 
 // onLane is a long message that was committed.
 type onLane struct {
-	at    uint64 // it is retired when so many slots are
+	at    uint64 // it is retired when the card has given back this many slots
 	lane  *lane
 	other bool // it is not of a stream
 }
 
-// laneTo returns the way to a node.
+// laneTo returns the lane to a node.
 func (m *Manager) laneTo(node uint16) *lane {
 	l := m.lanes[node]
 	if l == nil {
@@ -51,8 +51,8 @@ func (m *Manager) laneTo(node uint16) *lane {
 	return l
 }
 
-// enter reports whether a sender may send a long message now. If not it has a turn later. Those
-// before it have theirs first.
+// enter reports whether a sender may send a long message now. If not, it gets a turn later, after
+// those ahead of it.
 func (s *Sender) enter() bool {
 	l := s.lane
 	if l == nil {
@@ -76,8 +76,8 @@ func (s *Sender) enter() bool {
 	return false
 }
 
-// entered notes that a sender has sent one. Its next turn is behind those of all others, however
-// soon it has more to say.
+// entered records that a sender has sent a message. Its next turn comes after those of all others,
+// no matter how soon it has more to send.
 func (s *Sender) entered() {
 	s.hasTurn = false
 	s.lane.out++
@@ -103,8 +103,8 @@ func (l *lane) pop() *Sender {
 	return s
 }
 
-// takeTurn sends a message. A sender that has none, because its receiver's ring is full or nothing
-// was written, loses its turn.
+// takeTurn sends a message. A sender that has none to send, because its receiver's ring is full or
+// nothing was written, loses its turn.
 func (s *Sender) takeTurn() {
 	if s.dropped {
 		return
@@ -116,7 +116,7 @@ func (s *Sender) takeTurn() {
 	s.hasTurn = false
 }
 
-// clearLanes has those send that wait when what was sent is retired.
+// clearLanes lets waiting senders send when earlier messages are retired.
 func (m *Manager) clearLanes(retired uint64) {
 	n := 0
 	for ; n < len(m.onLanes) && m.onLanes[n].at <= retired; n++ {
@@ -138,11 +138,11 @@ func (m *Manager) clearLanes(retired uint64) {
 // free reports whether a stream may send a long message.
 func (l *lane) free() bool { return l.out < laneMost && l.room() }
 
-// room reports whether an instance that is no stream may send a long message.
+// room reports whether an instance other than a stream may send a long message.
 func (l *lane) room() bool { return l.out+l.others < laneAll }
 
 // sendAny is send for messages that may be long, of instances other than streams. It returns false
-// also if too many are on their way to the node.
+// also if too many are in flight to the node.
 func (i *instance) sendAny(t Ticket, data []byte, metadata []uint32) bool {
 	if len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes {
 		return i.send(t, 0, data, metadata, true)

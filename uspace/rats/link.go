@@ -1,11 +1,11 @@
 package rats
 
-// This file is what the servers of several clients have: each seed they make is for one client, and
-// has a link of its own, with its own key. So what a client does wrong ends its link, and a client
-// that is revoked cannot write any more, while the others go on.
+// This file is the common part of servers with several clients. Each seed that they make is for one
+// client, and has a link of its own, with its own key. So an error of a client ends only its link,
+// and a client that is revoked cannot write any more, while the others continue.
 //
-// The first message of a client is hello (stream.go), from which the link knows where credit goes.
-// A link closes itself when its client has closed or cannot be reached.
+// The first message of a client is hello (stream.go), which tells the link where to send credit. A
+// link closes itself when its client has closed or cannot be reached.
 
 import (
 	"errors"
@@ -24,15 +24,16 @@ const (
 )
 
 const (
-	// controlArea is the credit of an area of a link for what is no data: hello, abort, and one of
-	// each to spare.
+	// controlArea is the credit of a link's area for messages without data: hello, abort, and a
+	// spare of each.
 	controlArea = 4
-	// clientCredit is how many credits a client may have unread. More wait at the server's card.
+	// clientCredit is how many unread credits a client may have. Further ones wait at the server's
+	// card.
 	clientCredit = 8
 )
 
-// finish tells the other end of an abort, and then closes what was opened if it is to be closed;
-// memory, nil: none, is freed after that. It returns false if there is no room for all of it now.
+// finish tells the other end of an abort, and then closes what is to be closed. After that it frees
+// memory, unless it is nil. It returns false if there is no room for all of it now.
 func (e *end) finish(memory []byte) bool {
 	if !e.tellAbort() {
 		return false
@@ -48,8 +49,8 @@ func (e *end) finish(memory []byte) bool {
 	return true
 }
 
-// shutdown begins to close the end, and tells the other one unless that has closed. If it is not
-// there any more, that is no harm.
+// shutdown begins to close the end, and tells the other end unless that has closed. It does not
+// matter if the other end no longer exists.
 func (e *end) shutdown() {
 	if !e.closing {
 		e.closing, e.abort = true, !errors.Is(e.err, ErrAborted)
@@ -57,7 +58,7 @@ func (e *end) shutdown() {
 	}
 }
 
-// abandon closes the end of a link because the other one has told that it is closed.
+// abandon closes the end of a link after the other end reported that it is closed.
 func (e *end) abandon() {
 	if e.err == nil {
 		e.err = ErrAborted
@@ -65,12 +66,12 @@ func (e *end) abandon() {
 	e.shutdown()
 }
 
-// Closed reports whether everything that the instance had is given back, after Close.
+// Closed reports whether all resources of the instance are given back, after Close.
 func (e *end) Closed() bool { return e.dropped }
 
-// linger begins to close the end of a client. What it has sent may be under way for long, and if it
-// were closed now, credit for that would come back to the server, which could not know whether the
-// client is dead. So the server answers when all is there (done).
+// linger begins to close the end of a client. Its messages may be in flight for long. If it were
+// closed now, credit for them would come back to the server, which could not know whether the
+// client is dead. So the server answers when all have arrived (done).
 func (e *end) linger() {
 	if !e.closing {
 		e.shutdown()
@@ -88,8 +89,8 @@ func (e *end) answered() {
 	}
 }
 
-// helloFrom takes the first record of a client. It returns false if it is no hello; that is
-// nobody's.
+// helloFrom handles the first record of a client. It returns false, and ignores the record, if it
+// is not a hello.
 func (e *end) helloFrom(n *funi.Notification) bool {
 	w := n.Metadata
 	if n.Words != 4 || w[0] != kindHello<<kindShift || w[3] > 0xffff || w[1]|w[2] == 0 {
@@ -105,8 +106,9 @@ func (e *end) sayHello() bool {
 		uint32(e.areas[0])}, true)
 }
 
-// client opens the end of a client for a seed: an area for what the server says, of a key to the
-// memory, nil: to none. what is the instance. Errors are ErrFull and ErrSeed.
+// client opens the end of a client for a seed, with an area for the server's messages. The area's
+// key gives access to memory, or to no memory if that is nil. what is the instance. Errors are
+// ErrFull and ErrSeed.
 func (m *Manager) client(e *end, what protocol, s Seed, want uint8, memory []byte, credit int) error {
 	if s.Protocol != want || s.Key == 0 {
 		return ErrSeed
@@ -134,14 +136,14 @@ func (m *Manager) client(e *end, what protocol, s Seed, want uint8, memory []byt
 	return nil
 }
 
-// due reports whether a client is to be told of credit: for a fourth of the window, or if it has
-// none left but what it is to be told of.
+// due reports whether a client must be told of credit: if a fourth of the window is untold, or if
+// the client has no other credit left.
 func due(window, held, untold int) bool {
 	return untold > 0 && (untold >= window/4 || held+untold >= window)
 }
 
-// bitsIn is how many bits of a set of buffers are set.
+// bitsIn returns how many bits of a set of buffers are set.
 func bitsIn(set uint32) int { return bits.OnesCount32(set) }
 
-// lowest is the first buffer of a set that is not empty.
+// lowest returns the first buffer of a set that is not empty.
 func lowest(set uint32) int { return bits.TrailingZeros32(set) }

@@ -1,11 +1,12 @@
 package rats
 
-// This file is the manager (HPL-95-86, section 3.2): it administers memory that others may write
-// to, keys and areas for the instances of protocols, and tells each instance what has come for it.
+// This file implements the manager (HPL-95-86, section 3.2). It administers memory that other
+// processes may write to, and keys and areas for the instances of protocols. It gives each instance
+// the messages that arrive for it.
 //
-// An instance is one end of one protocol. The manager takes back what an instance opens. A key or
-// an area is free again when the card has carried out the closing and all records from before have
-// been read. So nothing that others still send can reach the next holder of the key or area.
+// An instance is one end of one protocol. The manager takes back everything that an instance opens.
+// A key or an area is free again when the card has carried out the closing and all earlier records
+// have been read. So late messages cannot reach the next holder of the key or area.
 
 import (
 	"fmt"
@@ -14,45 +15,46 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// MaxInstances is the most instances that a manager has.
+// MaxInstances is the largest number of instances of a manager.
 const MaxInstances = 1 << 16
 
 // protocol is an instance, as the manager sees it. None of its methods waits.
 type protocol interface {
-	// arrived takes a record of one of its areas (3.2, process_arrival).
+	// arrived handles a record of one of the instance's areas (3.2, process_arrival).
 	arrived(n *funi.Notification)
-	// returned takes a message of it that came back.
+	// returned handles a returned message of the instance.
 	returned(r funi.Returned)
 	// turn sends what could not be sent before. It returns false if there is more.
 	turn() bool
-	// suspect is told that something for such nodes came back and the card had no room to say what.
+	// suspect reports that requests to some nodes were returned and the card had no room to say
+	// which.
 	suspect(l *funi.Lost)
 }
 
-// instance is what all instances have.
+// instance is the common part of all instances.
 type instance struct {
 	m       *Manager
 	number  uint16
 	waits   bool // it is in Manager.waiting
 	told    bool // it is in Manager.ready
 	what    protocol
-	Context any // of whoever uses the instance; the manager does not look at it
+	Context any // for the user of the instance; the manager does not look at it
 }
 
-// place is a place in the manager's table. The generation keeps returns for its last tenant from
+// place is a place in the manager's table. The generation keeps returns for its last instance from
 // the next.
 type place struct {
 	what       *instance
 	generation uint16 // 15 bits
 }
 
-// owner says whose an area is.
+// owner identifies the instance that an area belongs to.
 type owner struct {
-	what   *instance // nil: nobody's
+	what   *instance // nil: none
 	credit int
 }
 
-// later is something to be done when the slots up to at are retired and all records have been read.
+// later is an action for when the slots up to at are retired and all records have been read.
 type later struct {
 	at     uint64
 	memory []byte // to be freed
@@ -65,7 +67,7 @@ type later struct {
 type Manager struct {
 	*Endpoint
 	heap    heap
-	nothing []byte // what ends expose that nobody writes data to
+	nothing []byte // memory of ends to which no data is written
 	places  []place
 	vacant  []uint16
 	owners  []owner // of areas
@@ -81,9 +83,9 @@ type Manager struct {
 	record  funi.Notification
 }
 
-// Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager
-// hands its memory out, and all of the endpoint's records and returns are the manager's from now
-// on. Errors are those of Use.
+// Manage returns a manager of an endpoint. The segment has the rights Keyed and Source, and the
+// manager hands its memory out. All of the endpoint's records and returns belong to the manager
+// from now on. Errors are those of Use.
 func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	if err := e.Use(s); err != nil {
 		return nil, fmt.Errorf("managing memory for messages: %w", err)
@@ -100,8 +102,9 @@ func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	return m, nil
 }
 
-// Alloc returns memory that can be exposed, and that messages can be sent from without a copy:
-// bytes long, on a multiple of 256. Its contents are what they are. It returns ErrFull.
+// Alloc returns memory that can be exposed, and from which messages can be sent without a copy. It
+// has the given number of bytes and begins on a multiple of 256. Its contents are arbitrary. It
+// returns ErrFull.
 func (m *Manager) Alloc(bytes int) ([]byte, error) {
 	b := m.heap.alloc(bytes)
 	if b == nil {
@@ -110,8 +113,8 @@ func (m *Manager) Alloc(bytes int) ([]byte, error) {
 	return b, nil
 }
 
-// Free takes memory back that Alloc returned: once nobody has a key to it, and nothing is being
-// sent from it.
+// Free takes back memory that Alloc returned. By then no process may have a key to it, and nothing
+// may be in flight from it.
 func (m *Manager) Free(b []byte) { m.heap.release(b) }
 
 // InUse returns how many bytes of memory, areas, credit of theirs, key slots and instances are in
@@ -122,20 +125,20 @@ func (m *Manager) InUse() [5]int {
 		len(m.places) - len(m.vacant)}
 }
 
-// Room is how many requests the send queue has room for.
+// Room returns how many requests the send queue has room for.
 func (m *Manager) Room() int { return m.iface.Slots() - 1 - m.iface.Unsent(funi.Request) }
 
-// Settled reports whether the card has carried out everything that was asked of it so far. A seed
-// that is sent on the request level is good when it arrives, as the card opens its key before. One
-// that travels some other way, and may be there sooner, is good once this was true.
+// Settled reports whether the card has carried out all requests so far. A seed sent on the request
+// level is valid when it arrives, because the card opens its key before. A seed that travels some
+// other way, perhaps faster, is valid once Settled has returned true.
 func (m *Manager) Settled() bool { return m.iface.Unsent(funi.Request) == 0 }
 
-// Unused is how many bytes of memory are free; not all need lie together.
+// Unused returns how many bytes of memory are free; they need not be contiguous.
 func (m *Manager) Unused() int { return m.heap.unused }
 
-// Poll takes what has come: returns and records, which it gives to their instances, and lets
-// instances send what they could not send before. It returns whether anything was there. NextReady
-// says to which instances something has happened.
+// Poll reads returns and records, gives them to their instances, and lets instances send what they
+// could not send before. It returns whether there was anything. NextReady then returns the
+// instances that something has happened to.
 func (m *Manager) Poll() (some bool) {
 	// as mostly, while somebody waits
 	if len(m.waiting)+len(m.later)+len(m.onLanes) == 0 && !m.iface.Brought(m.lost) {
@@ -179,10 +182,9 @@ func (m *Manager) poll() (some bool) {
 	return some || len(m.ready) > m.looked
 }
 
-// NextReady returns what the user of the next instance has put into its Context to which something
-// has happened since it was returned last: messages have come, there is room to send, or it has
-// failed (3.2, next_ready). It returns false if there is none. Instances without a Context are not
-// returned.
+// NextReady returns the Context of the next instance that something has happened to since it was
+// last returned: messages have arrived, there is room to send, or it has failed (3.2, next_ready).
+// It returns false if there is none. Instances without a Context are not returned.
 func (m *Manager) NextReady() (context any, ok bool) {
 	for m.looked < len(m.ready) {
 		i := m.ready[m.looked]
@@ -196,8 +198,8 @@ func (m *Manager) NextReady() (context any, ok bool) {
 	return nil, false
 }
 
-// room reports whether an instance can be opened that needs so much: its requests, an area each but
-// for one, one key slot, and credit.
+// room reports whether an instance with the given needs can be opened. It needs one request for
+// each area and one more, one key slot, and credit.
 func (m *Manager) room(areas, credit int) bool {
 	return m.Room() > areas && m.keySlots.n > 0 && m.areas.n >= areas &&
 		m.credit+credit <= m.iface.Remote().Notifications
@@ -216,7 +218,7 @@ func (m *Manager) await(i *instance) {
 	}
 }
 
-// tell has NextReady return an instance.
+// tell makes NextReady return an instance.
 func (m *Manager) tell(i *instance) {
 	if !i.told {
 		i.told = true
@@ -224,7 +226,7 @@ func (m *Manager) tell(i *instance) {
 	}
 }
 
-// add gives a new instance its place.
+// add assigns a place to a new instance.
 func (m *Manager) add(i *instance, what protocol) error {
 	i.m, i.what = m, what
 	if n := len(m.vacant); n > 0 {
@@ -241,7 +243,7 @@ func (m *Manager) add(i *instance, what protocol) error {
 	return nil
 }
 
-// drop takes an instance off. What comes back of it later is nobody's.
+// drop removes an instance. Its later returns are ignored.
 func (m *Manager) drop(i *instance) {
 	p := &m.places[i.number]
 	*p = place{generation: (p.generation + 1) & 0x7fff}
@@ -262,7 +264,7 @@ func (i *instance) cookie() uint32 {
 	return ownerCookie | uint32(i.m.places[i.number].generation)<<16 | uint32(i.number)
 }
 
-// cameBack tells an instance of a request that came back.
+// cameBack gives a returned request to its instance.
 func (m *Manager) cameBack(r funi.Returned) {
 	n := int(r.Word & 0xffff)
 	if n >= len(m.places) || m.places[n].what == nil || m.places[n].generation != uint16(r.Word>>16&0x7fff) {
@@ -332,7 +334,7 @@ func (i *instance) open(k Key, credit int, returns bool) (uint16, error) {
 	return area, nil
 }
 
-// shut closes an area; false: the send queue is full.
+// shut closes an area; it returns false if the send queue is full.
 func (i *instance) shut(area uint16) bool {
 	at, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetCloseArea(area, cookie) })
 	if ok {
@@ -342,7 +344,8 @@ func (i *instance) shut(area uint16) bool {
 	return ok
 }
 
-// revoke takes a key back, and then frees its memory, nil: none; false: the send queue is full.
+// revoke takes a key back, and then frees its memory unless that is nil. It returns false if the
+// send queue is full.
 func (i *instance) revoke(k Key, memory []byte) bool {
 	at, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(k), cookie) })
 	if ok {

@@ -1,19 +1,20 @@
 package rats
 
-// This file is what the library takes on the processor of a modelled machine (HPL-95-86, tables 1
-// and 2; timing.Rats). Natively it charges nothing.
+// This file charges the library's work to the processor of a modelled machine (HPL-95-86, tables 1
+// and 2; timing.Rats). On a real machine it charges nothing.
 //
-// What somebody waits for passes at once: sending before the card can see the request, receiving
-// before the call returns. What nobody waits for passes while the process looks in vain, and at the
-// latest before the next call of that side. A look in vain takes what of a look is off the path.
-// The paper prices tagged writes and datagrams; every other message costs what a tagged write does.
+// Time on the critical path passes at once: sending before the card can see the request, receiving
+// before the call returns. Other time passes while the process looks in vain, and at the latest
+// before the next call of that side. A look in vain takes the part of a look that is off the path.
+// The paper prices tagged writes and datagrams; every other message costs as much as a tagged
+// write.
 
 import "github.com/funet/funet/uspace/timing"
 
 // pace is a modelled processor, and what it has still to do.
 type pace struct {
 	cpu   *timing.CPU // nil: none
-	later [2]int64    // picoseconds of sending and of receiving that nobody waits for
+	later [2]int64    // picoseconds of sending and of receiving off the critical path
 }
 
 // Indices of pace.later.

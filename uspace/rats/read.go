@@ -1,12 +1,12 @@
 package rats
 
-// This file is the protocol Remote Read (HPL-95-86, section 3.2): a ReadServer lets others read its
-// memory. The request is a message without data; the server answers in process_arrival, without its
-// program, by writing the part that was asked for into the reader's buffer. One read of a reader
-// can be in flight.
+// This file implements the protocol Remote Read (HPL-95-86, section 3.2): a ReadServer lets other
+// processes read its memory. The request is a message without data. The server answers in
+// process_arrival, without its program, by writing the requested part into the reader's buffer. One
+// read of a reader can be in flight.
 //
-// Each seed is for one reader, so a server has as many requests at most that it has not answered
-// yet, for want of room in the send queue, as it has made seeds.
+// Each seed is for one reader. So a server has at most as many unanswered requests, for want of
+// room in the send queue, as it has made seeds.
 //
 // Words, first the kind in bits 31:28:
 //
@@ -31,18 +31,18 @@ const (
 	readWords  = 6
 	numberMask = 1<<kindShift - 1
 
-	// MaxRead is the most bytes of one read.
+	// MaxRead is the largest number of bytes of one read.
 	MaxRead = arctic.MaxTransferWords * arctic.WordSize
 )
 
 var (
-	// ErrInFlight: the reader has a read in flight.
+	// ErrInFlight reports that the reader has a read in flight.
 	ErrInFlight = errors.New("rats: a read is in flight already")
-	// ErrRange: what was asked for is not in the memory that may be read.
+	// ErrRange reports a read beyond the memory that may be read.
 	ErrRange = errors.New("rats: this lies beyond the memory that may be read")
 )
 
-// ReadServer is memory that others read. It belongs to the goroutine of its manager.
+// ReadServer is memory that other processes read. It belongs to the goroutine of its manager.
 type ReadServer struct {
 	instance
 	memory  []byte
@@ -63,9 +63,9 @@ type readLink struct {
 	}
 }
 
-// NewReadServer returns a server of memory that Alloc returned; it is the server's until it is
-// closed, and freed then. Its program may change it at any time: a read sees some of the bytes as
-// they were and others as they are. Errors are ErrMemory and ErrFull.
+// NewReadServer returns a server of memory that Alloc returned. The memory belongs to the server
+// until it is closed, and is freed then. Its program may change it at any time; a read during a
+// change may return old bytes and new ones. Errors are ErrMemory and ErrFull.
 func (m *Manager) NewReadServer(memory []byte) (*ReadServer, error) {
 	if !m.heap.allocated(memory) {
 		return nil, fmt.Errorf("serving reads of %d bytes: %w", len(memory), ErrMemory)
@@ -104,7 +104,8 @@ func (s *ReadServer) Seed() (seed Seed, err error) {
 	return s.m.Seed(l.key, l.areas[0], uint32(len(s.memory)), protocolRead), nil
 }
 
-// Revoke takes a seed back; its reader fails. It returns false if it is no seed of the server's.
+// Revoke takes a seed back, and its reader fails. It returns false if it is not a seed of the
+// server.
 func (s *ReadServer) Revoke(seed Seed) bool {
 	for _, l := range s.links {
 		if uint64(l.key) == seed.Key {
@@ -115,7 +116,7 @@ func (s *ReadServer) Revoke(seed Seed) bool {
 	return false
 }
 
-// Close closes the server and frees its memory, when what is being read of it has left.
+// Close closes the server. It frees its memory when the reads in flight have been sent.
 func (s *ReadServer) Close() {
 	if s.closing {
 		return
@@ -205,8 +206,8 @@ type Reader struct {
 	why    error // the last read was refused
 }
 
-// ReadFrom returns a reader for the server whose seed it is, with a buffer for reads of up to size
-// bytes. Errors are ErrFull and ErrSeed.
+// ReadFrom returns a reader for the server that made the seed, with a buffer for reads of up to
+// size bytes. Errors are ErrFull and ErrSeed.
 func (m *Manager) ReadFrom(s Seed, size int) (*Reader, error) {
 	memory, err := m.Alloc(max(size, 1))
 	if err != nil {
@@ -222,15 +223,15 @@ func (m *Manager) ReadFrom(s Seed, size int) (*Reader, error) {
 	return r, nil
 }
 
-// Size is how many bytes may be read.
+// Size returns how many bytes may be read.
 func (r *Reader) Size() int { return int(r.size) }
 
-// Err returns why nothing can be read any more; nil: something can.
+// Err returns why nothing can be read any more, or nil.
 func (r *Reader) Err() error { return r.err }
 
-// AsyncRemoteRead begins to read the bytes from offset on. Ready says when they are there. Errors
-// are ErrInFlight, ErrTooLong for more than the reader's buffer, and why the reader is of no more
-// use. A part that the server does not have is refused by it: Ready returns ErrRange.
+// AsyncRemoteRead begins to read the bytes from offset on. Ready reports when they are there.
+// Errors are ErrInFlight, ErrTooLong for more than the reader's buffer, and the reason why the
+// reader is unusable. If the part lies beyond the server's memory, Ready returns ErrRange.
 func (r *Reader) AsyncRemoteRead(offset uint32, length int) error {
 	switch {
 	case r.err != nil:
@@ -269,8 +270,8 @@ func (r *Reader) RemoteRead(offset uint32, length int, drive func() error) ([]by
 	}
 }
 
-// Ready returns what the last read has read, until the next one; false: it has not come. The error
-// is ErrRange for that read, or why nothing can be read any more.
+// Ready returns the data of the last read, valid until the next one; false: it has not arrived. The
+// error is ErrRange for that read, or the reason why nothing can be read any more.
 func (r *Reader) Ready() (b []byte, ok bool, err error) {
 	switch {
 	case r.err != nil:
@@ -286,7 +287,7 @@ func (r *Reader) Ready() (b []byte, ok bool, err error) {
 // Probe finds out whether the server's card still knows the seed. If not the reader fails.
 func (r *Reader) Probe() { r.ask() }
 
-// Close closes the reader and frees its buffer. An answer that comes later is nobody's.
+// Close closes the reader and frees its buffer. A later answer is ignored.
 func (r *Reader) Close() {
 	if !r.closing {
 		r.shutdown()

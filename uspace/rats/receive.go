@@ -1,6 +1,6 @@
 package rats
 
-// This file is the receiving end of a Stream.
+// This file implements the receiving end of a Stream.
 
 import (
 	"fmt"
@@ -14,17 +14,17 @@ import (
 type Receiver struct {
 	end
 	ring     []byte  // where the sender writes
-	base     uint64  // place in the stream of the ring's first byte, when it began
-	old      []byte  // the ring before, until all of it was read; nil: none
+	base     uint64  // place of the ring's first byte in the stream, when the ring began
+	old      []byte  // the previous ring, until all of it was read; nil: none
 	most     int     // bytes of a ring
-	next     uint64  // place up to which everything has come
-	queue    []piece // what has come and was not released, in order
+	next     uint64  // place up to which everything has arrived
+	queue    []piece // arrived and not released, in order
 	unread   int     // the first of queue that was not read
-	early    []piece // has come, and something before it has not, or there is no room in queue
+	early    []piece // arrived early, or without room in queue
 	ended    bool    // the end is at next
 	seen     struct{ shorts, longs uint32 }
 	told     struct{ bytes, shorts, longs uint32 } // in the last credit
-	released uint64                                // place up to which the reader has done
+	released uint64                                // place up to which the reader has released
 	grown    uint64                                // released when the ring became longer
 	// the sender has stopped at stop, and waits for an answer
 	wants bool
@@ -50,9 +50,9 @@ type piece struct {
 	long   bool   // it came in an area of its own
 }
 
-// NewReceiver returns the receiving end of a Stream, with a ring of so many bytes (ErrRing), which
-// may become as long as most when the sender has more to write than that. Whoever has its seed can
-// make the sender. It returns ErrFull.
+// NewReceiver returns the receiving end of a Stream, with a ring of the given number of bytes
+// (ErrRing). The ring may grow up to most when the sender has more to write. Any holder of its seed
+// can make the sender. It returns ErrFull.
 func (m *Manager) NewReceiver(bytes, most int) (*Receiver, error) {
 	r, err := m.receiver(bytes, most)
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *Manager) receiver(bytes, most int) (_ *Receiver, err error) {
 // Seed returns the seed for the sender (NewSender of the other process).
 func (r *Receiver) Seed() Seed { return r.m.Seed(r.key, r.areas[0], 0, protocolReceiver) }
 
-// Err returns why nothing will come any more; nil: something may.
+// Err returns why nothing will arrive any more, or nil.
 func (r *Receiver) Err() error { return r.err }
 
 // Piece is a part of the stream that was read without copying it.
@@ -121,9 +121,9 @@ type Piece struct {
 	to          uint64
 }
 
-// ReadBytes returns what has come and lies together, and was not read yet; a Piece without bytes:
-// there is nothing now. It returns io.EOF at the end of the stream, and why it failed when
-// everything that had come before was read.
+// ReadBytes returns the next contiguous unread bytes. A Piece without bytes means that there are
+// none at present. It returns io.EOF at the end of the stream. If the stream has failed, it returns
+// the reason once everything that arrived before was read.
 func (r *Receiver) ReadBytes() (Piece, error) {
 	for ; r.unread < len(r.queue); r.unread++ {
 		if p := &r.queue[r.unread]; len(p.bytes) > 0 {
@@ -145,8 +145,9 @@ func (r *Receiver) nothing() error {
 	return r.err
 }
 
-// Read copies what has come and releases it; 0 and no error: there is nothing now. Errors are those
-// of ReadBytes. It is not to be mixed with ReadBytes while something that returned is not released.
+// Read copies bytes that have arrived and releases them. 0 without an error means that there are
+// none at present. Errors are those of ReadBytes. Read must not be called while a Piece of
+// ReadBytes is not released.
 func (r *Receiver) Read(b []byte) (n int, err error) {
 	taken := 0
 	for ; taken < len(r.queue) && n < len(b); taken++ {
@@ -173,7 +174,7 @@ func (r *Receiver) Read(b []byte) (n int, err error) {
 	return 0, r.nothing()
 }
 
-// Release gives a piece's memory back to the sender, and that of all before it.
+// Release gives the memory of a piece, and of all pieces before it, back to the sender.
 func (r *Receiver) Release(p Piece) {
 	n := 0
 	for ; n < r.unread && r.queue[n].at+uint64(len(r.queue[n].bytes)) <= p.to; n++ {
@@ -196,7 +197,8 @@ func (r *Receiver) afterRelease() {
 	r.consider()
 }
 
-// Close closes the receiver. A sender that has not sent the end is told that the stream is aborted.
+// Close closes the receiver. If the sender has not sent the end, it is told that the stream is
+// aborted.
 func (r *Receiver) Close() {
 	if r.closing {
 		return
@@ -262,7 +264,7 @@ func (r *Receiver) take(head, low uint32, long bool) {
 	r.consider()
 }
 
-// absorb puts what follows what has come into the queue.
+// absorb moves early pieces that are next in order into the queue.
 func (r *Receiver) absorb() {
 	before := r.next
 	for again := true; again && !r.ended && r.err == nil && len(r.queue) < maxPieces; {
@@ -314,7 +316,7 @@ func (r *Receiver) accept(p piece) {
 	r.queue = append(r.queue, p)
 }
 
-// consider decides what the sender is to be told.
+// consider decides what to tell the sender.
 func (r *Receiver) consider() {
 	if r.peer.Key == 0 || r.err != nil || r.closing {
 		return
@@ -336,8 +338,8 @@ func (r *Receiver) consider() {
 	}
 }
 
-// grow puts memory twice as long behind the key, if the reader has read half a ring since it did so
-// last. The sender has stopped, so nothing is on its way to the old memory.
+// grow puts memory twice as long behind the key, if the reader has read half a ring since the last
+// growth. The sender has stopped, so nothing is in flight to the old memory.
 func (r *Receiver) grow() bool {
 	size := 2 * len(r.ring)
 	if size > r.most || r.old != nil || r.released-r.grown < uint64(len(r.ring)/2) || !r.m.room(2, 0) {
@@ -355,7 +357,7 @@ func (r *Receiver) grow() bool {
 	return true
 }
 
-// tell tells the sender what is to be said; false: not all of it, the send queue is full.
+// tell sends what the sender must be told. It returns false if the send queue had no room for all.
 func (r *Receiver) tell() bool {
 	if r.say&sayRing != 0 {
 		a := r.areas

@@ -1,6 +1,6 @@
 package rats
 
-// This file is tickets, and the seeds in which they travel (HPL-95-86, sections 3.1 and 3.2).
+// This file defines tickets, and the seeds that carry them (HPL-95-86, sections 3.1 and 3.2).
 
 import (
 	"encoding/base64"
@@ -20,14 +20,14 @@ const (
 )
 
 var (
-	// ErrSeed: the bytes or the text are no seed, or one of another version.
+	// ErrSeed reports bytes or text that are not a seed, or a seed of another version.
 	ErrSeed = errors.New("rats: this is no seed; it may be cut off, changed, or of another version of FUNet")
-	// ErrSplit: the part is none, or its share of the count too small for the packets that a
-	// message to it can have.
+	// ErrSplit reports a part that is empty or everything, or whose share of the count is too small
+	// for the packets of a message to it.
 	ErrSplit = errors.New("rats: the seed cannot be split so: a part has at least a byte and leaves one, and each needs a larger share of the count than the packets that fill it")
 )
 
-// Ticket says where one message goes, and what it counts (3.1).
+// Ticket says where one message goes, and how it is counted (3.1).
 type Ticket struct {
 	Node   uint16 // of the receiver
 	Area   uint16 // that counts the message's packets
@@ -39,7 +39,7 @@ type Ticket struct {
 	Count uint32
 }
 
-// Seed is a ticket that travels, and what it is good for, which the layer above says.
+// Seed is a ticket that travels, with its protocol, which the layer above assigns.
 type Seed struct {
 	Ticket
 	Protocol uint8
@@ -63,8 +63,8 @@ func (s *Seed) Encode() (b [SeedSize]byte) {
 
 func seedSum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// DecodeSeed returns the seed that the bytes are, or ErrSeed. Whether its receiver has such a key
-// only the receiver's card knows.
+// DecodeSeed returns the seed that the bytes encode, or ErrSeed. Only the receiver's card knows
+// whether the receiver has such a key.
 func DecodeSeed(b []byte) (Seed, error) {
 	if len(b) != SeedSize || b[0] != seedVersion || b[6]|b[7] != 0 ||
 		binary.LittleEndian.Uint32(b[28:]) != seedSum(b[:28]) {
@@ -82,13 +82,13 @@ func DecodeSeed(b []byte) (Seed, error) {
 	return s, nil
 }
 
-// String returns the seed as text: 43 letters, digits, - and _. Whoever reads it can write.
+// String returns the seed as text: 43 letters, digits, - and _. Anyone who reads it can write.
 func (s *Seed) String() string {
 	b := s.Encode()
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// ParseSeed returns the seed that a text is, or ErrSeed.
+// ParseSeed returns the seed that a text encodes, or ErrSeed.
 func ParseSeed(text string) (Seed, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
@@ -97,14 +97,14 @@ func ParseSeed(text string) (Seed, error) {
 	return DecodeSeed(b)
 }
 
-// Split takes the first bytes of the seed's memory off it and returns a seed for them, with half of
-// what its share of the count has beyond what both need. Then one record comes when a message has
-// come with each (2.5). It returns ErrSplit, and changes nothing.
+// Split takes the first bytes off the seed's memory and returns a seed for them. Each seed keeps
+// what it needs of the share of the count; the returned one also gets half of the rest. One record
+// comes when a message has arrived with each (2.5). Split returns ErrSplit, and changes nothing.
 //
-// Why shares have a least size: a counter may be 0 before all is there, as when one member's only
-// packet has delta -1 and another's first has 1. If each share is larger than the packets that its
-// member can send, the packets that are there sum up to something between 1 and 2^32 - 1 as long as
-// any is missing.
+// Why shares have a least size: a counter may be 0 before everything has arrived. This happens when
+// one member's only packet has delta -1 and another's first has 1. If each share is larger than the
+// number of packets that its member can send, this is impossible: as long as any packet is missing,
+// the sum of those that arrived lies between 1 and 2^32 - 1.
 func (s *Seed) Split(bytes uint32) (Seed, error) {
 	whole := uint64(s.Count)
 	if whole == 0 {
@@ -124,6 +124,6 @@ func (s *Seed) Split(bytes uint32) (Seed, error) {
 	return n, nil
 }
 
-// leastShare is the least share of the count for a message of up to that many bytes: one more than
-// its packets can be.
+// leastShare returns the least share of the count for a message of up to that many bytes: one more
+// than its largest number of packets.
 func leastShare(bytes uint32) uint64 { return uint64(bytes)/arctic.MaxRemoteBytes + 3 }

@@ -1,6 +1,6 @@
 package rats
 
-// This file is SendMsg, and what becomes of a message (HPL-95-86, section 3.1).
+// This file implements SendMsg, and tracks the outcome of messages (HPL-95-86, section 3.1).
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// remembered is how many messages back handles are good.
+// remembered is the number of latest messages whose handles are valid.
 const remembered = 1024
 
 // Handle names a message that was sent, or another request. It is less than 1<<31.
@@ -19,20 +19,20 @@ type Handle uint32
 // (manager.go), not a handle.
 const ownerCookie = 1 << 31
 
-// Status is how far a message has come.
+// Status is the progress of a message.
 type Status uint8
 
 const (
-	// Pending: the card has not taken it. The memory of a long message must stay as it is.
+	// Pending: the card has not taken the message. The memory of a long message must not change.
 	Pending Status = iota
-	// Copied: it is in the send queue, and its memory is the process's again.
+	// Copied: the message is in the send queue, and its memory is the process's again.
 	Copied
-	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be
-	// delivered once, or come back: then its status becomes Failed. When the card had no room to
-	// say what came back, all messages to that node are Failed, with NoReason. Where it was several
-	// nodes, those to some others may be (funi.Lost).
+	// Sent: the card has taken the message, and needs nothing more of the process for it. It will
+	// be delivered once, or come back; then its status becomes Failed. If the card had no room to
+	// say what came back, all messages to that node are Failed, with NoReason. If several nodes
+	// were affected, messages to other nodes may be Failed, too (funi.Lost).
 	Sent
-	// Failed: it came back; some of a long one may have been written.
+	// Failed: the message came back; a part of a long one may have been written.
 	Failed
 )
 
@@ -111,16 +111,16 @@ func (e *Endpoint) commit(cookie uint32, compose func(s *funi.Slot, cookie uint3
 	return e.iface.Committed(funi.Request), true
 }
 
-// SendMsg launches a message to where the ticket says, with up to 11 words of metadata for the
-// record. A message that does not fit a packet lies in a segment with the right Source, and stays
-// unchanged until Status is Sent. Errors are ErrTooLong, ErrMemory and ErrFull; then nothing was
-// sent.
+// SendMsg launches a message to the place of its ticket, with up to 11 words of metadata for the
+// record. A message that does not fit a packet must lie in a segment with the right Source, and
+// must not change until Status is Sent. Errors are ErrTooLong, ErrMemory and ErrFull; then nothing
+// was sent.
 func (e *Endpoint) SendMsg(t Ticket, data []byte, metadata ...uint32) (Handle, error) {
 	return e.send(t, 0, data, metadata, true)
 }
 
-// Write writes data at an offset from the ticket's, and no record tells of it (3.2, remote write).
-// It is SendMsg otherwise.
+// Write writes data at an offset from the ticket's, without a record for the receiver (3.2, remote
+// write). It is otherwise like SendMsg.
 func (e *Endpoint) Write(t Ticket, offset uint32, data []byte) (Handle, error) {
 	return e.send(t, offset, data, nil, false)
 }
@@ -176,8 +176,8 @@ func (t *Ticket) put(offset, source uint32, data []byte, metadata []uint32, coun
 	return p
 }
 
-// Status returns how far a message has come, and why it came back. Call Poll before. A handle is
-// good for the next 1024 messages; then it is ErrHandle.
+// Status returns the progress of a message, and why it came back. Call Poll before. A handle is
+// valid for the next 1024 messages; then Status returns ErrHandle.
 func (e *Endpoint) Status(h Handle) (Status, arctic.Reason, error) {
 	e.look()
 	e.hearLost() // a return is lost before its slot is retired

@@ -1,13 +1,13 @@
 package rats
 
-// This file is the protocol Simple datagram (HPL-95-86, section 3.2): an instance has one buffer
-// and one ticket for it. A message carries words of the program's own, and a seed for the reply, so
-// that two may send one message back and forth; nobody sends without a ticket, and so nothing else
-// bounds it. A client needs no instance: a seed is sent to (Seed.Send).
+// This file implements the protocol Simple datagram (HPL-95-86, section 3.2). An instance has one
+// buffer and one ticket for it. A message carries words of the program's own, and a seed for the
+// reply, so that two processes may send one message back and forth. A ticket is required to send;
+// no other limit is needed. A client needs no instance: it sends to a seed (Seed.Send).
 //
-// The seed may be split (Seed.Split), and its parts again by whoever has them: then Recv returns
-// when all parts have been sent to (2.5, static and dynamic group receive), by several or by one
-// (scatter-gather).
+// The seed may be split (Seed.Split), and its parts again by their holders. Recv then returns when
+// messages have been sent to all parts (2.5, static and dynamic group receive), by several senders
+// or by one (scatter-gather).
 //
 // Words: kind in bits 31:28, own words 27:24, length 23:0; for a reply seed 6 words more: key, 2
 // words; node 31:16 and area; offset; size; share of the count; then the own words.
@@ -52,8 +52,8 @@ type Message struct {
 	HasReply bool
 }
 
-// NewSimple returns an instance that receives in the memory, which Alloc returned; it is the
-// instance's until it is closed, and freed then. Errors are ErrMemory and ErrFull.
+// NewSimple returns an instance that receives in memory that Alloc returned. The memory belongs to
+// the instance until it is closed, and is freed then. Errors are ErrMemory and ErrFull.
 func (m *Manager) NewSimple(memory []byte) (*Simple, error) {
 	if !m.heap.allocated(memory) {
 		return nil, fmt.Errorf("receiving in %d bytes: %w", len(memory), ErrMemory)
@@ -99,9 +99,9 @@ func (s *Simple) Memory() []byte { return s.memory }
 // Err returns why nothing will come any more; nil: something may.
 func (s *Simple) Err() error { return s.err }
 
-// Recv takes the message that has come into g, or returns false if there is none. The memory is the
-// program's from then on until it sends its seed to somebody again. The error is ErrProtocol when a
-// second message has come for the ticket.
+// Recv stores the message that has arrived in g, or returns false if there is none. The memory then
+// belongs to the program until it passes its seed on again. ErrProtocol reports a second message
+// for the ticket.
 func (s *Simple) Recv(g *Message) (bool, error) {
 	if s.err != nil || !s.has {
 		return false, s.err
@@ -116,9 +116,9 @@ func (s *Simple) MetadataForSelf(own ...uint32) Metadata {
 	return Metadata{Reply: s.Seed(), HasReply: true, Own: own}
 }
 
-// Renew gives the memory another key and area, when a member of a group has died: of what was sent
-// with the seed before nothing is written any more. It returns ErrFull, and then the instance is as
-// it was.
+// Renew assigns another key and area to the memory, for a group of which a member has died.
+// Messages sent with the earlier seed write nothing any more. It returns ErrFull, and then changes
+// nothing.
 func (s *Simple) Renew() error {
 	if s.closing || !s.m.room(4, 1) {
 		return fmt.Errorf("renewing the ticket for simple datagrams: %w", ErrFull)

@@ -1,19 +1,20 @@
 package rats
 
-// This file is what the two ends of a Stream say to each other (HPL-95-86, section 3.2, stream;
+// This file defines the messages between the two ends of a Stream (HPL-95-86, section 3.2, stream;
 // receive.go and write.go are the ends).
 //
-// The receiver exposes a ring of memory, and the sender writes there what fits. A message says its
-// place in the stream and its length, since messages may overtake each other. A short message is
-// one packet with up to shortBytes bytes, and many may be under way at once. A longer message has
-// one of longAreas areas for itself until the receiver has seen it, because the deltas of two would
-// mix. What the receiver has done with messages it tells in credits: absolute numbers, so that an
-// older one that comes late changes nothing.
+// The receiver exposes a ring of memory, and the sender writes there as much as fits. A message
+// carries its place in the stream and its length, since messages may overtake each other. A short
+// message is one packet with up to shortBytes bytes, and many may be in flight at once. A longer
+// message has one of longAreas areas for itself until the receiver has seen it, because the deltas
+// of two would mix. The receiver reports its progress in credits. These are absolute numbers, so a
+// late older one changes nothing.
 //
 // A sender that has more to write than its ring has room for says so (want), and stops. The
-// receiver answers when all that the sender has sent is there. If the reader keeps up and there is
-// memory, the receiver puts memory twice as long behind the same key and says so (ring). Else it
-// says that the sender may go on as it is (credit). The old memory is kept until it has been read.
+// receiver answers when everything that was sent has arrived. If the reader keeps up and there is
+// memory, the receiver puts memory twice as long behind the same key and says so (ring). Otherwise
+// it lets the sender continue with the present ring (credit). The old memory is kept until it has
+// been read.
 //
 // Words of metadata, first the kind in bits 31:28:
 //
@@ -28,9 +29,9 @@ package rats
 //	       since the beginning
 //	done   to the sender: 0. The receiver has got the end of the stream
 //
-// Whoever has the sender's or the receiver's key can forge these words. So each end believes only
-// messages from its peer's node, and checks every number; what cannot be ends the stream
-// (ErrProtocol), and costs nobody else anything.
+// Any holder of the sender's or the receiver's key can forge these words. So each end accepts only
+// messages from its peer's node, and checks every number. An impossible number ends the stream
+// (ErrProtocol), and affects nothing else.
 
 import (
 	"errors"
@@ -70,7 +71,7 @@ const (
 	// maxPieces is how many parts of the stream a receiver keeps apart for a reader. Those behind
 	// are not seen yet.
 	maxPieces = 64
-	// longestMessage is how many bytes of a stream leave before others have their turn.
+	// longestMessage is how many bytes of a stream are sent before other streams have their turn.
 	longestMessage = 32 << 10
 
 	// LeastRing and MostRing bound the sizes of a Stream's ring, which are powers of two, in bytes.
@@ -83,13 +84,13 @@ const (
 )
 
 var (
-	// ErrProtocol: the other end has said what cannot be.
+	// ErrProtocol reports an impossible message from the other end.
 	ErrProtocol = errors.New("rats: the other end does not keep to the protocol")
-	// ErrAborted: the other end has given the stream up.
+	// ErrAborted reports that the other end has closed the stream before its end.
 	ErrAborted = errors.New("rats: the other end has closed the stream before its end")
-	// ErrClosed: this end was closed.
+	// ErrClosed reports that this end was closed.
 	ErrClosed = errors.New("rats: the stream is closed")
-	// ErrRing: a ring is a power of two from LeastRing to MostRing bytes long.
+	// ErrRing reports a ring whose length is not a power of two from LeastRing to MostRing bytes.
 	ErrRing = errors.New("rats: a stream's ring is a power of two from 1 KiB to 1 MiB long")
 )
 
@@ -107,13 +108,13 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("rats: a message to node %d was not delivered: %v", f.Node, f.Reason)
 }
 
-// end is what a sender and a receiver have.
+// end is the common part of a sender and a receiver.
 type end struct {
 	instance
 	peer     Ticket // control messages go there; Key 0: not known yet
 	key      Key    // of this end
 	areas    []uint16
-	err      error // why the stream is of no more use
+	err      error // why the stream is unusable
 	abort    bool  // the other end is to be told
 	closing  bool  // what was opened is to be closed
 	complete bool  // and all that the other end has sent before its end is there
@@ -130,7 +131,7 @@ func (e *end) fail(err error) {
 	}
 }
 
-// lies ends the stream because of what the other end said, and tells it.
+// lies ends the stream because of an impossible message of the other end, and tells that end.
 func (e *end) lies(what string, n uint32) {
 	e.fail(fmt.Errorf("node %d says %s %d: %w", e.peer.Node, what, n, ErrProtocol))
 	e.abort = true
@@ -146,8 +147,8 @@ func (e *end) returned(r funi.Returned) {
 	e.fail(&Failure{Node: r.Header.Node(), Reason: r.Reason})
 }
 
-// suspect ends the stream if one of its messages may have come back: then something is missing at
-// the other end, and nothing but the card could have said what.
+// suspect ends the stream if one of its messages may have been returned. That message is missing at
+// the other end, and only the card could have said which it was.
 func (e *end) suspect(l *funi.Lost) {
 	if e.peer.Key != 0 && l.To(e.peer.Node) {
 		e.fail(&Failure{Node: e.peer.Node})
@@ -155,8 +156,8 @@ func (e *end) suspect(l *funi.Lost) {
 	}
 }
 
-// ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which
-// no record tells.
+// ask makes the peer's card answer if the peer no longer exists, by a write of nothing without a
+// record.
 func (e *end) ask() {
 	if e.peer.Key != 0 && e.err == nil && (!e.closing || e.lingers) {
 		e.send(e.peer, 0, nil, nil, false)
@@ -212,8 +213,8 @@ func (e *end) openAreas(k Key, credit, others int) error {
 	return nil
 }
 
-// ReceiverSeed and SenderSeed return the seeds of a Stream's ends from what else tells a node, an
-// area and a key.
+// ReceiverSeed and SenderSeed return the seeds of a Stream's ends, for a node, an area and a key
+// that were passed on by other means.
 func ReceiverSeed(node, area uint16, key uint64) Seed {
 	return Seed{Protocol: protocolReceiver, Ticket: Ticket{Node: node, Area: area, Key: key}}
 }

@@ -1,12 +1,12 @@
 package rats
 
-// This file is the protocols Remote Write and Tagged Remote Write (HPL-95-86, section 3.2): a
-// Target is memory, and Writers write there, at any offset and in any order. Of a remote write the
-// receiver hears nothing; of a tagged one it gets the tag, when the data is there.
+// This file implements the protocols Remote Write and Tagged Remote Write (HPL-95-86, section 3.2):
+// a Target is memory, and Writers write there, at any offset and in any order. The receiver is not
+// told of a remote write. It gets the tag of a tagged one when the data has arrived.
 //
-// A tagged write is one packet: words kind and tag. A writer sends as many as its window before it
-// is told that tags were read: a credit is how many tags of it were, since the beginning. So tags
-// that nobody reads cost the target no more than its windows.
+// A tagged write is one packet, with the words kind and tag. A writer may have as many unread tags
+// as its window. A credit tells it how many of its tags were read since the beginning. So unread
+// tags cost the target no more than its windows.
 //
 // Words, first the kind in bits 31:28:
 //
@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// MaxTagged is the most data of a tagged write, in bytes.
+	// MaxTagged is the largest number of bytes of a tagged write.
 	MaxTagged = shortBytes
-	// MaxWindow is the most tagged writes of a writer that were not read.
+	// MaxWindow is the largest number of unread tagged writes of a writer.
 	MaxWindow = 1 << 12
 )
 
-// Target is memory that others write to. It belongs to the goroutine of its manager.
+// Target is memory that other processes write to. It belongs to the goroutine of its manager.
 type Target struct {
 	instance // which is told of tags
 	memory   []byte
@@ -42,7 +42,7 @@ type Target struct {
 	closing  bool
 }
 
-// Tag is what a tagged write brought.
+// Tag is a tagged write that has arrived.
 type Tag struct {
 	Tag  uint32
 	From uint16 // node
@@ -61,9 +61,9 @@ type taggedLink struct {
 	sent  uint32
 }
 
-// NewTarget returns a target for memory that Alloc returned; it is the target's until it is closed,
-// and freed then. window is how many tags of each writer may be unread, 1 to MaxWindow. Errors are
-// ErrMemory and ErrFull.
+// NewTarget returns a target for memory that Alloc returned. The memory belongs to the target until
+// it is closed, and is freed then. window is how many tags of each writer may be unread, 1 to
+// MaxWindow. Errors are ErrMemory and ErrFull.
 func (m *Manager) NewTarget(memory []byte, window int) (*Target, error) {
 	if !m.heap.allocated(memory) {
 		return nil, fmt.Errorf("making a target of %d bytes: %w", len(memory), ErrMemory)
@@ -82,8 +82,8 @@ func (t *Target) Memory() []byte { return t.memory }
 // ErrFull and ErrClosed.
 func (t *Target) Seed() (Seed, error) { return t.seed(protocolWrite) }
 
-// TaggedSeed returns a seed for one writer of tags, which may write without tags too. Its key is
-// its own, so Revoke is of it alone. It returns ErrFull and ErrClosed.
+// TaggedSeed returns a seed for one writer of tags, which may also write without tags. The seed has
+// a key of its own, so Revoke affects only that writer. Errors are ErrFull and ErrClosed.
 func (t *Target) TaggedSeed() (Seed, error) { return t.seed(protocolTagged) }
 
 func (t *Target) seed(protocol uint8) (s Seed, err error) {
@@ -118,8 +118,8 @@ func (t *Target) seed(protocol uint8) (s Seed, err error) {
 	return s, nil
 }
 
-// Revoke takes a seed back: who has it can write no more, and hears that its next write failed. It
-// returns false if it is no seed of the target's.
+// Revoke takes a seed back. Its holders can write no more, and their next write fails. It returns
+// false if it is not a seed of the target.
 func (t *Target) Revoke(s Seed) bool {
 	for _, l := range t.links {
 		if uint64(l.key) == s.Key {
@@ -160,7 +160,7 @@ func (t *Target) take(i int) Tag {
 	return g
 }
 
-// Close revokes all seeds and frees the memory. Tags that were not read are gone.
+// Close revokes all seeds and frees the memory. Unread tags are discarded.
 func (t *Target) Close() {
 	if t.closing {
 		return
@@ -281,10 +281,10 @@ func (m *Manager) WriteTo(s Seed) (*Writer, error) {
 	return w, nil
 }
 
-// Size is how many bytes the target has.
+// Size returns how many bytes the target has.
 func (w *Writer) Size() int { return int(w.peer.Size) }
 
-// Err returns why nothing can be written any more; nil: something can.
+// Err returns why nothing can be written any more, or nil.
 func (w *Writer) Err() error { return w.err }
 
 // Part is data and where it goes, in a target's memory.
@@ -293,9 +293,9 @@ type Part struct {
 	Data   []byte
 }
 
-// Write writes data at the offset. What does not fit a packet lies in the manager's memory (Alloc)
-// and stays unchanged until the handle's Status is Sent. Errors are ErrTooLong, ErrMemory, ErrFull,
-// and why the writer is of no more use.
+// Write writes data at the offset. Data that does not fit a packet must lie in the manager's memory
+// (Alloc) and must not change until the handle's Status is Sent. Errors are ErrTooLong, ErrMemory,
+// ErrFull, and the reason why the writer is unusable.
 func (w *Writer) Write(offset uint32, data []byte) (Handle, error) {
 	if err := w.usable(); err != nil {
 		return 0, err
@@ -325,9 +325,9 @@ func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 	return h, nil
 }
 
-// WriteTag writes up to MaxTagged bytes at the offset, and tells the target of it by the tag.
-// ErrFull means that the window or the send queue has no room; NextReady says when there is some.
-// The bytes are the caller's again. Other errors are those of Write.
+// WriteTag writes up to MaxTagged bytes at the offset, and sends the tag to the target. ErrFull
+// means that the window or the send queue has no room; NextReady reports when there is some. The
+// bytes may be changed at once. Other errors are those of Write.
 func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) error {
 	if err := w.usable(); err != nil {
 		return err
@@ -359,7 +359,7 @@ func (w *Writer) usable() error {
 // Probe finds out whether the target's card still knows the seed. If not the writer fails.
 func (w *Writer) Probe() { w.ask() }
 
-// Close closes the writer, after what was written.
+// Close closes the writer behind everything that was written.
 func (w *Writer) Close() {
 	w.linger()
 	if w.window == 0 {
@@ -391,7 +391,7 @@ func (w *Writer) arrived(n *funi.Notification) {
 	}
 }
 
-// room tells who could not write that there is room.
+// room reports the writer as ready, if a write found too little room before and there is room now.
 func (w *Writer) room() {
 	if w.full {
 		w.full = false

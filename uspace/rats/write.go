@@ -1,11 +1,11 @@
 package rats
 
-// This file is the sending end of a Stream.
+// This file implements the sending end of a Stream.
 //
-// What is written leaves at once if it can: in one packet, or from a copy in the manager's memory,
-// which is freed when the card has taken the message. While something waits for credit or for room,
-// more is collected behind it and leaves with it. So small writes become longer messages exactly
-// when the network is the bottleneck, and no timer delays any (unlike RFC 896).
+// Written data is sent at once if possible: in one packet, or from a copy in the manager's memory,
+// which is freed when the card has taken the message. While data waits for credit or for room,
+// further data is collected behind it and is sent with it. So small writes become longer messages
+// exactly when the network is the bottleneck, and no timer delays any (unlike RFC 896).
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ type Sender struct {
 	size     uint64 // bytes of the receiver's ring; 0: not known yet
 	base     uint64 // place of its first byte
 	long     [longAreas]uint16
-	sent     uint64 // place up to which was sent
-	consumed uint64 // and read
+	sent     uint64 // place up to which data was sent
+	consumed uint64 // place up to which data was read
 	shorts   uint32 // short messages sent
 	longs    uint32
 	seen     struct{ shorts, longs uint32 }
@@ -47,7 +47,7 @@ const (
 	twoShorts = 2 * shortBytes
 )
 
-// NewSender returns the sending end of a Stream. Whoever has its seed can make the receiver
+// NewSender returns the sending end of a Stream. Any holder of its seed can make the receiver
 // (ReceiveFrom). It returns ErrFull.
 func (m *Manager) NewSender() (*Sender, error) {
 	s, err := m.sender()
@@ -94,16 +94,16 @@ func (m *Manager) sender() (*Sender, error) {
 // Seed returns the seed for the receiver (ReceiveFrom of the other process).
 func (s *Sender) Seed() Seed { return s.m.Seed(s.key, s.areas[0], 0, protocolSender) }
 
-// Err returns why nothing can be written any more; nil: something can.
+// Err returns why nothing can be written any more, or nil.
 func (s *Sender) Err() error { return s.err }
 
-// WriteBytes writes bytes, and returns how many: fewer than there are, or none, if there is no room
-// now. NextReady says when there is more. The bytes are the caller's again. Errors are ErrClosed,
-// ErrAborted, ErrProtocol and a *Failure.
+// WriteBytes writes bytes, and returns how many. It writes fewer, or none, if there is no room at
+// present; NextReady reports when there is more. The bytes may be changed at once. Errors are
+// ErrClosed, ErrAborted, ErrProtocol and a *Failure.
 func (s *Sender) WriteBytes(b []byte) (int, error) { return s.write(b, false) }
 
-// WriteRecord is WriteBytes of a record, whose end the reader sees. After fewer bytes than there
-// are, the rest is written by the next call. A record has at least a byte.
+// WriteRecord is WriteBytes of a record, whose end the reader sees. If it writes fewer bytes, the
+// next call writes the rest. A record has at least a byte.
 func (s *Sender) WriteRecord(b []byte) (int, error) { return s.write(b, true) }
 
 func (s *Sender) write(b []byte, record bool) (n int, err error) {
@@ -129,9 +129,9 @@ func (s *Sender) write(b []byte, record bool) (n int, err error) {
 	return n, nil
 }
 
-// collect puts bytes behind what waits to be sent, and returns how many. What is collected ends
-// where the ring does: a message that went around the ring's end would leave as two, for each of
-// which the stream waits for a turn (lane.go).
+// collect appends bytes to the data that waits, and returns how many. Collected data ends where the
+// ring does. A message around the ring's end would be sent as two, and the stream would wait for a
+// turn for each (lane.go).
 func (s *Sender) collect(b []byte, record bool) int {
 	if s.record {
 		return 0
@@ -184,7 +184,7 @@ func (s *Sender) flush() bool {
 	return true
 }
 
-// room tells a writer that could not write everything that there is room.
+// room reports the sender as ready, if a write found too little room before and there is room now.
 func (s *Sender) room() {
 	if s.full {
 		s.full = false
@@ -192,9 +192,9 @@ func (s *Sender) room() {
 	}
 }
 
-// launch sends one message with the first of the bytes, and returns how many; 0 if that is not
-// possible now, and whether it is for want of room in the send queue or of memory. stays: the bytes
-// are the manager's memory, and stay as they are.
+// launch sends one message with the first of the bytes, and returns how many. 0 means that it is
+// not possible now; full says that the send queue or memory has no room. stays says that the bytes
+// are the manager's memory and do not change.
 func (s *Sender) launch(b []byte, record, stays bool) (n int, full bool) {
 	if s.size == 0 || s.wants || s.ending && s.final {
 		return 0, false
@@ -270,8 +270,8 @@ func (s *Sender) askForMore() {
 	}
 }
 
-// CloseWrite ends the stream behind what was written: the receiver reads io.EOF then. The sender is
-// there until the receiver has got that; Done says so.
+// CloseWrite ends the stream behind the written data; the receiver then reads io.EOF. The sender
+// must exist until the receiver has got the end, which Done reports.
 func (s *Sender) CloseWrite() {
 	if !s.ending && s.err == nil {
 		s.ending = true
@@ -282,11 +282,12 @@ func (s *Sender) CloseWrite() {
 // Done reports whether the receiver has got the end of the stream.
 func (s *Sender) Done() bool { return s.done }
 
-// Flush reports whether everything that was written was sent (3.2, flush). There is nothing to be
-// called for that: what waits leaves when it can.
+// Flush reports whether all written data was sent (3.2, flush). It need not be called for that:
+// waiting data is sent when possible.
 func (s *Sender) Flush() bool { return s.chunk == nil && s.size > 0 }
 
-// Close closes the sender. A receiver that has not got the end is told that the stream is aborted.
+// Close closes the sender. If the receiver has not got the end, it is told that the stream is
+// aborted.
 func (s *Sender) Close() {
 	if s.closing {
 		return

@@ -1,7 +1,7 @@
 package rma
 
-// This file is how operations become complete, and how a process hears of what others do: by
-// notifications, or in its memory.
+// This file completes operations, and tells the process what other nodes do: by notifications, or
+// in its memory.
 
 import (
 	"fmt"
@@ -10,20 +10,20 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Notification says that all data of a put is in a window, which another node has asked to be told
-// of (With.Notify), or that a window is wanted which is suspended.
+// Notification reports that all data of a put has arrived in a window, if the node that put it
+// asked for that (With.Notify). With Absent it reports that a node wants a suspended window.
 type Notification struct {
-	Node    uint16 // that has put it
+	Node    uint16 // the node that put the data, or wants the window
 	Window  uint16 // the number of the key slot: bits 15:0 of the key
 	Tag     uint64
-	Address uint64 // of the first byte of the put's last packet, or that is wanted
-	// Absent says that this is no put: the node wants the window, which is not present, and waits
-	// for Resume. Others may wait, too.
+	Address uint64 // of the first byte of the put's last packet, or of the wanted byte
+	// Absent says that this is no put: the node wants the window, which is suspended, and waits for
+	// Resume. Other nodes may wait, too.
 	Absent bool
 }
 
-// queue holds notifications, as many as the ring. When it is full Poll reads no more, and what
-// waits for an operation fails with ErrUnread.
+// queue holds as many notifications as the ring. While it is full, Poll reads no more, and a wait
+// for an operation fails with ErrUnread.
 type queue struct {
 	list  []Notification
 	first int
@@ -42,7 +42,7 @@ type order struct {
 
 func (o *order) push(id ID) { o.list = append(o.list, id) }
 
-// pop takes the first, or returns 0.
+// pop takes the oldest ID, or returns 0.
 func (o *order) pop() ID {
 	for o.first < len(o.list) {
 		id := o.list[o.first]
@@ -57,7 +57,7 @@ func (o *order) pop() ID {
 	return 0
 }
 
-// drop takes an ID out.
+// drop removes an ID.
 func (o *order) drop(id ID) {
 	for i := o.first; i < len(o.list); i++ {
 		if o.list[i] == id {
@@ -67,8 +67,8 @@ func (o *order) drop(id ID) {
 	}
 }
 
-// Poll takes what the card tells: completions, notifications, and what came back. It waits for
-// nothing.
+// Poll reads what the card reports: completions, notifications, and returned requests. It does not
+// wait.
 func (e *Endpoint) Poll() {
 	settled := e.retired() >= e.ops.upTo
 	for r, ok := e.nextReturn(); ok; r, ok = e.nextReturn() {
@@ -96,8 +96,9 @@ func (e *Endpoint) Poll() {
 	}
 }
 
-// hearLost takes the count of operations that came back when the return ring had no room for them.
-// Which they are shows when the card has no others: no operation leaves before that (record).
+// hearLost reads the count of operations that were returned when the return ring had no room for
+// them. They are identified when the card has no other operations; record lets none leave before
+// that.
 func (e *Endpoint) hearLost() {
 	n := &e.ops
 	lost := e.iface.OperationsLost()
@@ -106,9 +107,9 @@ func (e *Endpoint) hearLost() {
 	n.lost = lost
 }
 
-// settle fails all operations of which nothing was heard. The card has completed all that it took,
-// so these have come back. Of silent ones the card does not say which: the error names the node of
-// the last.
+// settle fails all operations without an outcome. The card has completed every operation that it
+// took, so these were returned. The card does not identify silent operations; their error names the
+// node of the last one.
 func (e *Endpoint) settle() {
 	n := &e.ops
 	for i := range n.told {
@@ -129,7 +130,7 @@ func (e *Endpoint) settle() {
 	}
 }
 
-// nextReturn takes the next that came back, where nobody else does.
+// nextReturn takes the next returned request, unless another library reads them.
 func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
 	if e.Shared {
 		return r, false
@@ -137,11 +138,10 @@ func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
 	return e.iface.NextReturn()
 }
 
-// Back takes what came back of this package's requests where Shared says that somebody else reads
-// that.
+// Back takes a returned request of this package from the library that reads the returns (Shared).
 func (e *Endpoint) Back(r funi.Returned) { e.back(r) }
 
-// back takes a request that the card gave back: it has done nothing.
+// back handles a returned request, of which the card has carried out nothing.
 func (e *Endpoint) back(r funi.Returned) {
 	if op, ok := r.Header.WindowOperation(); r.Header.Remote() && ok {
 		e.ops.returned++
@@ -159,7 +159,7 @@ func (e *Endpoint) back(r funi.Returned) {
 	}
 }
 
-// completed takes the completion of an operation.
+// completed handles the completion of an operation.
 func (e *Endpoint) completed(n *funi.Notification) {
 	r := Result{Bytes: int(n.Bytes), Answer: n.Answer}
 	if n.Reason != arctic.ReasonNone {
@@ -168,7 +168,7 @@ func (e *Endpoint) completed(n *funi.Notification) {
 	e.finish(n.Cookie, r)
 }
 
-// finish notes what became of the operation of a cookie.
+// finish stores the outcome of the operation with a cookie.
 func (e *Endpoint) finish(cookie uint32, r Result) {
 	if cookie&silentCookie != 0 {
 		if e.ops.failed == nil {
@@ -184,9 +184,9 @@ func (e *Endpoint) finish(cookie uint32, r Result) {
 	}
 }
 
-// Next takes what became of the operation that was complete first, or returns false. What Wait has
-// told it does not tell. When 1,024 operations with an ID are under way or not yet told, another
-// takes the place of the one that has been complete longest.
+// Next returns the outcome of the operation that has been complete longest, or false. It omits
+// outcomes that Wait has returned. When 1,024 operations with an ID are in flight or not yet
+// reported, the next operation replaces the one that has been complete longest.
 func (e *Endpoint) Next(r *Result) bool {
 	e.Poll()
 	id := e.ops.done.pop()
@@ -199,9 +199,9 @@ func (e *Endpoint) Next(r *Result) bool {
 	return true
 }
 
-// Wait lets the card run until an operation is complete, and returns what became of it; its error
-// is the Result's, too. Errors besides are ErrID, and those of drive, after which the operation is
-// still under way.
+// Wait lets the card run until an operation is complete, and returns its Result, whose error it
+// also returns. Other errors are ErrID, and those of drive, after which the operation is still in
+// flight.
 func (e *Endpoint) Wait(id ID) (Result, error) {
 	m := e.ops.record(id)
 	if id == 0 || m.id != id {
@@ -218,8 +218,8 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 	return r, r.Err
 }
 
-// Done reports whether the operation is complete, so that Wait will not wait; also of one that Wait
-// has told. It waits for nothing.
+// Done reports whether the operation is complete, so that Wait will not wait. It also returns true
+// for an operation that Wait has returned. It does not wait.
 func (e *Endpoint) Done(id ID) bool {
 	e.Poll()
 	m := e.ops.record(id)
@@ -232,9 +232,9 @@ func (e *Endpoint) Pending() int {
 	return e.open()
 }
 
-// Quiet lets the card run until all operations are complete, and returns the first failure of a
-// silent one since the last time. Those with an ID are told as ever. Errors besides are those of
-// drive.
+// Quiet lets the card run until all operations are complete. It returns the first failure of a
+// silent operation since the last Quiet. Operations with an ID are reported as usual. Other errors
+// are those of drive.
 func (e *Endpoint) Quiet() error {
 	for e.Poll(); e.open() > 0 || e.ops.unsettled > 0; {
 		if err := e.step(); err != nil {
@@ -247,11 +247,12 @@ func (e *Endpoint) Quiet() error {
 	return err
 }
 
-// Fence lets the card run until what was issued to a node is complete: what is issued afterwards
-// comes later there. It tells nothing of failures. It waits for no others, but in two cases. The
-// card counts silent operations for all nodes together. So Fence waits for all operations if a
-// silent one to this node has been issued since all were complete. And nodes whose numbers are the
-// same modulo 64 are one node for Fence. Errors are ErrUnread, and those of drive.
+// Fence lets the card run until all operations issued to a node are complete, so that later ones
+// are carried out after them. It reports no failures. It waits for operations on other nodes in two
+// cases only. First, the card counts silent operations of all nodes together. So Fence waits for
+// all operations if a silent one was issued to this node since all were complete. Second, nodes
+// whose numbers are equal modulo 64 are one node for Fence. Errors are ErrUnread, and those of
+// drive.
 func (e *Endpoint) Fence(node uint16) error {
 	for e.Poll(); e.owed(node); {
 		if err := e.step(); err != nil {
@@ -261,7 +262,7 @@ func (e *Endpoint) Fence(node uint16) error {
 	return nil
 }
 
-// owed reports whether an operation on a node may be under way.
+// owed reports whether an operation on a node may be in flight.
 func (e *Endpoint) owed(node uint16) bool {
 	n := &e.ops
 	if e.open() == 0 {
@@ -270,10 +271,10 @@ func (e *Endpoint) owed(node uint16) bool {
 	return n.asked[node%fenceNodes] > 0 || n.silent[node%fenceNodes] > n.quiet
 }
 
-// Until lets the card run until done returns true, which looks at memory of this process that
-// others write, with atomic loads where they put words. A process whose card is a daemon's sleeps
-// meanwhile, if drive does, and each write of others wakes it: a put, an operation on elements or a
-// signal, but for one that the card refuses. done is called once at first, then after each call of
+// Until lets the card run until done returns true. done looks at memory of this process that other
+// nodes write; where they put words it uses atomic loads. With a daemon's card the process sleeps
+// meanwhile, if drive does. Each write of another node wakes it: a put, an operation on elements or
+// a signal, unless the card refuses it. done is called once at first, then after each call of
 // drive, so it should be short; it may use the endpoint. Errors are those of drive.
 func (e *Endpoint) Until(done func() bool) error {
 	defer e.iface.Watch(e.iface.Watch(true))

@@ -1,6 +1,6 @@
 package rma
 
-// This file is the process's end, and the windows that it opens for others.
+// This file defines the endpoint of a process, and opens its windows to other nodes.
 
 import (
 	"encoding/binary"
@@ -11,47 +11,47 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Endpoint is a process's end. See doc.go.
+// Endpoint is one process's access to windows: its own, and those of other nodes. See doc.go.
 type Endpoint struct {
 	iface    *funi.Interface
 	random   io.Reader
 	drive    func() error
 	segments funi.Segments
-	slots    []uint64 // index the key slot: the key that it has; 0: it has none
-	credit   int      // of open windows, and of closed ones that have notifications unread
-	life     [4]byte  // tells this process from others that were the node before, for locks
+	slots    []uint64 // by key slot, the key in use; 0: none
+	credit   int      // of open windows, and of closed windows with unread notifications
+	life     [4]byte  // tells this process from earlier processes of the node, for locks
 
 	ops operations
-	// inbox holds notifications that Poll has read, until NextNotification.
+	// inbox holds notifications that Poll has read and Notification has not yet returned.
 	inbox queue
-	// Others takes requests that came back and are not of this package; nil: there are none.
+	// Others takes returned requests that are not of this package; nil: there are none.
 	Others func(funi.Returned)
-	// Shared says that another library on the same interface reads what came back, and gives Back
-	// what is of this package.
+	// Shared says that another library on the same interface reads the returns, and passes those of
+	// this package to Back.
 	Shared bool
 }
 
-// Key is what gives access to a window.
+// Key is the secret that gives access to a window.
 type Key uint64
 
-// Options say what a window is to be besides its memory.
+// Options describe a window, besides its memory.
 type Options struct {
-	// Address is what others call its first byte, up to 48 bits.
+	// Address is the address by which other nodes name its first byte, up to 48 bits.
 	Address uint64
-	// Rights are what others may do; 0: read, write and atomics.
+	// Rights are what other nodes may do; 0: read, write and atomics.
 	Rights funi.WindowRights
-	// Notifications is how many notifications of puts may be unread (funi.RightNotify); one more
-	// waits at its sender.
+	// Notifications is how many notifications of puts may be unread (funi.RightNotify). A further
+	// put with a notification waits at its sender.
 	Notifications int
-	// Key is a key that was agreed on, whose lower 16 bits are the number of a key slot; 0: a
-	// random one. A fixed key is as secret as whoever agreed on it.
+	// Key is a key agreed on beforehand, whose lower 16 bits are the number of a key slot; 0: a
+	// random key. Such a fixed key is only as secret as those who agreed on it keep it.
 	Key Key
-	// Absent opens the window as if it were suspended at once: operations on it wait at their
-	// senders until Resume.
+	// Absent opens the window in the suspended state: operations on it wait at their senders until
+	// Resume.
 	Absent bool
 }
 
-// Window is memory that others may use.
+// Window is memory that other nodes may access.
 type Window struct {
 	Key     Key
 	Address uint64
@@ -59,25 +59,26 @@ type Window struct {
 	credit  int
 }
 
-// Target names bytes of a window from an address on.
+// Target names bytes of a window, from an address on.
 type Target struct {
 	Node    uint16
 	Key     Key
 	Address uint64
 }
 
-// Target returns a target in the window for others, who know this process as the node.
+// Target returns a target at the start of the window, for other nodes; node is this process's
+// number.
 func (w *Window) Target(node uint16) Target { return Target{node, w.Key, w.Address} }
 
-// At returns the target that many bytes further on.
+// At returns the target that lies offset bytes further on.
 func (t Target) At(offset uint64) Target {
 	t.Address += offset
 	return t
 }
 
-// New returns the end of the process with the interface. random is where keys come from:
-// crypto/rand's Reader, but in virtual time. drive lets the card run, and returns an error when
-// nobody is to wait any more. It returns ErrNone, and errors of random.
+// New returns an endpoint on an interface. Keys are drawn from random, which is crypto/rand's
+// Reader except in virtual time. drive lets the card run, and returns an error when waits must end.
+// Errors are ErrNone, and those of random.
 func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint, error) {
 	sizes := iface.Remote()
 	if sizes == (funi.RemoteSizes{}) {
@@ -97,9 +98,9 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 // those of funi.Segments.
 func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
 
-// Expose opens a window over memory that lies in a segment with the right Keyed. When it returns
-// others may use it. Errors are ErrMemory, ErrFull, ErrWindow, ErrUntold, and those of drive and
-// random.
+// Expose opens a window over memory that lies in a segment with the right Keyed. When it returns,
+// other nodes may use the window. Errors are ErrMemory, ErrFull, ErrWindow, ErrUntold, and those of
+// drive and random.
 func (e *Endpoint) Expose(memory []byte, o Options) (*Window, error) {
 	w, err := e.expose(memory, o)
 	if err != nil {
@@ -146,7 +147,7 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	return &Window{Key: key, Address: o.Address, Memory: memory, credit: o.Notifications}, nil
 }
 
-// draw returns the key that is asked for, or a random one for a key slot that is free.
+// draw returns the given fixed key, or a random key for a free key slot.
 func (e *Endpoint) draw(fixed Key) (Key, error) {
 	if fixed != 0 {
 		if n := int(uint16(fixed)); n >= len(e.slots) || e.slots[n] != 0 {
@@ -169,8 +170,8 @@ func (e *Endpoint) draw(fixed Key) (Key, error) {
 	return 0, ErrFull
 }
 
-// Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are
-// ErrWindow, ErrUntold, and those of drive.
+// Revoke closes a window. When it returns, no other node changes or reads its memory any more.
+// Errors are ErrWindow, ErrUntold, and those of drive.
 func (e *Endpoint) Revoke(w *Window) error {
 	if err := e.change("revoking", w, func(s *funi.Slot, cookie uint32) {
 		s.SetCloseKeySlot(uint64(w.Key), cookie)
@@ -183,16 +184,16 @@ func (e *Endpoint) Revoke(w *Window) error {
 	return nil
 }
 
-// Suspend has operations on a window wait at their senders, until Resume or Revoke. The first of
+// Suspend makes operations on a window wait at their senders, until Resume or Revoke. The first of
 // them makes a notification with Absent, if the window has room for one (Options.Notifications).
-// From engine.Config.ConnectTimeout after that first one, 30 s as a rule, operations fail with
-// ErrAbsent. Errors as for Revoke.
+// Operations fail with ErrAbsent once engine.Config.ConnectTimeout, 30 s by default, has passed
+// since that first one. Errors are those of Revoke.
 func (e *Endpoint) Suspend(w *Window) error {
 	return e.change("suspending", w, func(s *funi.Slot, cookie uint32) { s.SetSuspendWindow(uint64(w.Key), cookie) })
 }
 
-// Resume ends that. Whoever had locked the window has it no more, which frees what a dead process
-// has locked. Errors as for Revoke.
+// Resume ends a Suspend. It also removes a lock on the window, which frees windows that a dead
+// process had locked. Errors are those of Revoke.
 func (e *Endpoint) Resume(w *Window) error {
 	return e.change("resuming", w, func(s *funi.Slot, cookie uint32) { s.SetResumeWindow(uint64(w.Key), cookie) })
 }
@@ -211,12 +212,12 @@ func (e *Endpoint) change(what string, w *Window, compose func(*funi.Slot, uint3
 	return nil
 }
 
-// commandCookie is that of blocks that are not operations. One is under way at a time.
+// commandCookie marks blocks that are not operations. One of them is in flight at a time.
 const commandCookie = 1<<32 - 1
 
-// command commits a block that is no operation, and waits until the card has carried it out or
-// given it back. What comes back of earlier operations is read before, so the return ring has room
-// to tell, unless much else comes back at that time.
+// command commits a block that is not an operation, and waits until the card has carried it out or
+// returned it. Returns of earlier operations are read before that. So the return ring has room for
+// this one, unless many others are returned at that time.
 func (e *Endpoint) command(compose func(s *funi.Slot, cookie uint32)) (arctic.Reason, error) {
 	if err := e.retire(e.ops.upTo); err != nil {
 		return 0, err
@@ -243,7 +244,7 @@ func (e *Endpoint) retired() uint64 {
 	return e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
 }
 
-// retire lets the card run until that many are, and takes what came back of them.
+// retire lets the card run until it has given back upTo slots, and handles returned requests.
 func (e *Endpoint) retire(upTo uint64) error {
 	for e.retired() < upTo {
 		if err := e.step(); err != nil {
@@ -254,7 +255,7 @@ func (e *Endpoint) retire(upTo uint64) error {
 	return nil
 }
 
-// slot returns a slot of the send queue, when there is one.
+// slot waits for a slot of the send queue and returns it.
 func (e *Endpoint) slot() (*funi.Slot, error) {
 	for {
 		if s := e.iface.Reserve(funi.Request); s != nil {
@@ -266,7 +267,7 @@ func (e *Endpoint) slot() (*funi.Slot, error) {
 	}
 }
 
-// step lets the card run once, and takes what it says.
+// step lets the card run once, and reads what it reports.
 func (e *Endpoint) step() error {
 	if err := e.drive(); err != nil {
 		return err

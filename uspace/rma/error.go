@@ -1,6 +1,6 @@
 package rma
 
-// This file is what fails, and why.
+// This file defines the errors.
 
 import (
 	"errors"
@@ -10,53 +10,56 @@ import (
 )
 
 var (
-	// ErrNone: the context was attached without room for remote memory.
+	// ErrNone reports a context that was attached without room for remote memory.
 	ErrNone = errors.New("rma: the context has no remote memory; ask for it when it is attached (funi.RemoteSizes)")
-	// ErrFull: all key slots have windows, or the ring has no room for as many notifications.
+	// ErrFull reports that all key slots have windows, or that the ring has no room for that many
+	// notifications.
 	ErrFull = errors.New("rma: no room for another window, or for that many notifications; revoke one, or attach with larger funi.RemoteSizes")
-	// ErrMemory: the memory is in no segment with the right for it.
+	// ErrMemory reports memory that lies in no segment with the required right.
 	ErrMemory = errors.New("rma: the memory is in no segment that has the right for it; register it with the card and tell the endpoint (Use)")
-	// ErrWindow: the window is not open, or what it is to be is none.
+	// ErrWindow reports a window that is not open, or options that describe no valid window.
 	ErrWindow = errors.New("rma: no such window, or addresses beyond 48 bits, or notifications without the right")
-	// ErrTooLong: more bytes than a slot has room for, or than an operation may have.
+	// ErrTooLong reports more bytes than fit a slot, or than the operation may have.
 	ErrTooLong = errors.New("rma: more bytes than that operation may have")
-	// ErrUnread: as many notifications of others' puts are unread as the ring holds, so that the
-	// card can tell of nothing else.
+	// ErrUnread reports that unread notifications of other nodes' puts fill the ring, so that the
+	// card can report nothing else.
 	ErrUnread = errors.New("rma: notifications of puts are unread; take them (Notification)")
-	// ErrSilent: a read whose answer nobody is told.
+	// ErrSilent reports a silent read, whose answer would be lost.
 	ErrSilent = errors.New("rma: a read is for its answer, which a silent operation has not; leave With.Silent out, or get into memory (Get)")
-	// ErrUntold: a change of a window or of a chain may have been refused, and the return ring had
-	// no room to tell.
+	// ErrUntold reports that a change of a window or of a chain may have been refused; the return
+	// ring had no room to tell.
 	ErrUntold = errors.New("rma: more came back than the return ring holds, so it is not known whether the card has done it; revoke the window or join again")
-	// ErrID: the operation was waited for already, or never issued.
+	// ErrID reports an operation that was never issued, or was waited for already.
 	ErrID = errors.New("rma: no such operation is under way")
 
-	// What others may decide on, of what an operation failed with (Error).
+	// Reasons for the failure of an operation (Error) that callers may test for.
 
-	// ErrKey: the window was revoked, or never was, or has another key; which of them is not told.
+	// ErrKey reports a window that was revoked, never existed, or has another key; the card does
+	// not tell which.
 	ErrKey = errors.New("rma: no such window there, or another key; Ready waits for one that is not there yet")
-	// ErrRange: it does not lie within the window.
+	// ErrRange reports bytes that do not lie within the window.
 	ErrRange = errors.New("rma: not within the window")
-	// ErrRights: the window does not permit it.
+	// ErrRights reports an operation that the window does not permit.
 	ErrRights = errors.New("rma: the window does not permit it")
-	// ErrAbsent: the owner has suspended the window and has not brought it back for as long as its
-	// card lets others wait.
+	// ErrAbsent reports that the owner suspended the window, and did not bring it back within the
+	// time that its card lets other nodes wait.
 	ErrAbsent = errors.New("rma: the window was suspended for too long")
-	// ErrLocked: another process has locked the window.
+	// ErrLocked reports that another process has locked the window.
 	ErrLocked = errors.New("rma: the window is locked")
-	// ErrUnreachable: the node's host does not answer, or has left, or no process is the node.
+	// ErrUnreachable reports that the node's host does not answer or has left, or that no process
+	// is the node.
 	ErrUnreachable = errors.New("rma: the node cannot be reached")
 )
 
-// Error says that an operation was not carried out, or that nobody knows (Doubtful).
+// Error reports that an operation was not carried out, or may not have been (Doubtful).
 type Error struct {
 	Operation arctic.Operation
 	Node      uint16
-	// ReasonNone: it came back undone, and the return ring had no room to say why
+	// ReasonNone: the operation was returned, and the return ring had no room for the reason.
 	Reason arctic.Reason
 }
 
-// Error says what was being done, where, and what the card gave as the reason.
+// Error names the operation, its node, and the reason that the card gave.
 func (e *Error) Error() string {
 	what := "operating on"
 	switch e.Operation {
@@ -79,7 +82,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("rma: %s a window of node %d: %s", what, e.Node, why)
 }
 
-// Is makes errors.Is find what one may decide on.
+// Is makes errors.Is match the errors that callers may test for.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrKey:
@@ -102,7 +105,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Doubtful reports whether the operation may have been carried out all the same.
+// Doubtful reports whether the operation may have been carried out in spite of the error.
 func (e *Error) Doubtful() bool {
 	switch e.Reason {
 	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised,

@@ -1,11 +1,11 @@
 package rma
 
-// This file is locks. A window has one lock. While a node has it, operations of others on the
-// window fail with ErrLocked, so it guards what several operations change. The card of the window's
-// owner keeps it: no process there has a part in it.
+// This file implements locks. A window has one lock. While a node holds it, operations of other
+// nodes on the window fail with ErrLocked, so the lock protects changes of several operations. The
+// card of the window's owner keeps the lock; the process there takes no part.
 //
-// A node that dies with a lock has it until the owner of the window resumes or revokes that
-// (Endpoint.Resume), or until the process that becomes the node locks it itself.
+// A node that dies with a lock keeps it until one of two events: the owner of the window resumes
+// (Endpoint.Resume) or revokes the window, or the next process of that node locks it itself.
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// TryLock locks the window of a target, if nobody has. false and no error: another has. Errors are
-// those that operations have, and of drive.
+// TryLock locks the window of a target, if it is free. It returns false and no error if another
+// node holds the lock. Errors are those of operations, and of drive.
 func (e *Endpoint) TryLock(t Target) (bool, error) {
 	err := e.lock(t, arctic.RemoteLock)
 	if errors.Is(err, ErrLocked) {
@@ -24,8 +24,8 @@ func (e *Endpoint) TryLock(t Target) (bool, error) {
 	return err == nil, err
 }
 
-// Lock locks the window of a target when nobody has it. It asks again after 1, 2, 4 to 256 turns of
-// the card. Errors are those that operations have, and of drive, which ends the wait.
+// Lock waits for the lock of the window of a target, and takes it. It tries again after 1, 2, 4 to
+// 256 turns of the card. Errors are those of operations, and of drive, which ends the wait.
 func (e *Endpoint) Lock(t Target) error {
 	for turns := 1; ; turns = min(2*turns, 256) {
 		had, err := e.TryLock(t)
@@ -40,8 +40,8 @@ func (e *Endpoint) Lock(t Target) error {
 	}
 }
 
-// Unlock ends the lock. What was issued before on the window is complete when it returns. Errors
-// are ErrLocked if this process has not locked it, those that operations have, and of drive.
+// Unlock releases the lock. When it returns, operations issued before on the window are complete.
+// Errors are ErrLocked if this process does not hold the lock, those of operations, and of drive.
 func (e *Endpoint) Unlock(t Target) error {
 	if err := e.Fence(t.Node); err != nil {
 		return err

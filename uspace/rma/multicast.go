@@ -1,8 +1,8 @@
 package rma
 
-// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; funi/multicast.go): messages,
-// and puts to windows that have the same key, which the cards of a chain's members send on from one
-// to the next.
+// This file offers chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; funi/multicast.go). It
+// carries messages, and puts to windows that have the same key. The cards of a chain's members pass
+// them on from one to the next.
 
 import (
 	"errors"
@@ -12,16 +12,18 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrChain: the chain is none.
+// ErrChain reports a description of a chain that is not valid.
 var ErrChain = errors.New("rma: no such chain: numbers are below funi.MaxChains, a member sends on to at most funi.MaxNext nodes, each another, with members behind it")
 
-// Join makes the process a member of a chain, in place of what it was of that chain before. When it
-// returns the card takes multicasts along it. Errors are ErrChain, ErrUntold and those of drive.
+// Join makes the process a member of a chain, in place of its earlier membership of that chain.
+// When it returns, the card accepts multicasts along the chain. Errors are ErrChain, ErrUntold and
+// those of drive.
 func (e *Endpoint) Join(c funi.Chain) error {
 	return e.chain("joining", c.Number, func(s *funi.Slot, cookie uint32) { s.SetChain(&c, cookie) })
 }
 
-// Leave ends that. What the card has accepted before, it sends on. Errors are those of Join.
+// Leave ends the membership. The card still passes on multicasts that it accepted before. Errors
+// are those of Join.
 func (e *Endpoint) Leave(number uint16) error {
 	return e.chain("leaving", number, func(s *funi.Slot, cookie uint32) { s.SetLeaveChain(number, cookie) })
 }
@@ -37,11 +39,11 @@ func (e *Endpoint) chain(what string, number uint16, compose func(*funi.Slot, ui
 	return nil
 }
 
-// Multicast sends along a chain that begins at a node, and waits until the card knows of every
-// member. Without an error each has it, once. With an *Error the delivery says how many have it,
-// how many do not and of how many nobody knows, and names the nodes at which the chain is broken
-// (funi/multicast.go). Other errors are ErrTooLong and those of drive. The Cookie of m is the
-// endpoint's to choose.
+// Multicast sends along a chain that begins at a node, and waits until the card knows the outcome
+// for every member. Without an error each member has it, once. With an *Error the Delivery says how
+// many members have it, how many do not, and for how many that is unknown; it also names the nodes
+// at which the chain is broken (funi/multicast.go). Other errors are ErrTooLong and those of drive.
+// The endpoint chooses the Cookie of m.
 func (e *Endpoint) Multicast(first uint16, m funi.MulticastRequest) (funi.Delivery, error) {
 	id, err := e.StartMulticast(first, m)
 	if err != nil {
@@ -51,9 +53,8 @@ func (e *Endpoint) Multicast(first uint16, m funi.MulticastRequest) (funi.Delive
 	return r.Delivery(), err
 }
 
-// StartMulticast is Multicast without the wait: Wait or Next tell what became of it, and
-// Result.Delivery what it has come to. Data is copied at once. Errors are ErrTooLong and those of
-// drive.
+// StartMulticast is Multicast without the wait: Wait or Next returns its Result, and
+// Result.Delivery the outcome. Data is copied at once. Errors are ErrTooLong and those of drive.
 func (e *Endpoint) StartMulticast(first uint16, m funi.MulticastRequest) (ID, error) {
 	if !m.Valid() {
 		return 0, fmt.Errorf("sending along chain %d: %w", m.Chain, ErrTooLong)
@@ -68,7 +69,7 @@ func (e *Endpoint) StartMulticast(first uint16, m funi.MulticastRequest) (ID, er
 	return id, nil
 }
 
-// Delivery returns what a multicast has come to.
+// Delivery returns the outcome of a multicast.
 func (r *Result) Delivery() funi.Delivery {
 	return (&funi.Notification{Answer: r.Answer}).Delivery()
 }

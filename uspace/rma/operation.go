@@ -1,6 +1,6 @@
 package rma
 
-// This file is operations on the windows of others.
+// This file issues operations on windows of other nodes.
 
 import (
 	"encoding/binary"
@@ -10,82 +10,82 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ID names an operation that is told when it is complete (Wait, Next).
+// ID names an operation whose completion is reported (Wait, Next).
 type ID uint32
 
-// With says how an operation is to be done. The zero value of a put is one that is silent.
+// With says how to carry out an operation. A put with the zero value is silent.
 type With struct {
-	// Ack has the put told by its ID when it is complete. Without, it is counted (Quiet), and told
-	// only by the error of Quiet.
+	// Ack reports the completion of a put by its ID. Without Ack, completions are only counted
+	// (Quiet), and a failure is the error of Quiet.
 	Ack bool
-	// Silent has a get, or an operation of Apply, counted and told as a put without Ack is, and the
-	// ID is 0. What is got is in memory after Quiet; an operation answers nothing, and one that is
-	// for its answer alone, arctic.RemoteRead, is refused (ErrSilent). Nothing to a put.
+	// Silent makes a get or an operation of Apply silent, as a put without Ack is; its ID is 0.
+	// Data of a get is in memory after Quiet. An operation returns no answer; one that exists only
+	// for its answer, arctic.RemoteRead, is refused (ErrSilent). Silent has no effect on a put.
 	Silent bool
-	// Ordered has the operation leave when all others to its node are complete: issuing it waits
-	// for them, as Fence does.
+	// Ordered delays the operation until all others to its node are complete: issuing it waits for
+	// them, as Fence does.
 	Ordered bool
-	// Notify tells the owner of the window when all data of the put is there, with Tag
-	// (Endpoint.Notification there). The window has to permit it.
+	// Notify tells the owner of the window when all data of the put has arrived, with Tag
+	// (Endpoint.Notification there). The window must permit it.
 	Notify bool
 	Tag    uint64
-	// Signal changes a word of 64 bits when all data of the put is there; nil: none does.
+	// Signal changes a word of 64 bits when all data of the put has arrived; nil: no signal.
 	Signal *Signal
 }
 
-// Signal is a word of 64 bits that a put changes when its data is there, as OpenSHMEM's put with
-// signal does. Its window permits atomics.
+// Signal is a word of 64 bits that a put changes when its data has arrived, as OpenSHMEM's put with
+// signal does. The word's window must permit atomics.
 type Signal struct {
 	Target      // of the node to which the put goes
-	Add    bool // add Value; else write it
+	Add    bool // add Value; otherwise write it
 	Value  uint64
 }
 
 const (
-	// silentCookie is the bit of the cookie of an operation that has no ID.
+	// silentCookie is the bit that marks the cookie of an operation without an ID.
 	silentCookie = 1 << 31
-	// fenceNodes is how many nodes Fence tells apart.
+	// fenceNodes is the number of nodes that Fence distinguishes.
 	fenceNodes = 64
-	// idMask is what an ID has of a cookie.
+	// idMask selects the ID in a cookie.
 	idMask = silentCookie - 1
 )
 
-// operations is what is under way.
+// operations is the state of the operations in flight.
 type operations struct {
-	limit    int    // how many may be
-	issued   uint64 // that the card completes
+	limit    int    // most operations in flight
+	issued   uint64 // operations that the card completes
 	told     [funi.MaxRequests]record
 	free     numbers       // of told
-	done     order         // IDs that are complete and not yet told
+	done     order         // IDs that are complete and not yet reported
 	failed   error         // the first failure of a silent operation since Quiet
 	refused  arctic.Reason // of the last command; arctic.ReasonNone: it was carried out
 	returned uint64        // operations that the card gave back without a completion
-	// Of those that came back and found no room in the return ring: how many there were, and how
+	// Operations that were returned and found no room in the return ring: how many in all, and how
 	// many are not settled yet (settle).
 	lost, unsettled uint32
-	upTo            uint64 // how many slots were committed up to the last operation
-	// For Fence, by nodes modulo fenceNodes: how many with an ID are under way, and the number,
-	// from 1 on, of the last silent one. Those up to the number quiet are complete: the card tells
-	// of silent ones how many are, not which.
+	upTo            uint64 // number of slots committed up to the last operation
+	// For Fence, by node modulo fenceNodes. asked counts the operations with an ID in flight.
+	// silent is the number, from 1 on, of the last silent operation. Operations up to the number
+	// quiet are complete: the card counts completed silent operations, but does not name them.
 	asked  [fenceNodes]int
 	silent [fenceNodes]uint64
 	quiet  uint64
-	to     [fenceNodes]uint16 // the last node with a silent one
+	to     [fenceNodes]uint16 // the node of that last silent operation
 }
 
-// record is an operation with an ID, whose rest by funi.MaxRequests is the record's number.
+// record is an operation with an ID. The ID modulo funi.MaxRequests is the record's number.
 type record struct {
 	id     ID // 0: free
-	next   ID // of the operation that has it next
+	next   ID // the ID of the next operation in this record
 	done   bool
 	node   uint16
 	result Result
-	// operation is what the error of an operation names that came back unheard.
+	// operation is named in the error if the operation was returned without a report.
 	operation arctic.Operation
 }
 
-// numbers are those of free records. The one that has been free longest is taken first, so that an
-// ID comes again late.
+// numbers holds the numbers of free records. The record that has been free longest is taken first,
+// so that an ID is reused late.
 type numbers struct {
 	list     [funi.MaxRequests]uint16
 	first, n int
@@ -96,7 +96,7 @@ func (f *numbers) push(i uint16) {
 	f.n++
 }
 
-// pop takes a number; there is one.
+// pop takes a number; there must be one.
 func (f *numbers) pop() uint16 {
 	i := f.list[f.first]
 	f.first = (f.first + 1) % len(f.list)
@@ -104,7 +104,7 @@ func (f *numbers) pop() uint16 {
 	return i
 }
 
-// begin makes all records free.
+// begin marks all records as free.
 func (n *operations) begin() {
 	for i := range n.told {
 		n.told[i].next = ID(i)
@@ -113,10 +113,10 @@ func (n *operations) begin() {
 	n.told[0].next = funi.MaxRequests // 0 is no ID
 }
 
-// record returns that of an ID, whether it is its or not.
+// record returns the record that belongs to an ID, even if another operation has it now.
 func (n *operations) record(id ID) *record { return &n.told[id%funi.MaxRequests] }
 
-// take gives a free record to an operation on a node; there is one.
+// take assigns a free record to an operation on a node; there must be one.
 func (n *operations) take(node uint16) ID {
 	r := &n.told[n.free.pop()]
 	r.id, r.node = r.next, node
@@ -126,17 +126,17 @@ func (n *operations) take(node uint16) ID {
 	return r.id
 }
 
-// give makes a record free again.
+// give frees a record.
 func (n *operations) give(r *record) {
 	n.free.push(uint16(r.id % funi.MaxRequests))
 	*r = record{next: r.next}
 }
 
-// Result is what became of an operation.
+// Result is the outcome of an operation.
 type Result struct {
 	ID     ID
 	Err    error // an *Error, or nil
-	Bytes  int   // of Answer, or that a get has written to memory
+	Bytes  int   // length of Answer, or of the data that a get has written to memory
 	Answer [funi.MaxAnswer]byte
 }
 
@@ -147,9 +147,9 @@ func (r *Result) Uint64() uint64 { return binary.LittleEndian.Uint64(r.Answer[:]
 func (r *Result) Uint32() uint32 { return binary.LittleEndian.Uint32(r.Answer[:]) }
 
 // Put writes data to a target. Data of up to 64 bytes, less the trailer's, is copied at once
-// (PutNow); more lies in a segment with the right Source and stays as it is until the put is
-// complete. Without With.Ack the ID is 0. Errors are ErrMemory, ErrTooLong for more than 64 MiB,
-// and those of drive; what the card there finds comes with the completion.
+// (PutNow). Longer data must lie in a segment with the right Source, and must not change until the
+// put is complete. Without With.Ack the ID is 0. Errors are ErrMemory, ErrTooLong for more than 64
+// MiB, and those of drive. Errors that the target's card finds come with the completion.
 func (e *Endpoint) Put(t Target, data []byte, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: uint64(t.Key), Address: t.Address,
 		Trailer: with.trailer(), Ack: true}}
@@ -165,7 +165,8 @@ func (e *Endpoint) Put(t Target, data []byte, with With) (ID, error) {
 	return e.issue("putting", t, &o, with, !with.Ack)
 }
 
-// PutNow is Put of data that is copied at once, or ErrTooLong.
+// PutNow is Put of data that is copied at once. It returns ErrTooLong for data that is too long for
+// that.
 func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 	trailer := with.trailer()
 	if len(data)+trailer.Words()*arctic.WordSize > arctic.MaxRemoteBytes {
@@ -174,9 +175,9 @@ func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 	return e.Put(t, data, with)
 }
 
-// Get reads bytes of a target into memory, which lies in a segment with the right Keyed. When the
-// operation is complete they are there. Errors are ErrMemory, ErrTooLong, and those of drive; with
-// With.Silent the get's failure is Quiet's.
+// Get reads bytes of a target into memory, which lies in a segment with the right Keyed. The bytes
+// are there when the operation is complete. Errors are ErrMemory, ErrTooLong, and those of drive.
+// With With.Silent, Quiet returns the get's failure.
 func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: uint64(t.Key),
 		Address: t.Address}, Length: len(into)}
@@ -191,11 +192,11 @@ func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 }
 
 // Apply carries out an operation on elements at a target, atomically on each: arctic.RemoteWrite to
-// RemoteMaskedSwap but for RemoteGet. Operands are those of all elements in little-endian order,
-// for a compare-and-swap first all that are compared. What the elements were is the Result's
-// Answer, but for RemoteWrite, which answers nothing: it needs the right to write only. RemoteRead
-// has bytes, how many are read, instead of operands. Several elements, at most 4, can only be read,
-// written, added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong,
+// RemoteMaskedSwap except RemoteGet. The operands are those of all elements, in little-endian
+// order; a compare-and-swap has all values to compare first. The Result's Answer holds the
+// elements' old values. RemoteWrite has no answer, and needs only the right to write. RemoteRead
+// takes a number of bytes to read instead of operands. Several elements, at most 4, can only be
+// read, written, added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong,
 // ErrSilent, and those of drive.
 func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, operands []byte, bytes int,
 	with With) (ID, error) {
@@ -219,10 +220,10 @@ func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, 
 	return e.issue("operating", t, &o, with, with.Silent)
 }
 
-// Add adds to a number of 64 bits at a target, and what it was is the answer.
+// Add adds to a number of 64 bits at a target. The answer is the old value.
 func (e *Endpoint) Add(t Target, v uint64) (ID, error) { return e.apply64(t, arctic.RemoteAdd, v) }
 
-// Swap writes a number of 64 bits to a target, and what it was is the answer.
+// Swap writes a number of 64 bits to a target. The answer is the old value.
 func (e *Endpoint) Swap(t Target, v uint64) (ID, error) { return e.apply64(t, arctic.RemoteSwap, v) }
 
 // Read reads a number of 64 bits at a target.
@@ -230,8 +231,8 @@ func (e *Endpoint) Read(t Target) (ID, error) {
 	return e.Apply(t, arctic.RemoteRead, arctic.Uint64, nil, 8, With{})
 }
 
-// CompareSwap writes a number of 64 bits to a target if there is the one that it is compared with.
-// What it was is the answer.
+// CompareSwap writes a number of 64 bits to a target if the number there equals compare. The answer
+// is the old value.
 func (e *Endpoint) CompareSwap(t Target, compare, swap uint64) (ID, error) {
 	return e.apply64(t, arctic.RemoteCompareSwap, compare, swap)
 }
@@ -244,7 +245,7 @@ func (e *Endpoint) apply64(t Target, op arctic.Operation, operands ...uint64) (I
 	return e.Apply(t, op, arctic.Uint64, b[:8*len(operands)], 0, With{})
 }
 
-// trailer returns what a put asks for besides.
+// trailer returns what a put requests besides: a signal, a notification, or neither.
 func (w *With) trailer() (t arctic.Trailer) {
 	t.Notify, t.Tag = w.Notify, w.Tag
 	if !t.Notify {
@@ -257,7 +258,7 @@ func (w *With) trailer() (t arctic.Trailer) {
 	return t
 }
 
-// issue commits an operation when there is room for it.
+// issue waits for room and commits an operation.
 func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, silent bool) (ID, error) {
 	if t.Address > arctic.MaxAddress || !o.Valid() {
 		return 0, fmt.Errorf("%s at %#x of node %d: %w", what, t.Address, t.Node, ErrTooLong)
@@ -283,8 +284,8 @@ func (e *Endpoint) commit(id ID, op arctic.Operation) {
 	}
 }
 
-// record waits until there is room for an operation and all that was lost is settled, and returns a
-// slot for it, its ID, 0 if it is silent, and its cookie.
+// record waits until there is room for an operation and all lost operations are settled. It returns
+// a slot for the operation, its ID, which is 0 if it is silent, and its cookie.
 func (e *Endpoint) record(what string, node uint16, ordered,
 	silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
@@ -308,8 +309,8 @@ func (e *Endpoint) record(what string, node uint16, ordered,
 	return s, id, cookie, nil
 }
 
-// forget frees the record of the operation that has been complete longest and whose outcome nobody
-// has asked for, or returns false.
+// forget frees the record of the operation that has been complete longest and was not reported. It
+// returns false if there is none.
 func (n *operations) forget() bool {
 	id := n.done.pop()
 	if id != 0 {

@@ -1,6 +1,6 @@
 package rma
 
-// This file waits for windows that are not there yet.
+// This file waits for windows that are not open yet.
 
 import (
 	"errors"
@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Ready asks the node's card again after firstPause, and then after twice as long up to lastPause.
+// Ready asks the node's card again after firstPause; the pause doubles up to lastPause.
 const (
 	firstPause = time.Millisecond
 	lastPause  = 100 * time.Millisecond
 )
 
-// Ready lets the card run until the window of a target is there: its owner has exposed it. Now is
-// the card's clock, in nanoseconds. It sends one packet after 1 ms, 2 ms and so on up to each 100
-// ms; the window need not permit anything. Errors are that the node cannot be reached, and those of
+// Ready lets the card run until the owner of a target's window has exposed it. Now is the card's
+// clock, in nanoseconds. Ready sends one packet after 1 ms, 2 ms and so on, up to one each 100 ms.
+// The window need not permit anything. Errors are that the node cannot be reached, and those of
 // drive, which ends the wait.
 func (e *Endpoint) Ready(t Target, now func() int64) error {
 	for n := 0; ; n++ {
@@ -36,9 +36,9 @@ func (e *Endpoint) Ready(t Target, now func() int64) error {
 	}
 }
 
-// Absence says what the outcome of a get of no bytes means for a process that waits for its window.
-// It returns after which time to ask again, when n times were in vain before. It returns 0 and nil
-// if the window is there, and 0 and an error if that cannot be found out.
+// Absence interprets the error of a get of no bytes, for a process that waits for a window. It
+// returns the time after which to ask again, when n attempts have failed before. It returns 0 and
+// nil if the window is there, and 0 and an error if that cannot be found out.
 func Absence(err error, n int) (again time.Duration, _ error) {
 	switch {
 	case err == nil, errors.Is(err, ErrRights), errors.Is(err, ErrRange), errors.Is(err, ErrLocked),

@@ -1,14 +1,14 @@
 package sim
 
-// This file is the Arctic model (thesis 5.6, 6.1.4): routers whose input sections have
-// three packet buffers each, and the last one takes only packets of high priority.
+// This file has the Arctic model (thesis 5.6, 6.1.4): routers whose input sections have three
+// packet buffers each, of which the last one takes only packets of high priority.
 //
 // The journey of a packet: it waits at the output section that it wants, high priority first, then
-// by age, until the link is idle and the section's count of free buffers at the far end allows it.
-// Its head is at the next input section a wire delay later and passes through the router in the
-// flow-through time, while its tail may still be under way (virtual cut-through). When the tail has
-// left, the buffer that held the packet is free, and a wire delay later the output section that
-// feeds the buffer knows. A packet never vanishes.
+// by age. It leaves when the link is idle and the section's count of free buffers at the far end
+// allows it. Its head reaches the next input section a wire delay later. It passes through the
+// router in the flow-through time, while its tail may still be under way (virtual cut-through).
+// When the tail has left, the buffer that held the packet is free. A wire delay later the output
+// section that feeds the buffer gets the credit. A packet never vanishes.
 
 import (
 	"fmt"
@@ -32,11 +32,11 @@ type ArcticConfig struct {
 	// a frame without packets. On the papers' network a packet was its own frame, and FUNet's frame
 	// header does not travel (design idea 7).
 	Bare bool
-	// Weightless: words take no time on links, because the cards count them in what they take to
-	// send.
+	// Weightless says that words take no time on links, because the cards count them in the time
+	// that they take to send.
 	Weightless bool
-	// OneLevel switches the second priority level off: no buffer is reserved and no
-	// packet goes before an older one. It is there to show the deadlock of thesis 2.10.
+	// OneLevel switches the second priority level off: no buffer is reserved and no packet goes
+	// before an older one. It exists to show the deadlock of thesis 2.10.
 	OneLevel bool
 }
 
@@ -57,7 +57,7 @@ type flit struct {
 	route uint32
 	level uint8 // 1: high
 	words int64
-	held  *channel // its buffer is at the end of this channel; nil: at its sender
+	held  *channel // the channel at whose end its buffer is; nil: it is at its sender
 }
 
 // channel is an output section, its link, and the input section at the far end.
@@ -65,11 +65,11 @@ type channel struct {
 	net     *Arctic
 	from    *ArcticPort // the card that sends on it, or nil
 	card    *ArcticPort // at the far end, or nil
-	router  int32       // at the far end if no card is
+	router  int32       // the router at the far end, if no card is there
 	free    int         // buffers at the far end, as this end counts
 	busy    int64       // the link carries a packet until then
 	waiting [2]fifo     // packets that want to leave here, by level
-	due     int64       // of the pending look at what waits
+	due     int64       // time of the pending look at what waits
 }
 
 // NewArctic makes a network with the topology.
@@ -130,7 +130,7 @@ func (a *Arctic) UnderWay() int {
 // cycles returns the duration of n cycles of the network clock.
 func (a *Arctic) cycles(n int64) int64 { return n * int64(a.cfg.Cycle) }
 
-// inject lets frame i wait for the link of its sender. To is the terminal it is for.
+// inject puts frame i into the queue for its sender's link. to is the terminal that it is for.
 func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
 	for int(i) >= len(a.flits) {
 		a.flits = append(a.flits, flit{})
@@ -150,7 +150,7 @@ func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
 	a.want(&p.up, i)
 }
 
-// want lets a packet wait for a channel.
+// want puts a packet into the queue of a channel.
 func (a *Arctic) want(c *channel, i uint32) {
 	level := a.flits[i].level
 	if a.cfg.OneLevel {
@@ -160,7 +160,7 @@ func (a *Arctic) want(c *channel, i uint32) {
 	c.look()
 }
 
-// look lets the channel look at what waits, now or when its link is idle.
+// look makes the channel look at what waits, now or when its link is idle.
 func (c *channel) look() {
 	at := max(c.busy, c.net.world.now)
 	if c.due <= at {
@@ -203,7 +203,7 @@ func (c *channel) happen(_, arg uint64) bool {
 	return true
 }
 
-// start lets the packet begin to leave that may.
+// start starts the first packet that may leave.
 func (c *channel) start() {
 	a := c.net
 	if c.busy > a.world.now {

@@ -1,7 +1,7 @@
 package sim
 
-// This file is a card's port on the Arctic model: the Input Port Buffer and the
-// Transmitter of thesis 5.6.1. It implements port.Port.
+// This file has a card's port on the Arctic model: the Input Port Buffer and the Transmitter of
+// thesis 5.6.1. It implements port.Port.
 //
 // A frame has high priority if it carries replies, or nothing but acknowledgments: both must never
 // wait for requests.
@@ -24,9 +24,9 @@ type ArcticPort struct {
 // FrameSize returns the longest frame that the port sends.
 func (p *ArcticPort) FrameSize() int { return p.net.pool.size }
 
-// Receive lends frames that have arrived, high priority first. Their buffers are free at once: a
-// card that has nothing more to do sleeps with the frames still lent, and frames that wait behind
-// those would never wake the card.
+// Receive lends frames that have arrived, high priority first. Their buffers are free at once.
+// Otherwise a card with nothing more to do would sleep with the frames still lent, and frames that
+// wait behind those would never wake the card.
 func (p *ArcticPort) Receive(frames [][]byte) int {
 	p.lent, p.loan = 0, [2]int{}
 	for level := 1; level >= 0; level-- {
@@ -69,8 +69,8 @@ func (p *ArcticPort) Reserve() []byte {
 	return a.pool.frames[p.held].data
 }
 
-// Commit lets a frame wait for the link. The frame's route field names the destination card, whose
-// route bits are looked up here.
+// Commit puts a frame into the queue for the link. The frame's route field names the destination
+// card, whose route bits Commit looks up.
 func (p *ArcticPort) Commit(n int) {
 	a, i := p.net, p.held
 	p.held = none
@@ -88,7 +88,7 @@ func (p *ArcticPort) Commit(n int) {
 // Flush does nothing: committed frames leave when they can.
 func (p *ArcticPort) Flush() {}
 
-// arrived is a packet in the input section.
+// arrived takes a packet into the input section.
 func (p *ArcticPort) arrived(i uint32) {
 	p.in[p.net.flits[i].level].push(i)
 	switch {
@@ -101,14 +101,14 @@ func (p *ArcticPort) arrived(i uint32) {
 	}
 }
 
-// left is the tail of a packet that has left.
+// left notes that the tail of a packet has left.
 func (p *ArcticPort) left() {
 	if p.wake != nil {
 		p.wake()
 	}
 }
 
-// drop absorbs everything that has arrived.
+// drop discards everything that has arrived.
 func (p *ArcticPort) drop() {
 	p.Release()
 	for l := range p.in {
@@ -119,8 +119,8 @@ func (p *ArcticPort) drop() {
 	}
 }
 
-// attach changes the card, and absorbs what was received for it. What waits for the
-// link still leaves.
+// attach changes the card, and discards what was received for the old one. Frames that wait for the
+// link still leave.
 func (p *ArcticPort) attach(c *Card) {
 	p.card = c
 	p.drop()

@@ -1,7 +1,7 @@
 package sim
 
-// This file is the card as an object of a world: it can crash, restart with another
-// incarnation, and be paused or slowed down together with its host's processor.
+// This file has the card as an object of a world. It can crash, restart with another incarnation,
+// and be paused or slowed down together with its host's processor.
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 // Port is a port of a simulated network: *EthernetPort or *ArcticPort.
 type Port interface {
 	port.Port
-	// attach says which card to wake when frames arrive; nil: none, and the frames are lost. The
-	// frames that the port held for the card before are lost, too.
+	// attach sets the card to wake when frames arrive; nil: there is none, and the frames are lost.
+	// Frames that the port held for the old card are lost, too.
 	attach(c *Card)
 }
 
@@ -30,7 +30,7 @@ type Card struct {
 	processes []*Process
 	due       int64  // of the pending event, or Never
 	token     uint64 // of the pending event
-	free      int64  // the processor has time for a step from then on
+	free      int64  // the time from which the processor is free for a step
 	slow      int64  // a step takes slow times StepTime
 	told      []func(*engine.Card)
 	before    engine.Counters
@@ -43,8 +43,8 @@ func (w *World) NewCard(p Port) *Card {
 	return c
 }
 
-// Start makes the card's engine anew; the card must be down. The configuration needs
-// an incarnation that no earlier life had; Ports is filled in.
+// Start starts a new life of the card, which must be down. The configuration needs an incarnation
+// that no earlier life had; Start fills in Ports.
 func (c *Card) Start(cfg engine.Config) error {
 	cfg.Ports = []port.Port{c.port}
 	e, err := engine.New(cfg)
@@ -66,8 +66,8 @@ func (c *Card) Number() int { return c.number }
 // Processes returns the processes of the card's present life.
 func (c *Card) Processes() []*Process { return c.processes }
 
-// Crash ends the card and its processes without a word, as a power failure does. A
-// card that is down stays so.
+// Crash ends the card and its processes without a word, as a power failure does. It does nothing to
+// a card that is down.
 func (c *Card) Crash() {
 	for _, p := range c.processes {
 		p.Kill()
@@ -76,7 +76,8 @@ func (c *Card) Crash() {
 	c.port.attach(nil)
 }
 
-// Leave ends the card and its processes as the end of a program does: the card tells its peers.
+// Leave ends the card and its processes as the end of a program does: the card says goodbye to its
+// peers.
 func (c *Card) Leave() {
 	if c.engine != nil {
 		c.engine.Leave()
@@ -94,8 +95,8 @@ func (c *Card) SetLimit(to, bytes int) {
 	}
 }
 
-// Tell has something done to the card's engine after its next step, which another one follows, as a
-// card is told what happens elsewhere (package card). A card that is down ignores it.
+// Tell calls do with the card's engine after its next step, and another step follows. So a card is
+// told of events elsewhere (package card). A card that is down ignores it.
 func (c *Card) Tell(do func(*engine.Card)) {
 	if c.engine != nil {
 		c.told = append(c.told, do)
@@ -107,10 +108,10 @@ func (c *Card) Tell(do func(*engine.Card)) {
 func (c *Card) Pause(until int64) { c.free = max(c.free, until) }
 
 // Slow makes each step of the card, and everything that its processes do, take the given number of
-// times as long; 1 is full speed.
+// times as long. 1 is full speed.
 func (c *Card) Slow(times int) { c.slow = int64(max(times, 1)) }
 
-// wake lets the card run at the given time or as soon after as it can.
+// wake makes the card run at the given time, or as soon after as it can.
 func (c *Card) wake(at int64) {
 	at = max(at, c.free, c.world.now)
 	if c.engine == nil || c.due <= at {
@@ -120,7 +121,7 @@ func (c *Card) wake(at int64) {
 	c.token = c.world.queue.push(at, c, 0)
 }
 
-// happen is a step of the card.
+// happen makes a step of the card.
 func (c *Card) happen(token, _ uint64) bool {
 	if c.due == Never || token != c.token {
 		return false
@@ -199,8 +200,8 @@ func (c *Card) Detach(p *Process) {
 }
 
 // SwitchOut takes a process off the card, as a context switch of the operating system does (thesis
-// 4.2). The process stops at once. Its context leaves when no packet of the process is in flight,
-// and then out is called, which may be nil. SwitchIn may be called at any time and brings the
+// 4.2). The process stops at once. Its context leaves when no packet of the process is in flight;
+// then SwitchOut calls out, unless it is nil. SwitchIn may be called at any time and brings the
 // process back.
 func (c *Card) SwitchOut(p *Process, out func()) {
 	if p.ended || p.stopped || p.card != c {
@@ -232,8 +233,8 @@ func (c *Card) SwitchOut(p *Process, out func()) {
 // switchLook is how often the operating system looks whether a switch is over, in ns.
 const switchLook = 20_000
 
-// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to. A process
-// that has moved is another card's to bring back.
+// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to. For a
+// process that has moved, call it on the process's new card.
 func (c *Card) SwitchIn(p *Process) {
 	if !p.stopped || p.ended || p.move != nil || p.card != c {
 		return

@@ -1,6 +1,6 @@
 package sim
 
-// This file is the plain case: a group of nodes, one to a card, on one network.
+// This file has the plain case: a group of nodes, one to a card, on one network.
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ type ClusterOptions struct {
 	Nodes    int
 	Slots    int                  // of each queue; 0: 64
 	Tune     func(*engine.Config) // nil: native
-	// Neighbours says which nodes a node has routes to; nil: all. A card needs some hundred bytes
-	// for each other card that it knows.
+	// Neighbours returns the nodes to which a node has routes; nil: all nodes. A card needs some
+	// hundred bytes for each other card that it knows.
 	Neighbours func(node int) []int
 }
 

@@ -1,11 +1,11 @@
 package sim
 
-// This file is the Ethernet model: a switch with a link to every card.
+// This file has the Ethernet model: a switch with a link to every card.
 //
 // The journey of a frame: EthernetPort.Flush puts it on the card's link, behind the frames that the
 // link still carries. At the switch the faults decide its fate. Then it waits in the queue of the
-// receiver's link, or is lost because the queue is full. At the far end the receive ring takes the
-// frame, or loses it because the ring is full.
+// receiver's link, or is lost if the queue is full. At the far end the receive ring takes the
+// frame, or loses it if the ring is full.
 
 import (
 	"math/rand/v2"
@@ -39,8 +39,8 @@ type Ethernet struct {
 	cuts   []Cut
 	cut    uint64 // cuts so far
 	half   int64  // of the delay
-	// backlog and patience are how long a full transmit ring and a full queue of the
-	// switch take to send.
+	// backlog is how long a full transmit ring takes to send, and patience how long a full queue of
+	// the switch takes.
 	backlog, patience int64
 
 	hear    func(frame []byte) // see Listen
@@ -85,13 +85,13 @@ func (e *Ethernet) Plug() *EthernetPort {
 // Address returns the Ethernet address of a port, locally administered.
 func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byte(port)} }
 
-// Listen shows hear each frame that a card sends, before any fault; with a Switch, each that goes
-// from host to host. hear must not keep the frame.
+// Listen calls hear with each frame that a card sends, before any fault. With a Switch these are
+// the frames that go from host to host. hear must not keep the frame.
 func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
 
 // Inject sends a frame that no card has sent to the card with its destination address, if there is
-// one; with a Switch, to the host with that address. The frame must not be longer than the
-// network's frames.
+// one. With a Switch it sends the frame to the host with that address. The frame must not be longer
+// than the network's frames.
 func (e *Ethernet) Inject(frame []byte) {
 	to := e.lookup(frame)
 	if e.between != nil {
@@ -126,9 +126,9 @@ func (e *Ethernet) serialize(n int) int64 {
 	return int64(float64((n+24)*8) * 1e9 / e.cfg.Bandwidth)
 }
 
-// Stages of a frame's way, in the lowest bit of the argument of its events; the
-// frame's number is in the others. The events happen to the port that the frame came
-// from at the switch, and to the one that it is for at the receiver.
+// Stages of a frame's way, in the lowest bit of the argument of its events; the other bits are the
+// frame's number. At the switch the event happens to the port that the frame came from, and at the
+// receiver to the port that it is for.
 const (
 	atSwitch   = 0
 	atReceiver = 1
@@ -153,7 +153,7 @@ func (e *Ethernet) send(p *EthernetPort, i uint32) {
 	w.queue.push(p.up+e.half, p, uint64(i)<<1|atSwitch)
 }
 
-// forward is a frame at the switch.
+// forward handles a frame at the switch.
 func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 	f := &e.pool.frames[i]
 	to := e.lookup(f.data)

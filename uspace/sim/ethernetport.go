@@ -1,8 +1,8 @@
 package sim
 
-// This file is a card's port on the Ethernet model. It implements port.Port.
+// This file has a card's port on the Ethernet model. It implements port.Port.
 
-// none is no frame.
+// none is the number of no frame.
 const none = ^uint32(0)
 
 // EthernetPort is one card's port on an Ethernet.
@@ -15,7 +15,7 @@ type EthernetPort struct {
 	out      fifo   // committed, not flushed
 	in       fifo   // receive ring
 	lent     int
-	up, down int64 // the links are busy until
+	up, down int64 // the times until which the links are busy
 }
 
 // Number returns the port's number, which Address turns into its address.
@@ -30,7 +30,7 @@ func (p *EthernetPort) FrameSize() int {
 }
 
 // Limit makes the port carry only frames of at most the given number of bytes, fewer than the
-// network carries: it sends no longer ones, and loses those that it receives.
+// network carries. It sends no longer frames, and loses those that it receives.
 func (p *EthernetPort) Limit(bytes int) { p.longest = bytes }
 
 // Receive lends frames that have arrived.
@@ -88,7 +88,7 @@ func (p *EthernetPort) Flush() {
 	p.out.drop(p.out.n)
 }
 
-// attach changes the card, and forgets what was received and not sent for it.
+// attach changes the card, and discards what was received and not sent for the old one.
 func (p *EthernetPort) attach(c *Card) {
 	p.card = c
 	for _, q := range []*fifo{&p.in, &p.out} {
@@ -104,7 +104,7 @@ func (p *EthernetPort) attach(c *Card) {
 	}
 }
 
-// happen is a frame of this port at the switch, or one for it at its end.
+// happen handles a frame of this port at the switch, or a frame for it at its end.
 func (p *EthernetPort) happen(_, arg uint64) bool {
 	e, i := p.net, uint32(arg>>1)
 	e.world.mix(arg)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Faults are what goes wrong by chance, each a probability from 0 to 1 per frame.
+// Faults are the probabilities of faults that happen by chance, from 0 to 1 per frame.
 type Faults struct {
 	Loss      float64
 	Duplicate float64 // every 16th copy arrives up to HoldBack late
@@ -19,7 +19,8 @@ type Faults struct {
 	HoldBack time.Duration
 }
 
-// thresholds are the Faults as random numbers: a fault happens to a number below its threshold.
+// thresholds has the Faults as random numbers: a fault happens if a drawn number is below its
+// threshold.
 type thresholds struct {
 	loss, duplicate, reorder, corrupt uint32
 	holdBack                          int64
@@ -34,7 +35,7 @@ func (e *Ethernet) SetFaults(f Faults) {
 	e.faults.any = e.faults.loss|e.faults.duplicate|e.faults.reorder|e.faults.corrupt != 0
 }
 
-// chance says whether something happens.
+// chance reports whether an event with the threshold happens.
 func (e *Ethernet) chance(threshold uint32) bool {
 	return threshold != 0 && uint32(e.random.Uint64()>>32) <= threshold
 }
@@ -44,8 +45,8 @@ func (e *Ethernet) below(n int64) int64 {
 	return int64(e.random.Uint64() % uint64(max(n, 1)))
 }
 
-// misfortune lets happen to frame i what happens by chance, sends its copies on, and
-// reports whether the frame itself is still to be sent on, in time.
+// misfortune applies the faults of chance to frame i and sends its copies on. It reports whether
+// the frame itself is still to be sent on, in time.
 func (e *Ethernet) misfortune(to *EthernetPort, i uint32) bool {
 	t := &e.faults
 	if e.chance(t.loss) {
@@ -70,8 +71,8 @@ func (e *Ethernet) misfortune(to *EthernetPort, i uint32) bool {
 	return true
 }
 
-// damage flips one to three different bits behind the Ethernet header, which the
-// CRC-32C of a frame of any size finds for certain, or cuts the frame short.
+// damage flips one to three different bits behind the Ethernet header, or cuts the frame short. The
+// CRC-32C of a frame of any size certainly detects so few flipped bits.
 func (e *Ethernet) damage(f *frame) {
 	const header = 14
 	if e.below(4) == 0 {
@@ -92,7 +93,7 @@ func (e *Ethernet) damage(f *frame) {
 type Cut struct {
 	From, To Set
 	id       uint64
-	longer   int // only frames of more bytes
+	longer   int // lose only frames of more bytes
 	forGood  bool
 }
 
@@ -116,7 +117,7 @@ func (s Set) Has(port uint16) bool {
 	return int(port/64) < len(s) && s[port/64]>>(port%64)&1 != 0
 }
 
-// Sever adds a cut, which heals at the given time. With Never it lasts.
+// Sever adds a cut, which heals at the given time. With Never it lasts until Heal.
 func (e *Ethernet) Sever(c Cut, until int64) {
 	e.cut++
 	c.id, c.forGood = e.cut, until == Never
@@ -135,13 +136,13 @@ func (e *Ethernet) Sever(c Cut, until int64) {
 }
 
 // Narrow silently loses those frames between the ports of the cut that are longer than bytes, until
-// the given time. With Never that lasts.
+// the given time. With Never it lasts for good, beyond Heal.
 func (e *Ethernet) Narrow(c Cut, bytes int, until int64) {
 	c.longer = bytes
 	e.Sever(c, until)
 }
 
-// Heal ends all cuts, but not those of Narrow that last.
+// Heal ends all cuts, except those of Narrow until Never.
 func (e *Ethernet) Heal() {
 	e.cuts = slices.DeleteFunc(e.cuts, func(c Cut) bool { return c.longer == 0 || !c.forGood })
 }

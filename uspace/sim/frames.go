@@ -1,7 +1,7 @@
 package sim
 
-// This file is the memory of frames under way: two sizes, used again and again, so
-// that a world in motion does not allocate.
+// This file has the memory of frames under way: buffers of two sizes that are used again and again,
+// so that a world in motion does not allocate.
 
 // smallFrame is the size of the lesser buffers: most frames are short.
 const smallFrame = 256
@@ -10,7 +10,7 @@ const smallFrame = 256
 type frame struct {
 	data []byte
 	n    int    // bytes of it
-	sent int64  // when
+	sent int64  // time of sending
 	flow uint64 // number in a trace
 	to   uint16 // the port that a Switch sends it to
 }
@@ -18,8 +18,8 @@ type frame struct {
 // bytes returns the frame.
 func (f *frame) bytes() []byte { return f.data[:f.n] }
 
-// pool is the frames of a network. Frames are named by index, so that what holds
-// them holds no pointers.
+// pool has the frames of a network. Frames are named by index, so that their holders need no
+// pointers.
 type pool struct {
 	size   int // of a large frame
 	frames []frame

@@ -1,8 +1,7 @@
 package sim
 
-// This file is a cluster of machines for which a profile has only measured costs: their
-// processors take the measured time of whole calls, and their network the rest
-// of the round trip.
+// This file has clusters of machines for which a profile has only measured costs. Their processors
+// take the measured time of whole calls, and their network takes the rest of the round trip.
 
 import (
 	"errors"
@@ -19,9 +18,9 @@ import (
 // ErrCosts is wrapped by errors about profiles that lack a cost.
 var ErrCosts = errors.New("sim: the profile has no such cost")
 
-// NewMeasuredCluster makes a cluster of machines that are known by the profile's table of measured
-// CMAM calls. Every node runs the program, with queues of the given number of slots. Costs are
-// rounded to cycles. The table has no costs of blocks that cards move.
+// NewMeasuredCluster makes a cluster of machines that are described by the profile's table of
+// measured CMAM calls. Every node runs the program, with queues of the given number of slots. Costs
+// are rounded to cycles. The table has no costs of blocks that cards move.
 func NewMeasuredCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
 	prices, way, err := measuredPrices(p)
 	if err != nil {
@@ -43,7 +42,7 @@ func NewMeasuredCluster(p *hwprofiles.Profile, nodes, slots int, program Program
 	return k, nil
 }
 
-// measuredPrices reads the table: prices, and the cycles of a way through the network.
+// measuredPrices reads from the table the prices, and the cycles of a way through the network.
 func measuredPrices(p *hwprofiles.Profile) (prices am.Prices, way int, err error) {
 	cost := func(call, measure string) int {
 		for _, c := range p.Costs {

@@ -1,8 +1,7 @@
 package sim
 
 // This file moves processes between cards, as package attach does between daemons (engine,
-// move.go). What the process has written stays where it is: the memory of a simulated process is
-// within reach of all cards.
+// move.go). The memory of a process stays in its place, because all cards of a world can reach it.
 
 import (
 	"errors"
@@ -28,10 +27,14 @@ type move struct {
 	process    *Process
 }
 
-// Move moves a process to another card that is up. It calls over when the process is there, with
-// the sign that is left of its context, or when the process stays or has ended. The process stays
-// if what it has sent is not taken by the time given. The process is stopped meanwhile. Move
-// reports whether the move has begun: the move of a process that is stopped does not begin.
+// Move moves a process to another card. It stops the process meanwhile. It calls over with true and
+// the sign of the process's context when the process is there, and with false when the process
+// stays or has ended. The process stays if what it has sent is not accepted by the time stays, or
+// if the other card goes down before the context has left. The process ends if the other card
+// cannot take it after that.
+//
+// Move reports whether the move has begun. It does not begin if the process has ended, is stopped,
+// or is not on this card. Nor does it begin if to is this card, or if either card is down.
 func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(moved bool, sign *engine.Context)) bool {
 	if p.ended || p.stopped || p.card != c || to == c || c.engine == nil || to.engine == nil ||
 		!slices.Contains(c.processes, p) {
@@ -46,7 +49,7 @@ func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(mov
 	return true
 }
 
-// look takes the move as far as it goes, and looks again later.
+// look carries the move on as far as possible, and calls itself again later.
 func (m *move) look() {
 	p, w := m.process, m.from.world
 	gone := p.ended || m.from.engine != m.old || m.to.engine != m.new
@@ -70,7 +73,8 @@ func (m *move) look() {
 	}
 }
 
-// leave has the old card let the context go, and reports whether it has.
+// leave asks the old card to let the context go. If it does, leave returns what arrive returns,
+// otherwise false.
 func (m *move) leave() bool {
 	p := m.process
 	image, err := m.old.Export(p.context, uint16(m.to.number))
@@ -91,7 +95,8 @@ func (m *move) leave() bool {
 	return m.arrive() // before any card is told that the process is there
 }
 
-// arrive has the new card take the context, and reports whether it waits no more.
+// arrive makes the new card take the context. It returns true when the move is over, and false
+// while it has to wait.
 func (m *move) arrive() bool {
 	p := m.process
 	if m.next == nil {
@@ -154,7 +159,7 @@ func (m *move) end(moved bool) {
 	m.over(moved, m.sign)
 }
 
-// resume lets the process go on.
+// resume makes the process run again.
 func (m *move) resume() {
 	p := m.process
 	p.stopped = false

@@ -1,7 +1,7 @@
 package sim
 
-// This file is a cluster of modelled machines: package machine makes any number of them
-// from a hardware profile, and they are on the network of the profile.
+// This file has clusters of modelled machines: package machine makes any number of them from a
+// hardware profile, on the network of the profile.
 
 import (
 	"fmt"
@@ -69,10 +69,10 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 	return k, nil
 }
 
-// pacedTopology is one crossbar, if the profile says so or has nothing but links, between any two
-// cards; else a hypercube with a card at each router. Routers of four ports make one of eight nodes
-// at most, and the thesis does not say how its 32 were wired, so the routers have eight, and the
-// latency of the profile's.
+// pacedTopology returns one crossbar, if the profile says so or if the profile has nothing but
+// links, between any two cards. Otherwise it returns a hypercube with a card at each router.
+// Routers of four ports make a hypercube of eight nodes at most, and the thesis does not say how
+// its 32 nodes were wired. So the routers have eight ports, and the latency of the profile's.
 func pacedTopology(p *hwprofiles.Profile, m *machine.Machine, nodes int) (*Topology, error) {
 	if p.Network.Topology == hwprofiles.Crossbar || m.Link().Word == 0 {
 		return Hypercube(8, 0, nodes)

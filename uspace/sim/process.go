@@ -1,7 +1,7 @@
 package sim
 
-// This file is the process: a program as a coroutine, which runs until it lets time
-// pass. Which program runs is decided by the event queue alone.
+// This file has the process: a program as a coroutine, which runs until it lets time pass. The
+// event queue alone decides which program runs.
 
 import (
 	"errors"
@@ -17,8 +17,7 @@ import (
 // ErrKilled is the error of a process that was killed.
 var ErrKilled = errors.New("sim: process was killed")
 
-// Program is the program of a process. It takes no virtual time, but for the times that it passes
-// to the methods of Process.
+// Program is the program of a process. It takes virtual time only by the methods of Process.
 type Program func(p *Process) error
 
 // Process is one process with one context.
@@ -28,8 +27,8 @@ type Process struct {
 	memory  *funi.Memory
 	iface   *funi.Interface
 	context *engine.Context
-	cpu     *timing.CPU // nil: what the program does takes no time by itself
-	prices  *am.Prices  // of calls, if they were measured; nil: they are modelled
+	cpu     *timing.CPU // nil: the work of the program takes no time by itself
+	prices  *am.Prices  // of calls, if they were measured; nil: calls are modelled
 
 	next  func() (struct{}, bool)
 	stop  func()
@@ -37,17 +36,17 @@ type Process struct {
 	ended bool
 	err   error
 
-	due     int64 // of the pending turn, or Never
+	due     int64 // time of the pending turn, or Never
 	token   uint64
-	paused  int64 // no turn before
+	paused  int64 // time before which there is no turn
 	slow    int64
 	stopped bool          // switched out, or about to be
 	saved   *engine.Saved // switched out
 	move    *move         // to another card, under way
-	idle    bool          // what the card publishes brings the turn forward
+	idle    bool          // a publication of the card brings the turn forward
 	vain    bool          // the last look was in vain
-	wrote   [5]uint32     // what the card reads, as it was told last
-	seen    [9]uint32     // what the card writes, as the program saw it last
+	wrote   [5]uint32     // what the card reads, as last told to the card
+	seen    [9]uint32     // what the card writes, as last seen by the program
 }
 
 // Registers that the process writes and the card reads, and the other way round.
@@ -69,8 +68,8 @@ func (p *Process) start(program Program) {
 	p.turnAt(p.world.now)
 }
 
-// turnAt lets the process have its next turn at the given time; at Never it waits for
-// what its card publishes, for good if need be.
+// turnAt gives the process its next turn at the given time. With Never it waits, perhaps for good,
+// until its card publishes something.
 func (p *Process) turnAt(at int64) {
 	if at == Never {
 		p.due = Never
@@ -80,7 +79,7 @@ func (p *Process) turnAt(at int64) {
 	p.token = p.world.queue.push(p.due, p, 0)
 }
 
-// happen is a turn of the process.
+// happen makes a turn of the process.
 func (p *Process) happen(token, _ uint64) bool {
 	if p.due == Never || token != p.token {
 		return false
@@ -110,8 +109,8 @@ func (p *Process) happen(token, _ uint64) bool {
 	return true
 }
 
-// tell wakes the card if the process has written anything that it reads, and reports
-// whether it has.
+// tell wakes the card if the process has written anything that the card reads, and reports whether
+// it has.
 func (p *Process) tell() bool {
 	var wrote [len(ofProcess)]uint32
 	for i, r := range ofProcess {
@@ -151,8 +150,9 @@ func (p *Process) published() {
 
 func (p *Process) pollTime() int64 { return int64(p.world.o.PollTime) * p.slow * p.card.slow }
 
-// Drive lets the card see what the process has done, and takes the time of one look at the queues.
-// From the second look in vain on it takes until there is news, at most IdleTime. It is the drive
+// Drive shows the card what the process has done, and takes the time of one look at the queues.
+// From the second look in vain on it takes until there is news, at most IdleTime. With a modelled
+// processor it takes no time, because the program's work is charged by itself. Drive is the drive
 // function of package am.
 func (p *Process) Drive() {
 	if p.cpu != nil {
@@ -170,7 +170,7 @@ func (p *Process) Drive() {
 	p.giveWay()
 }
 
-// Wait is Drive, but takes until there is news, or until the given time, which may be Never.
+// Wait is Drive that ends when there is news, or at the given time, which may be Never.
 func (p *Process) Wait(until int64) {
 	p.tell()
 	at := max(until, p.world.now+p.pollTime())
@@ -213,7 +213,7 @@ func (p *Process) Now() int64 {
 	return p.world.now
 }
 
-// Pace makes what the program does take the time that a processor needs. Call it before Endpoint.
+// Pace makes the work of the program take the time that a processor needs. Call it before Endpoint.
 func (p *Process) Pace(c timing.CPUConfig, bus *timing.Bus) {
 	p.cpu = timing.NewCPU(c, bus, timing.Clock{
 		Now: func() int64 { return p.world.now },
@@ -263,17 +263,18 @@ func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
 	return e, err
 }
 
-// Ended reports whether the program has returned or was killed, and its error.
+// Ended reports whether the program has returned or was killed, and returns its error.
 func (p *Process) Ended() (bool, error) { return p.ended, p.err }
 
 // Pause keeps the process from running until the given time, as SIGSTOP does.
 func (p *Process) Pause(until int64) { p.paused = max(p.paused, until) }
 
-// Slow makes what the process does take the given number of times as long; 1 is full speed.
+// Slow makes everything that the process does take the given number of times as long; 1 is full
+// speed.
 func (p *Process) Slow(times int) { p.slow = int64(max(times, 1)) }
 
-// Kill ends the program wherever it is, as SIGKILL does; its context stays attached.
-// A program must not kill its own process.
+// Kill ends the program wherever it is, as SIGKILL does. Its context stays attached. A program must
+// not kill its own process.
 func (p *Process) Kill() {
 	if p.ended {
 		return

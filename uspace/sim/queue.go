@@ -1,41 +1,40 @@
 package sim
 
-// This file is the event queue: what happens when, in virtual time. Events of the
-// same time happen in the order in which they were put in.
+// This file has the event queue, which orders events in virtual time. Events of the same time
+// happen in the order in which they were put in.
 //
-// Most events happen soon: a step of a card, a frame on a link. Those within horizon of the last
-// that happened are in a wheel of lists, one for each nanosecond, with a bitmap of the lists that
-// are not empty. An event goes in and out of the wheel at the same cost however many events wait.
-// Timers and the like are in a heap. An event in the heap stays there when its time comes within
-// the horizon. It comes before the wheel's events of the same time, because it was put in earlier:
-// that time was still out of the wheel's reach.
+// Most events happen soon: a step of a card, a frame on a link. Events within horizon of the last
+// event that happened are in a wheel of lists, one for each nanosecond, with a bitmap of the lists
+// that are not empty. An event goes in and out of the wheel at the same cost however many events
+// wait. Timers and the like are in a heap. An event in the heap stays there when its time comes
+// within the horizon. It comes before the wheel's events of the same time: it was put in earlier,
+// when that time was still out of the wheel's reach.
 
 import "math/bits"
 
 // Never is a time that does not come.
 const Never = 1<<63 - 1
 
-// actor is the object that an event happens to.
+// actor is an object that events happen to.
 type actor interface {
-	// happen lets the event happen that push announced with the argument. It returns
-	// false when the actor no longer wants it, so that it does not count.
+	// happen carries out the event that push announced with the argument. It returns false if the
+	// actor no longer wants the event, which then does not count.
 	happen(token, arg uint64) bool
 }
 
 const (
 	slotBits = 22
-	// maxPending is the most events that wait at a time; one more panics, because a
-	// world that has more is not what anybody meant.
+	// maxPending is the most events that wait at a time. One more panics, because a world that
+	// needs more is a mistake.
 	maxPending = 1 << slotBits
 	slotMask   = maxPending - 1
-	// horizon is how far the wheel reaches, in ns. Twice as far costs twice the memory,
-	// which is to stay in the processor's cache.
+	// horizon is how far the wheel reaches, in ns. Twice as far costs twice the memory, which
+	// should stay in the processor's cache.
 	horizon = 1 << 14
 )
 
-// node is one event in the heap. Order is the serial number of the event in its upper
-// bits, which keeps events of the same time in order, and the index of its slot in its
-// lower ones.
+// node is one event in the heap. The upper bits of order are the serial number of the event, which
+// keeps events of the same time in order. Its lower bits are the index of the event's slot.
 type node struct {
 	at    int64
 	order uint64
@@ -43,9 +42,8 @@ type node struct {
 
 func (a node) before(b node) bool { return a.at < b.at || a.at == b.at && a.order < b.order }
 
-// queue is the wheel, and a heap with four children to a node. Neither holds pointers,
-// so that moving events about costs the garbage collector nothing. The zero value is
-// empty.
+// queue is the wheel, and a heap with four children to a node. Neither holds pointers, so that
+// moving events costs the garbage collector nothing. The zero value is empty.
 type queue struct {
 	base    int64 // when the last event happened; none may be put in before it
 	soonest int64 // the first event of the wheel, if near is not 0
@@ -70,9 +68,8 @@ type slot struct {
 	next  uint32
 }
 
-// push lets an event happen to the actor and returns its token, which no other event
-// has. Events are not taken back: an actor that has changed its mind remembers the token
-// it wants.
+// push queues an event for the actor and returns its token, which no other event has. Events cannot
+// be taken back: an actor that has changed its mind remembers the token that it wants.
 func (q *queue) push(at int64, a actor, arg uint64) uint64 {
 	q.serial++
 	i := q.free
@@ -110,9 +107,9 @@ func (q *queue) push(at int64, a actor, arg uint64) uint64 {
 	return q.serial
 }
 
-// pop takes out the first event, and returns when it happens, to whom, and what else push
-// was told; there must be one. (In registers: a slot as a value was copied three times,
-// which was a fifth of a run's time.)
+// pop takes out the first event; there must be one. It returns the event's time, its actor, and
+// what else push was given. (In registers: a slot as a value was copied three times, which was a
+// fifth of a run's time.)
 func (q *queue) pop() (at int64, a actor, token, arg uint64) {
 	if len(q.heap) > 0 && (q.near == 0 || q.heap[0].at <= q.soonest) {
 		first := q.heap[0]
@@ -145,7 +142,7 @@ func (q *queue) pop() (at int64, a actor, token, arg uint64) {
 	return at, a, token, arg
 }
 
-// take empties a slot.
+// take empties a slot and returns what it held.
 func (q *queue) take(i uint32) (a actor, token, arg uint64) {
 	s := &q.slots[i-1]
 	a, token, arg = s.actor, s.token, s.arg
@@ -171,7 +168,7 @@ func (q *queue) after(k uint) uint {
 	return word*64 + uint(bits.TrailingZeros64(q.busy[word]))
 }
 
-// up puts n in at leaf i of the heap.
+// up inserts n at leaf i of the heap.
 func (q *queue) up(n node, i int) {
 	for i > 0 {
 		parent := (i - 1) / 4
@@ -184,7 +181,7 @@ func (q *queue) up(n node, i int) {
 	q.heap[i] = n
 }
 
-// down puts n in at the root of the heap.
+// down inserts n at the root of the heap.
 func (q *queue) down(n node) {
 	h, i := q.heap, 0
 	for {
@@ -207,10 +204,10 @@ func (q *queue) down(n node) {
 	h[i] = n
 }
 
-// empty reports whether nothing waits.
+// empty reports whether no event waits.
 func (q *queue) empty() bool { return q.near == 0 && len(q.heap) == 0 }
 
-// next returns when the first event happens, or Never.
+// next returns the time of the first event, or Never.
 func (q *queue) next() int64 {
 	at := int64(Never)
 	if q.near > 0 {
@@ -222,7 +219,7 @@ func (q *queue) next() int64 {
 	return at
 }
 
-// action is an event that is a function; see World.At.
+// action is an event that calls a function; see World.At.
 type action func()
 
 func (a action) happen(uint64, uint64) bool { a(); return true }

@@ -1,8 +1,8 @@
 package sim
 
-// This file is the switch of direct ports between the cards of an Ethernet: what bpf/guard.c does
-// where a frame leaves a port, and bpf/nic.c where it comes to a host. Each host has a table of
-// places of its own, which may be behind the truth.
+// This file has the switch of direct ports between the cards of an Ethernet. It does the work of
+// bpf/guard.c where a frame leaves a port, and of bpf/nic.c where a frame comes to a host. Each
+// host has a table of its own with the places of nodes, which may be out of date.
 
 import (
 	"fmt"
@@ -22,24 +22,24 @@ type seat struct {
 	node uint16
 }
 
-// gate is a port of the network as the switch has it.
+// gate is a port of the network as the switch sees it.
 type gate struct {
 	seat
 	host int
 	open bool
 }
 
-// Switch is the switch. Its hosts are numbered from 0 and have the Address of their number.
+// Switch connects hosts, numbered from 0. A host has the Address of its number.
 type Switch struct {
 	net   *Ethernet
 	gates []gate
-	// tables are those of the hosts: where a node is. behind is the port that a node has, or had
-	// last.
+	// tables has the table of each host: on which host a node is. behind has the port of a node, or
+	// the last one it had.
 	tables []map[seat]int
 	behind map[seat]int
 
-	// Guard counts what became of frames that left ports, and NIC of frames that came to hosts.
-	// Refused are those that no card may send, whatever the tables are.
+	// Guard counts the fates of frames that left ports, and NIC those of frames that came to hosts.
+	// Refused counts frames that no card may send, whatever the tables say.
 	Guard struct{ Refused, Closed, NoNode, Sent, Local uint64 }
 	NIC   struct{ Refused, Stranger, NoPort, Direct uint64 }
 }
@@ -54,8 +54,8 @@ func (e *Ethernet) Switch(hosts int) *Switch {
 	return s
 }
 
-// Open makes a port that of a node of a job, on a host, whose table has it at once. It is an error
-// that one of the two is open.
+// Open gives a port to a node of a job, on a host, whose table has it at once. It returns an error
+// if the port is open already, or the node has an open port.
 func (s *Switch) Open(port, host int, job Job, node uint16) error {
 	for port >= len(s.gates) {
 		s.gates = append(s.gates, gate{})
@@ -70,7 +70,7 @@ func (s *Switch) Open(port, host int, job Job, node uint16) error {
 	return nil
 }
 
-// Close ends a port: what comes for it from now on is lost.
+// Close ends a port: frames for it are lost from now on.
 func (s *Switch) Close(port int) {
 	if port < len(s.gates) && s.gates[port].open {
 		g := &s.gates[port]
@@ -79,7 +79,7 @@ func (s *Switch) Close(port int) {
 	}
 }
 
-// Hear tells a host where a node is now, if anywhere.
+// Hear tells a host where a node is now, if it is anywhere.
 func (s *Switch) Hear(host int, job Job, node uint16) {
 	n := seat{job, node}
 	if port, ok := s.behind[n]; ok && s.gates[port].open && s.gates[port].seat == n {
@@ -89,9 +89,9 @@ func (s *Switch) Hear(host int, job Job, node uint16) {
 	}
 }
 
-// direct reads the source and the destination of a frame that a switch lets pass: a direct frame at
-// least as long as it says. A frame may be longer, because a card fills frames up to find out how
-// long they may be (RFC 4821). The switch carries the filling, too.
+// direct reads the source and the destination of a frame that a switch lets pass. That is a direct
+// frame at least as long as it says. A frame may be longer, because a card pads frames to find out
+// how long they may be (RFC 4821). The switch carries the padding, too.
 func direct(b []byte) (source, destination seat, ok bool) {
 	f, err := arctic.Look(b)
 	if err != nil || !f.Direct() {
@@ -102,8 +102,8 @@ func direct(b []byte) (source, destination seat, ok bool) {
 	return seat{job, h.SourceCard}, seat{job, h.DestinationCard}, true
 }
 
-// out is the guard: it returns the port of the node that a frame from a port is for, wherever the
-// table says that it is. What goes to another host has addresses then.
+// out is the guard. It returns the port of the node that a frame from a port is for, on the host
+// that the table says. It writes addresses into a frame for another host.
 func (s *Switch) out(from uint16, b []byte) (to *EthernetPort) {
 	if int(from) >= len(s.gates) || !s.gates[from].open {
 		s.Guard.Closed++
@@ -135,9 +135,9 @@ func (s *Switch) out(from uint16, b []byte) (to *EthernetPort) {
 // local reports whether a frame is between two ports of a host: it has no addresses.
 func local(b []byte) bool { return [12]byte(b) == [12]byte{} }
 
-// in is the NIC program: it returns the port that a frame goes to which has come to the host of its
-// address, or nil. A frame from another port of the host goes where it was sent, if that is open
-// yet.
+// in is the NIC program. It returns the port for a frame that has come to the host of its address,
+// or nil. A frame from another port of the same host goes to the port that it was sent to, if that
+// is still open.
 func (s *Switch) in(to *EthernetPort, b []byte) *EthernetPort {
 	if local(b) {
 		if !s.gates[to.number].open {
@@ -165,7 +165,8 @@ func (s *Switch) in(to *EthernetPort, b []byte) *EthernetPort {
 	return s.net.ports[s.behind[destination]]
 }
 
-// towards returns the port on whose link a frame with addresses is that no port sent, or nil.
+// towards returns the port to whose link a frame goes that has addresses and that no port sent, or
+// nil.
 func (s *Switch) towards(b []byte) *EthernetPort {
 	_, destination, ok := direct(b)
 	port, is := s.behind[destination]

@@ -1,6 +1,6 @@
 package sim
 
-// This file is how Arctic routers are wired, and which route bits lead where.
+// This file has the wiring of Arctic routers, and the destinations of route bits.
 //
 // Route bits are consumed from the lowest. A router of 4 ports takes two of them, a router of 8
 // ports takes three, and the packet leaves by the port that they name. A packet has 30 bits, and
@@ -18,26 +18,26 @@ var ErrTopology = errors.New("sim: impossible Arctic network")
 // routeBits is how many route bits a packet has.
 const routeBits = 30
 
-// Topology is routers, what their ports are connected to, and the ways between
-// terminals, which are the cards' places.
+// Topology describes routers, what their ports are connected to, and the ways between terminals,
+// which are the places of cards.
 type Topology struct {
 	radix     int
 	terminals int
-	// peer[r*radix+p] says where port p of router r is wired to: a port r*radix+p of a
-	// router, a terminal as terminalBase plus its number, or unwired.
+	// peer[r*radix+p] is what port p of router r is wired to: a port r*radix+p of a router, a
+	// terminal as terminalBase plus its number, or unwired.
 	peer  []int32
 	home  []int32 // terminal to router port
 	route func(from, to int) way
 }
 
-// way is route bits as they come together, and how many routers they lead through.
+// way is a sequence of route bits, and how many routers it leads through.
 type way struct {
 	bits  uint32
 	hops  int
 	width int // bits for each
 }
 
-// leave adds the port of the next router to leave by.
+// leave adds the port by which the packet leaves the next router.
 func (w *way) leave(port int) {
 	w.bits |= uint32(port) << (w.hops * w.width)
 	w.hops++
@@ -57,7 +57,7 @@ func (t *Topology) Routers() int { return len(t.peer) / t.radix }
 // Route returns the route bits of the way from one terminal to another.
 func (t *Topology) Route(from, to int) uint32 { return t.route(from, to).bits }
 
-// start is a way that leads nowhere yet.
+// start returns a way that leads nowhere yet.
 func (t *Topology) start() way { return way{width: bits.Len(uint(t.radix - 1))} }
 
 func newTopology(radix, routers, terminals, hops int) (*Topology, error) {
@@ -89,9 +89,9 @@ func (t *Topology) wire(ra, pa, rb, pb int) {
 	t.peer[a], t.peer[b] = b, a
 }
 
-// Hypercube is 2^dimensions routers, each with the given number of terminals. A packet corrects
-// one dimension after the other, which keeps the ways free of cycles. Dimensions and
-// terminals of a router together are at most its ports.
+// Hypercube returns 2^dimensions routers, each with the given number of terminals. A packet
+// corrects one dimension after the other, which keeps the ways free of cycles. Dimensions and
+// terminals of a router together must not exceed its ports.
 func Hypercube(radix, dimensions, each int) (*Topology, error) {
 	if dimensions < 0 || each < 1 || dimensions+each > radix {
 		return nil,
@@ -121,8 +121,8 @@ func Hypercube(radix, dimensions, each int) (*Topology, error) {
 	return t, nil
 }
 
-// FatTree is a k-ary tree of the given number of levels of routers with k = radix/2 ports down and
-// as many up, for k^levels terminals: every level has the same bandwidth.
+// FatTree returns a k-ary tree for k^levels terminals. Each level has routers with k = radix/2
+// ports down and as many up, so every level has the same bandwidth.
 func FatTree(radix, levels int) (*Topology, error) {
 	if levels < 1 {
 		return nil, fmt.Errorf("%w: fat tree of %d levels; use at least 1", ErrTopology, levels)

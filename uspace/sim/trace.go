@@ -1,7 +1,7 @@
 package sim
 
-// This file writes what a run leaves for people to look at: a trace in the JSON format
-// of Chrome and Perfetto, and a capture in the pcap format.
+// This file writes records of a run for people to look at: a trace in the JSON format of Chrome and
+// Perfetto, and a capture in the pcap format.
 
 import (
 	"bufio"
@@ -76,7 +76,7 @@ func (t *tracer) name(card int) {
 	}
 }
 
-// step writes what the units of a card did in the step that has just been.
+// step writes what the units of a card did in its last step.
 func (t *tracer) step(c *Card) {
 	now, b := c.engine.Counters(), &c.before
 	t.name(c.number)
@@ -116,7 +116,7 @@ func (t *tracer) received(c *Card, f *frame) {
 		fmt.Sprintf(`,"bp":"e","cat":"frame","name":"frame","id":%d`, f.flow))
 }
 
-// sent notes that a card has sent a frame: in the hash, the trace and the capture.
+// sent records a frame that a card has sent: in the hash, the trace and the capture.
 func (w *World) sent(f *frame, c *Card) {
 	f.sent = w.now
 	packets, sum := 0, uint32(0) // of what is no frame

@@ -1,6 +1,6 @@
 package sim
 
-// This file is the world: the clock, the events, and what a run has been.
+// This file has the world: the clock, the events, and the hash of a run.
 
 import (
 	"io"
@@ -14,17 +14,17 @@ type Options struct {
 	// PollTime is the processor time of one look of a process at its queues, and
 	// StepTime that of one step of a card; 0 stands for 100 ns each.
 	PollTime, StepTime time.Duration
-	// IdleTime is the longest that a process that looks in vain is left alone. What
-	// its card does for it wakes it earlier. 0 stands for 20 us.
+	// IdleTime is how long a process that looks in vain sleeps at most. Anything that its card does
+	// for it wakes it earlier. 0 stands for 20 us.
 	IdleTime time.Duration
 	// Remote is how much remote memory each process can open.
 	Remote funi.RemoteSizes
-	// Watch, if not nil, is called after every event of a card, and of a process
-	// with the process's card: the place of invariants.
+	// Watch, if not nil, is called after every event of a card, and after every event of a process
+	// with the process's card. It is for checking invariants.
 	Watch func(c *Card)
 }
 
-// World is a world in virtual time. It and everything in it belong to one goroutine.
+// World is a simulation in virtual time. It and everything in it belong to one goroutine.
 type World struct {
 	o       Options
 	now     int64
@@ -58,17 +58,17 @@ func (w *World) Now() int64 { return w.now }
 // frames that moved on, and actions.
 func (w *World) Events() uint64 { return w.events }
 
-// Hash returns a number over every event so far, its time, and every frame that was
-// sent: two runs with the same hash were the same.
+// Hash returns a number over every event so far, its time, and every frame that was sent. Two runs
+// with the same hash were the same.
 func (w *World) Hash() uint64 { return w.hash }
 
-// Next returns when the next event happens, or Never.
+// Next returns the time of the next event, or Never.
 func (w *World) Next() int64 { return w.queue.next() }
 
-// At lets do happen at the given time, or now if that has passed.
+// At calls do at the given time, or now if that has passed.
 func (w *World) At(at int64, do func()) { w.queue.push(max(at, w.now), action(do), 0) }
 
-// Step lets the next event happen. It returns false if there is none.
+// Step makes the next event happen. It returns false if there is none.
 func (w *World) Step() bool {
 	for !w.queue.empty() {
 		at, a, token, arg := w.queue.pop()
@@ -82,9 +82,9 @@ func (w *World) Step() bool {
 	return false
 }
 
-// Run lets everything happen until the given time, or until done, which may be nil,
-// says so. It is asked after every event. Run returns false when nothing is left
-// that could happen; the clock then stays where it is.
+// Run makes events happen until the given time, or until done returns true. done may be nil, and is
+// called after every event. Run returns false when no event is left; the clock then stays where it
+// is.
 func (w *World) Run(until int64, done func() bool) bool {
 	for w.queue.next() <= until {
 		if !w.Step() {
@@ -111,7 +111,7 @@ func (w *World) Close() {
 	}
 }
 
-// mix takes a number into the hash.
+// mix adds a number to the hash.
 func (w *World) mix(v uint64) {
 	h := (w.hash ^ v) * 0x9e3779b97f4a7c15
 	w.hash = h ^ h>>29

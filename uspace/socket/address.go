@@ -1,6 +1,6 @@
 package socket
 
-// This file is addresses.
+// This file parses and picks addresses.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // Network is the name of the network.
 const Network = "funet"
 
-// firstPort is the first of the ports that are picked for who names none (RFC 6335, section 6:
+// firstPort is the first of the ports that are picked if none is named (RFC 6335, section 6:
 // dynamic ports).
 const firstPort = 49152
 
@@ -26,7 +26,7 @@ func (a Addr) Network() string { return Network }
 // String returns NODE:PORT.
 func (a Addr) String() string { return fmt.Sprintf("%d:%d", a.Node, a.Port) }
 
-// parse reads an address; the node is here where there is none.
+// parse reads an address; without a node it means this node.
 func (s *Stack) parse(network, address string) (Addr, error) {
 	if network != Network {
 		return Addr{}, net.UnknownNetworkError(network)
@@ -52,8 +52,8 @@ func (s *Stack) parse(network, address string) (Addr, error) {
 	return a, nil
 }
 
-// bind parses the address of what is to be opened on this node, with the lock; port 0 picks one. A
-// port is taken if taken says so.
+// bind parses the address of an object to be opened on this node. The lock is held. Port 0 picks a
+// port. taken reports whether a port is in use.
 func (s *Stack) bind(network, address string, taken func(port uint16) bool) (Addr, error) {
 	a, err := s.parse(network, address)
 	if err != nil {

@@ -1,7 +1,6 @@
 package socket
 
-// This file is asking another node's process for something, which Initial Request Response carries
-// (package rats).
+// This file sends requests to another node's process by Initial Request Response (package rats).
 
 import (
 	"time"
@@ -9,8 +8,8 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// inquire asks a node's server and waits for its answer, with the lock. It looks at over each time
-// that w has news or cancel is closed, and gives up with its error.
+// inquire asks a node's server and waits for its answer. The lock is held. It calls over each time
+// that w has news or cancel is closed, and gives up with the error of over.
 func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over func() error,
 	words ...uint32) ([]uint32, error) {
 	q, err := s.m.Ask(node, s.key(node), words...)
@@ -42,7 +41,7 @@ func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over fun
 	}
 }
 
-// doze waits as await does, at most for a time.
+// doze waits as await does, but at most for the given time.
 func (s *Stack) doze(w *waiter, cancel <-chan struct{}, most time.Duration) {
 	timer := time.AfterFunc(most, func() {
 		s.lock()
@@ -59,7 +58,7 @@ type late struct {
 	words   []uint32
 }
 
-// serve answers requests, one after the other. What finds no room waits for the next poll.
+// serve answers requests, one after the other. Answers that find no room wait for the next poll.
 func (s *Stack) serve() {
 	for {
 		if s.late == nil {

@@ -1,13 +1,13 @@
 package socket
 
-// This file is calls: bytes to a service of another node, and bytes or an error back, by Simple
-// datagrams (package rats). A link between a caller and a service has one buffer and one ticket at
-// each end, and so one call at a time; calls at once have a link each. A link stays for the next
-// call.
+// This file implements calls. A call carries bytes to a service of another node, and bytes or an
+// error back, by Simple datagrams (package rats). A link between a caller and a service has one
+// buffer and one ticket at each end, and so carries one call at a time. Concurrent calls have a
+// link each. A link is kept for the next call.
 //
-// Words of the request for a link: ports, 0 for the caller's; 0. Of the answer: accepted, refused
-// or busy; after accepted the seed. A call carries one word of its own, 0, and its answer one: 0,
-// or 1 if it is the text of an error.
+// The words of the request for a link are the ports, 0 for the caller's, and 0. Those of the answer
+// are accepted, refused or busy, and after accepted the seed. A call carries one word of its own,
+// 0. Its answer carries one: 0, or 1 if it is the text of an error.
 
 import (
 	"context"
@@ -27,14 +27,14 @@ const (
 	MaxCall = 16 << 10
 
 	callWords = 2
-	// mostIdle is how many links to an address stay for later calls.
+	// mostIdle is how many idle links to an address are kept for later calls.
 	mostIdle = 16
-	// mostServed is how many links a node may have to a service. For one more the oldest that runs
-	// no handler is closed, and its caller asks again.
+	// mostServed is how many links a node may have to a service. Beyond that, the oldest link that
+	// runs no handler is closed, and its caller asks again.
 	mostServed = 64
 )
 
-// Handler answers calls. Each call has a goroutine; the request is the handler's.
+// Handler answers calls. Each call has a goroutine; the request belongs to the handler.
 type Handler func(from Addr, request []byte) ([]byte, error)
 
 // CallError is the error of a handler, at the caller.
@@ -69,9 +69,9 @@ type callLink struct {
 	waiter
 }
 
-// Serve has a handler answer the calls to a port of this node, ":PORT" of network "funet"; 0 picks
-// one. Ports of listeners and packet connections are others. Errors are a *net.OpError with
-// EADDRINUSE or EADDRNOTAVAIL.
+// Serve makes a handler answer the calls to a port of this node, ":PORT" of network "funet"; 0
+// picks a port. Listeners and packet connections have separate ports. Errors are a *net.OpError
+// with EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) Serve(network, address string, h Handler) (*Service, error) {
 	s.lock()
 	defer s.unlock()
@@ -87,7 +87,7 @@ func (s *Stack) Serve(network, address string, h Handler) (*Service, error) {
 // Addr returns the service's address, an Addr.
 func (v *Service) Addr() net.Addr { return v.address }
 
-// Close ends the service. Calls under way fail.
+// Close ends the service. Calls in flight fail.
 func (v *Service) Close() error {
 	v.s.lock()
 	defer v.s.unlock()
@@ -107,8 +107,8 @@ func (v *Service) close() {
 	}
 }
 
-// newCallEnd makes an end of a link: the first half of its memory is for what comes, the second for
-// what is sent, so that both are freed together, once the card is done with them.
+// newCallEnd makes an end of a link. The first half of its memory receives, and the second half
+// sends, so that both are freed together, once the card is done with them.
 func (s *Stack) newCallEnd() (*rats.Simple, error) {
 	memory, err := s.m.Alloc(2 * MaxCall)
 	if err != nil {
@@ -175,7 +175,7 @@ func seedOf(words []uint32) (rats.Seed, error) {
 	return rats.Seed{}, syscall.ECONNREFUSED
 }
 
-// ready is called when a call has come, or the link has failed.
+// ready is called when a call has arrived, or the link has failed.
 func (l *served) ready() {
 	var g rats.Message
 	ok, err := l.x.Recv(&g)
@@ -219,7 +219,7 @@ func (l *served) run(reply rats.Seed, request []byte) {
 	}
 }
 
-// out puts bytes into the memory that is sent from.
+// out copies bytes into the memory that the link sends from.
 func (l *served) out(b []byte) []byte { return outOf(l.x, b) }
 
 func outOf(x *rats.Simple, b []byte) []byte {
@@ -235,9 +235,9 @@ func (l *served) close() {
 }
 
 // Call calls a service at NODE:PORT of network "funet" and returns its answer. Errors are a
-// *CallError, the handler's; a *net.OpError with EMSGSIZE, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT,
-// or the context's cause. A call that failed otherwise than with ECONNREFUSED and EMSGSIZE may have
-// run.
+// *CallError from the handler, or a *net.OpError with EMSGSIZE, ECONNREFUSED, EHOSTUNREACH,
+// ETIMEDOUT, or the context's cause. Unless the error is ECONNREFUSED or EMSGSIZE, a failed call
+// may have run.
 func (s *Stack) Call(ctx context.Context, address string, request []byte) ([]byte, error) {
 	to, err := s.parse(Network, address)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *Stack) Call(ctx context.Context, address string, request []byte) ([]byt
 	}
 }
 
-// link returns a link that no call uses, and whether there was one.
+// link returns a link that no call uses, and whether it existed before.
 func (s *Stack) link(ctx context.Context, to Addr) (_ *callLink, old bool, err error) {
 	for idle := s.idle[to]; len(idle) > 0; {
 		l := idle[len(idle)-1]
@@ -359,7 +359,7 @@ func (s *Stack) callOver(ctx context.Context, l *callLink, to Addr, request []by
 	}
 }
 
-// probeCalls has the links find out whether their other ends are there.
+// probeCalls makes the links find out whether their other ends are there.
 func (s *Stack) probeCalls() {
 	for l := range s.calls {
 		l.x.Probe()

@@ -1,6 +1,6 @@
 package socket
 
-// This file is the connection.
+// This file implements connections.
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// lingering is how long what was written before Close may take to arrive, in nanoseconds.
+// lingering is how long data written before Close may take to arrive, in nanoseconds.
 const lingering = 10_000_000_000
 
 // Conn is a connection, a net.Conn.
@@ -26,8 +26,8 @@ type Conn struct {
 	err           error // of the node or the card, for both directions
 	shut          bool  // CloseWrite
 	closed        bool
-	until         int64 // closed, and given up then
-	left          bool  // it is none of the stack's any more
+	until         int64 // after Close, when to give up
+	left          bool  // it has been removed from the stack
 }
 
 // side is one direction.
@@ -71,7 +71,7 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// Read copies what has come, and waits until something has.
+// Read copies data that has arrived, and waits until there is some.
 func (c *Conn) Read(b []byte) (n int, err error) {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
@@ -100,8 +100,7 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 	}
 }
 
-// Write copies all of b into memory that the card sends from, and waits while there is no room for
-// it.
+// Write copies all of b into memory that the card sends from, and waits while there is no room.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -131,7 +130,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	}
 }
 
-// CloseWrite ends what is written: the peer reads io.EOF behind it.
+// CloseWrite ends the written data: the peer reads io.EOF behind it.
 func (c *Conn) CloseWrite() error {
 	c.s.lock()
 	defer c.s.unlock()
@@ -145,7 +144,7 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection, and ends calls that wait. What was written is delivered in the
+// Close closes the connection, and ends calls that wait. Written data is delivered in the
 // background, for at most 10 s.
 func (c *Conn) Close() error {
 	c.s.lock()
@@ -171,14 +170,14 @@ func (c *Conn) abort() {
 	c.part()
 }
 
-// linger looks whether a closed connection need not be kept.
+// linger checks whether a closed connection can be released.
 func (c *Conn) linger(now int64) {
 	if c.closed && !c.left && (c.w.Done() || c.w.Err() != nil || c.err != nil || now >= c.until) {
 		c.part()
 	}
 }
 
-// part gives everything back.
+// part releases all resources of the connection.
 func (c *Conn) part() {
 	if !c.left {
 		c.left = true
@@ -193,7 +192,7 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr returns the peer's address, an Addr.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline sets both deadlines, for calls that wait already, too; the zero time takes them away.
+// SetDeadline sets both deadlines, also for calls that already wait; the zero time removes them.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

@@ -1,13 +1,13 @@
 package socket
 
-// This file is deadlines: a channel that is closed when one has passed, for whoever waits.
+// This file implements deadlines: a channel that is closed when a deadline has passed.
 
 import (
 	"sync"
 	"time"
 )
 
-// deadline belongs to one direction of a connection, or to a listener. The zero value has none.
+// deadline belongs to one direction of a connection, or to a listener. The zero value never passes.
 type deadline struct {
 	mu     sync.Mutex
 	timer  *time.Timer

@@ -1,11 +1,12 @@
 package socket
 
-// This file is how a connection is made. Who dials opens both of its ends and asks the node's
-// server, with the seeds of both, to open the others. The server answers whether there is a
-// listener; if so the other ends have been made, and say so to these themselves.
+// This file makes connections. A dialer opens both of its ends and asks the node's server, with the
+// seeds of both, to open the other ends. The server answers whether there is a listener. If so, the
+// other ends have been made, and they report to the dialer's ends themselves.
 //
-// Words of the request: ports, the dialed one first; key of the receiver, 2 words; areas of the
-// receiver and the sender; key of the sender, 2 words. Of the answer: accepted, refused, or busy.
+// The words of the request are the ports, the dialed one first; the key of the receiver, 2 words;
+// the areas of the receiver and the sender; and the key of the sender, 2 words. The answer is
+// accepted, refused, or busy.
 
 import (
 	"context"
@@ -27,10 +28,10 @@ const (
 	// firstRing and mostRing are the lengths of a connection's ring, in bytes.
 	firstRing = 16 << 10
 	mostRing  = rats.MostRing
-	// dialTimeout is how long a dial takes whose context has no deadline.
+	// dialTimeout bounds a dial whose context has no deadline.
 	dialTimeout = 10 * time.Second
-	// firstPause and lastPause bound the time until one dials again where the listener's queue, or
-	// the tables here, are full.
+	// firstPause and lastPause bound the time between dials while the listener's queue, or the
+	// tables here, are full.
 	firstPause = time.Millisecond
 	lastPause  = 100 * time.Millisecond
 )
@@ -40,9 +41,9 @@ func (s *Stack) Dial(network, address string) (net.Conn, error) {
 	return s.DialContext(context.Background(), network, address)
 }
 
-// DialContext connects to NODE:PORT of network "funet". Errors are a *net.OpError with ECONNREFUSED
-// (nobody listens there, or the node's process has no sockets; Ready waits for both), EHOSTUNREACH,
-// ETIMEDOUT or the context's.
+// DialContext connects to NODE:PORT of network "funet". Errors are a *net.OpError with
+// ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT or the context's. ECONNREFUSED means that the port has no
+// listener, or that the node's process has no sockets; Ready waits for both.
 func (s *Stack) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	remote, err := s.parse(network, address)
 	if err != nil {
@@ -69,10 +70,10 @@ func (s *Stack) DialContext(ctx context.Context, network, address string) (net.C
 	}
 }
 
-// errPorts: there is no port to pick.
+// errPorts reports that there is no port to pick.
 var errPorts = fmt.Errorf("%w: all ports from %d on are taken; close listeners", syscall.EADDRNOTAVAIL, firstPort)
 
-// errBusy: the listener's queue is full.
+// errBusy reports that the listener's queue is full.
 var errBusy = errors.New("the listener has as many connections that it did not accept as it may have")
 
 // pause waits for a time.
@@ -136,7 +137,7 @@ func (s *Stack) dial(ctx context.Context, remote Addr) (_ *Conn, err error) {
 	return nil, err
 }
 
-// timeoutOf returns why a context has ended: a deadline as what net says of it.
+// timeoutOf returns why a context has ended; for a deadline it returns net's error.
 func timeoutOf(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -151,8 +152,8 @@ func timeoutOf(ctx context.Context) error {
 // listens reports whether a port is used for listening.
 func (s *Stack) listens(port uint16) bool { return s.ports[port] != nil }
 
-// pick returns one of the ports for who names none, the one that was picked longest ago of those
-// that are not taken; false: all are.
+// pick returns a port for an address that names none: the free port that was picked longest ago. It
+// returns false if all are taken.
 func (s *Stack) pick(taken func(port uint16) bool) (p uint16, ok bool) {
 	for range 1<<16 - firstPort {
 		p = s.nextPort
@@ -166,7 +167,7 @@ func (s *Stack) pick(taken func(port uint16) bool) (p uint16, ok bool) {
 	return 0, false
 }
 
-// answer makes the other ends of a connection, and returns what is to be answered.
+// answer makes the other ends of a connection, and returns the answer to the dialer.
 func (s *Stack) answer(q *rats.Request) uint32 {
 	w := q.Words
 	l := s.ports[uint16(w[0]>>16)]

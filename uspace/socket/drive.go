@@ -1,12 +1,13 @@
 package socket
 
-// This file is who drives the card. Of the goroutines that wait the first polls, with the lock, for
-// a while: it leads. The others are parked, as it is when that while is over; what a poll finds for
-// one of them wakes it. When nobody has led for a moment a goroutine of the stack's, the sleeper,
-// takes over: it polls until there is nothing to do, and sleeps on the card's descriptor.
+// This file decides which goroutine drives the card. Of the goroutines that wait, the first one
+// polls for a while, with the lock: it leads. The others are parked, and so is the leader after
+// that while. A poll wakes a parked goroutine when it finds something for it. When no goroutine has
+// led for a moment, a goroutine of the stack, the sleeper, takes over. It polls until there is
+// nothing to do, and sleeps on the card's descriptor.
 //
-// Who leaves the lead arms nothing, since it will mostly be back in microseconds: a timer looks
-// after a moment whether it was.
+// A goroutine that stops leading arms nothing, since it will mostly lead again in microseconds. A
+// timer checks after a moment whether it did.
 
 import (
 	"errors"
@@ -21,30 +22,31 @@ import (
 )
 
 const (
-	// spin is how long, in nanoseconds, one waits by polling. A sleep costs some 10 us at both its
-	// ends, and a round trip a few.
+	// spin is how long, in nanoseconds, a wait polls. A sleep costs some 10 us at both its ends,
+	// and a round trip a few.
 	spin = 50_000
-	// longSpin is the same after a sleep that ended within nap: a sleep and its end take longer
-	// than spin, so two processes that answer each other would both sleep for ever after, each
-	// because the other does. After settled waits that were short spin will do again.
+	// longSpin replaces spin after a sleep that ended within nap. A sleep and its end take longer
+	// than spin. So two processes that answer each other would otherwise both sleep each time, each
+	// because of the other's sleep. After settled short waits, spin applies again.
 	longSpin = 300_000
 	nap      = 1_000_000
 	settled  = 1000
-	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor, and
-	// threads long the same for other threads.
+	// share is how long, in nanoseconds, a poller keeps other goroutines from its processor;
+	// threads is the same for other threads.
 	share   = 1_000
 	threads = 5_000
-	// beforeRest is how long, in nanoseconds, the sleeper polls before it sleeps, since mostly
-	// somebody leads again at once. To arm the card's descriptor and to take that back are several
-	// system calls.
+	// beforeRest is how long, in nanoseconds, the sleeper polls before it sleeps, since another
+	// goroutine mostly leads again at once. Arming and disarming the card's descriptor takes
+	// several system calls.
 	beforeRest = 10_000
-	// moment is how long nobody has led when the sleeper takes over.
+	// moment is the time without a leader after which the sleeper takes over.
 	moment = 100 * time.Microsecond
-	// glance is how many polls pass between two looks at the clock and at who else waits.
+	// glance is how many polls pass between two looks at the clock and at other waiting goroutines.
 	glance = 16
-	// tick is how often peers are probed, and lingering connections looked at, in nanoseconds: a
-	// daemon says at once that a process of its has gone. An embedded card goes with its process,
-	// and is missed by its silence only, which takes seconds; ownTick is the same there.
+	// tick is the interval, in nanoseconds, for probing peers and looking at lingering connections,
+	// with a daemon's card. A daemon reports at once that one of its processes has gone. An
+	// embedded card ends with its process, and only its silence shows that, which takes seconds;
+	// ownTick is the interval there.
 	tick    = 500_000_000
 	ownTick = 800_000_000
 )
@@ -53,20 +55,20 @@ const (
 type driving struct {
 	leading bool
 	armed   bool // the card's descriptor is armed for the sleeper
-	resting bool // the sleeper sleeps, and nobody has called it since
+	resting bool // the sleeper sleeps, and was not called since
 	due     bool // the timer is set
 	parked  int  // goroutines that wait and do not lead
-	roused  int  // those of them that something has happened for, and that have not run since
+	roused  int  // parked goroutines with news that have not run since
 	moves   uint32
-	seen    uint32 // moves when the timer was set
+	seen    uint32 // value of moves when the timer was set
 	timer   *time.Timer
-	spin    int64         // how long one waits by polling now, in nanoseconds
+	spin    int64         // how long a wait polls at present, in nanoseconds
 	quick   int           // waits in a row that were shorter than spin
 	kick    chan struct{} // one slot: the sleeper is to take over
 	rest    *rest         // where it sleeps
 	gone    chan struct{} // the sleeper has ended
 	tick    int64         // tick or ownTick
-	ticks   int64         // when the next tick is
+	ticks   int64         // time of the next tick
 	closing bool
 }
 
@@ -75,12 +77,12 @@ type waiter struct {
 	of     *driving
 	wake   chan struct{} // one slot
 	news   bool          // something has happened
-	parked bool          // and was not roused yet
+	parked bool          // it is parked and was not roused yet
 }
 
 func (d *driving) newWaiter() waiter { return waiter{of: d, wake: make(chan struct{}, 1)} }
 
-// rouse has the goroutine look again.
+// rouse makes the goroutine look again.
 func (w *waiter) rouse() {
 	w.news = true
 	if w.parked {
@@ -123,8 +125,8 @@ func (s *Stack) stopDriving() {
 	_ = s.rest.close()
 }
 
-// rouseSleeper has the sleeper take over, with the lock. A sleeper that does not sleep needs no
-// call: it would only keep it from its next sleep.
+// rouseSleeper makes the sleeper take over. The lock is held. A sleeper that is awake needs no
+// call, which would only prevent its next sleep.
 func (s *Stack) rouseSleeper() {
 	if s.resting {
 		s.resting = false
@@ -148,7 +150,7 @@ func (s *Stack) lock() {
 	s.moves++
 }
 
-// unlock gives the lock back, and sees to it that somebody drives the card.
+// unlock releases the lock, and ensures that some goroutine drives the card.
 func (s *Stack) unlock() {
 	switch {
 	case s.leading || s.closing:
@@ -168,7 +170,7 @@ func (s *Stack) unlock() {
 	s.mu.Unlock()
 }
 
-// relieve is the timer: the sleeper takes over if nobody has moved.
+// relieve is the timer's function: the sleeper takes over if no goroutine has led since.
 func (s *Stack) relieve() {
 	if !s.mu.TryLock() {
 		s.timer.Reset(moment)
@@ -187,15 +189,16 @@ func (s *Stack) relieve() {
 	}
 }
 
-// breathe lets those run who want the lock, or for whom something has happened.
+// breathe lets goroutines run that want the lock or have news.
 func (s *Stack) breathe() {
 	if s.roused > 0 || s.want.Load() > 0 {
 		s.giveWay(runtime.Gosched)
 	}
 }
 
-// giveWay lets others run, with the lock if they want it. Whoever does that wants it back: else who
-// has it then, and needs not wait, would keep it.
+// giveWay lets other goroutines run, with the lock if they want it. It counts the caller among
+// those that want the lock. Otherwise a goroutine that holds it then, and need not wait, would keep
+// it.
 func (s *Stack) giveWay(run func()) {
 	s.want.Add(1)
 	s.mu.Unlock()
@@ -210,8 +213,8 @@ func yield() {
 	wait.YieldProcessor()
 }
 
-// await waits, with the lock, until a waiter has news or cancel is closed; it may return before.
-// The caller looks again.
+// await waits until a waiter has news or cancel is closed. The lock is held. It may return earlier,
+// so the caller looks again.
 func (s *Stack) await(w *waiter, cancel <-chan struct{}) {
 	w.news = false
 	select {
@@ -289,7 +292,7 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 	s.moves++
 }
 
-// sleep is the sleeper.
+// sleep is the sleeper's loop.
 func (s *Stack) sleep() {
 	defer close(s.gone)
 	for range s.kick {
@@ -354,8 +357,8 @@ func (s *Stack) sleep() {
 	}
 }
 
-// poll lets the card run, and tells those for whom something has come. It reports whether anything
-// has.
+// poll lets the card run, and wakes the goroutines for which something has arrived. It reports
+// whether anything has.
 func (s *Stack) poll() bool {
 	s.carrier.Look()
 	some := s.m.Poll()
@@ -400,7 +403,7 @@ type peer struct {
 	conns map[*Conn]struct{}
 }
 
-// pass does what is to be done now and then.
+// pass does the periodic work.
 func (s *Stack) pass(now int64) {
 	if now < s.ticks {
 		return
@@ -429,7 +432,7 @@ func (s *Stack) lost(node uint16, err error) {
 	s.losePackets(node)
 }
 
-// add and remove keep connections.
+// add and remove maintain the set of connections.
 func (s *Stack) add(c *Conn) {
 	s.conns[c] = struct{}{}
 	p := s.peers[c.remote.Node]
@@ -450,5 +453,5 @@ func (s *Stack) remove(c *Conn) {
 	}
 }
 
-// full reports whether an error means that something must be closed, or the card run, first.
+// full reports whether an error means that something must be closed first, or the card must run.
 func full(err error) bool { return errors.Is(err, rats.ErrFull) }

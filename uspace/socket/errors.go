@@ -1,6 +1,6 @@
 package socket
 
-// This file makes the errors of package rats those of TCP.
+// This file translates the errors of package rats into those of TCP.
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// cause returns what TCP's calls would say, with what FUNet knows; broken is the error for a peer
-// that has closed its end.
+// cause returns the error that TCP would return, together with FUNet's. broken is the error for a
+// peer that has closed its end.
 func cause(err error, broken syscall.Errno) error {
 	var f *rats.Failure
 	switch {
@@ -31,7 +31,7 @@ func cause(err error, broken syscall.Errno) error {
 	return fmt.Errorf("%w: %w", syscall.ECONNRESET, err)
 }
 
-// failure says what a message that came back means for a connection.
+// failure returns the error of a connection for a message that came back.
 func failure(f *rats.Failure) error {
 	e := syscall.ECONNRESET
 	switch f.Reason {
@@ -43,7 +43,7 @@ func failure(f *rats.Failure) error {
 	return fmt.Errorf("%w: %w", e, f)
 }
 
-// dialFailure says what it means for who dials.
+// dialFailure returns the error of a dial for a message that came back.
 func dialFailure(err error) error {
 	var f *rats.Failure
 	if !errors.As(err, &f) {
@@ -59,8 +59,8 @@ func dialFailure(err error) error {
 	return fmt.Errorf("%w: %w", e, f)
 }
 
-// ofNode reports whether a message came back because its node has gone, and so all others to it
-// will.
+// ofNode reports whether a message came back because its node has gone, so that all other messages
+// to it will also come back.
 func ofNode(err error) bool {
 	if err == nil {
 		return false

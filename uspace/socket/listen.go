@@ -1,6 +1,6 @@
 package socket
 
-// This file is listening.
+// This file implements listeners.
 
 import (
 	"net"
@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// backlog is how many connections of a listener are made and not accepted; who dials one more
-	// waits.
+	// backlog is how many connections of a listener may be made and not accepted; further dialers
+	// wait.
 	backlog = 128
 	// nodeBacklog is how many of these may come from one node.
 	nodeBacklog = 32
@@ -111,7 +111,7 @@ func (l *Listener) close() {
 // Addr returns the listener's address, an Addr.
 func (l *Listener) Addr() net.Addr { return l.address }
 
-// SetDeadline ends calls of Accept at a time; the zero time takes it away.
+// SetDeadline sets the time at which calls of Accept end; the zero time removes it.
 func (l *Listener) SetDeadline(t time.Time) error {
 	l.set(t)
 	return nil

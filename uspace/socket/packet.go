@@ -1,15 +1,16 @@
 package socket
 
-// This file is the packet connection. It is a Datagram's port (package rats). Each client of it,
-// which is another packet connection, has buffers here of its own. So no client's packets are lost
-// because of another's, and a reader that stalls holds up the clients that send to it.
+// This file implements packet connections. A packet connection is a port of Datagram (package
+// rats). Each of its clients, which are other packet connections, has buffers of its own here. So
+// no client's packets are lost because of another's, and a reader that stalls delays only the
+// clients that send to it.
 //
-// Who sends to an address for the first time asks its node's server for a seed, and keeps it. A
-// packet begins with the port that it came from, which the card does not vouch for as it does for
-// the node: all ports of a node are one process's.
+// The first send to an address asks its node's server for a seed, which the sender keeps. A packet
+// begins with its source port. The card vouches for the source node, but not for the port: all
+// ports of a node belong to one process.
 //
-// Words of the request: ports, the one asked for first. Of the answer: accepted, refused or busy;
-// after accepted the seed.
+// The words of the request are the ports, the requested one first. Those of the answer are
+// accepted, refused or busy, and after accepted the seed.
 
 import (
 	"encoding/binary"
@@ -25,19 +26,20 @@ import (
 )
 
 const (
-	// MaxPacket is the longest packet, in bytes: what the Internet's have, and QUIC's, is less.
-	// With its port it fills a power of two.
+	// MaxPacket is the longest packet, in bytes. Packets of the Internet and of QUIC are shorter.
+	// With its port such a packet fills a power of two.
 	MaxPacket = 2048 - portBytes
 
 	packetWords = 1
 	portBytes   = 2
-	// packetBuffers is how many packets of a client wait to be read; it waits with more.
+	// packetBuffers is how many packets of a client wait to be read; the client waits with further
+	// ones.
 	packetBuffers = 16
-	// mostClients is how many addresses a packet connection keeps a seed of. For one more it gives
-	// the seed back that was idle longest.
+	// mostClients is how many addresses a packet connection keeps a seed of. Beyond that, it gives
+	// back the seed that was idle longest.
 	mostClients = 64
-	// mostLinks is how many ports of a node may have buffers of a packet connection. For one more
-	// the oldest loses them, and asks again.
+	// mostLinks is how many ports of a node may have buffers of a packet connection. Beyond that,
+	// the oldest port loses its buffers, and asks again.
 	mostLinks = 16
 
 	seedAnswer = 1 + rats.SeedSize/arctic.WordSize
@@ -51,8 +53,8 @@ type PacketConn struct {
 	port    *rats.Port
 	in, out side
 	clients map[Addr]*packetClient
-	links   map[Addr]packetLink // whom we gave seeds
-	turn    uint64              // counts seeds and packets: what is older is smaller
+	links   map[Addr]packetLink // by the address that the seed was given to
+	turn    uint64              // counts seeds and packets; a smaller value is older
 	writers map[*waiter]struct{}
 	buffer  [portBytes + MaxPacket]byte
 	closed  bool
@@ -61,11 +63,11 @@ type PacketConn struct {
 // packetClient is the end towards another packet connection.
 type packetClient struct {
 	p    *PacketConn
-	c    *rats.Client // nil: it is asked for
+	c    *rats.Client // nil: not yet connected
 	used uint64
 }
 
-// packetLink is a seed that somebody has.
+// packetLink is a seed that was given to another packet connection.
 type packetLink struct {
 	seed rats.Seed
 	made uint64
@@ -130,8 +132,8 @@ func (p *PacketConn) forget(from Addr) {
 	}
 }
 
-// ReadFrom copies the oldest packet and says whose it is, and waits until there is one. What does
-// not fit b is lost.
+// ReadFrom copies the oldest packet and returns its source. It waits until there is a packet. The
+// part that does not fit b is lost.
 func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
@@ -156,7 +158,7 @@ func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	}
 }
 
-// over says why there is nothing to wait for any more.
+// over returns why a wait must end, or nil.
 func (p *PacketConn) over(passed <-chan struct{}) error {
 	switch {
 	case p.closed:
@@ -167,9 +169,9 @@ func (p *PacketConn) over(passed <-chan struct{}) error {
 	return p.s.err
 }
 
-// WriteTo sends a packet to another packet connection, an Addr or what String returns of one. It
-// waits while that has packetBuffers packets of ours that it did not read. Errors are a
-// *net.OpError with EMSGSIZE, ECONNREFUSED (nobody has that port), EHOSTUNREACH, ETIMEDOUT.
+// WriteTo sends a packet to another packet connection, given as an Addr or as what its String
+// returns. It waits while packetBuffers packets of this connection are unread there. Errors are a
+// *net.OpError with EMSGSIZE, ECONNREFUSED (the port is not open), EHOSTUNREACH, ETIMEDOUT.
 func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 	if len(b) > MaxPacket {
 		return 0, wrong("write", p.address, address,
@@ -301,7 +303,7 @@ func (p *PacketConn) drop(to Addr) {
 	}
 }
 
-// rouse has everybody look again.
+// rouse makes all waiting goroutines look again.
 func (p *PacketConn) rouse() {
 	p.in.rouse()
 	for w := range p.writers {
@@ -309,8 +311,8 @@ func (p *PacketConn) rouse() {
 	}
 }
 
-// Close closes the packet connection, and ends calls that wait. What was written is delivered; what
-// was not read is gone.
+// Close closes the packet connection, and ends calls that wait. Written packets are delivered;
+// unread ones are discarded.
 func (p *PacketConn) Close() error {
 	p.s.lock()
 	defer p.s.unlock()
@@ -348,7 +350,7 @@ func (k *packetClient) ready() {
 	k.p.rouse()
 }
 
-// losePackets gives the buffers back of those who have gone with their node.
+// losePackets frees the buffers of packet connections on a node that has gone.
 func (s *Stack) losePackets(node uint16) {
 	for _, p := range s.packets {
 		for a := range p.links {
@@ -359,8 +361,7 @@ func (s *Stack) losePackets(node uint16) {
 	}
 }
 
-// probePackets has one client for each node that has no connection find out whether the node is
-// there.
+// probePackets probes each node without a connection by one of its clients.
 func (s *Stack) probePackets() {
 	for _, p := range s.packets {
 		asked := map[uint16]bool{}
@@ -376,7 +377,7 @@ func (s *Stack) probePackets() {
 // LocalAddr returns the address, an Addr.
 func (p *PacketConn) LocalAddr() net.Addr { return p.address }
 
-// SetDeadline sets both deadlines, for calls that wait already, too; the zero time takes them away.
+// SetDeadline sets both deadlines, also for calls that already wait; the zero time removes them.
 func (p *PacketConn) SetDeadline(t time.Time) error {
 	return errors.Join(p.SetReadDeadline(t), p.SetWriteDeadline(t))
 }

@@ -1,7 +1,7 @@
 package socket
 
-// This file waits for ports that nobody has opened yet. Words of the request: port, 0, 0. Of the
-// answer: accepted or refused.
+// This file waits for ports that are not open yet. The words of the request are port, 0, 0; the
+// answer is accepted or refused.
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 const readyWords = 3
 
-// Ready waits until a process listens, serves or takes packets at NODE:PORT of network "funet", so
-// that a Dial or Call to it is not refused because the node has not come that far. It asks after 1
-// ms, and again after twice as long up to 100 ms, each time with one small request. Errors are a
-// *net.OpError with EHOSTUNREACH, ETIMEDOUT for a host that does not answer, or the cause of the
-// context, beside why nobody was there.
+// Ready waits until a process listens, serves or takes packets at NODE:PORT of network "funet".
+// Then a Dial or Call to it is not refused because the node is not ready. Ready asks after 1 ms,
+// and again after twice as long up to 100 ms, each time with one small request. Errors are a
+// *net.OpError with EHOSTUNREACH, ETIMEDOUT for a host that does not answer, or the context's cause
+// together with the reason why the port was not open.
 func (s *Stack) Ready(ctx context.Context, address string) error {
 	remote, err := s.parse(Network, address)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Stack) Ready(ctx context.Context, address string) error {
 	}
 }
 
-// answerReady says whether somebody has the port.
+// answerReady answers whether the port is open.
 func (s *Stack) answerReady(q *rats.Request) []uint32 {
 	port := uint16(q.Words[0] >> 16)
 	if s.ports[port] == nil && s.packets[port] == nil && s.services[port] == nil {

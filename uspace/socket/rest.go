@@ -1,14 +1,14 @@
 package socket
 
-// This file is a sleep: on the card's descriptor, an alarm and a timer, in the poller of Go's
-// runtime. So a sleep keeps no thread, and its end takes as long as that of a read from a TCP
+// This file implements the sleeper's sleep: on the card's descriptor, an alarm and a timer, in the
+// poller of Go's runtime. So a sleep occupies no thread, and ends as fast as a read from a TCP
 // connection.
 //
 // None of its system calls waits, so the runtime need not know of them (RawSyscall), and the timer
-// is the kernel's, not the runtime's. A system call that the runtime knows of, and a timer of its
-// own, would wake the runtime's monitor as well, a thread that finds nothing to do. That was a
-// third of what an idle process cost, and one more switch of threads before each message that
-// somebody sleeps for.
+// is the kernel's, not the runtime's. A system call that the runtime knows of, and a timer of the
+// runtime, would also wake the runtime's monitor, a thread that finds nothing to do. That was a
+// third of the cost of an idle process, and one more thread switch before each message that ends a
+// sleep.
 
 import (
 	"errors"
@@ -22,27 +22,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rest is where the sleeper sleeps. call may come from any goroutine; the other methods are the
+// rest is the sleeper's sleep. Any goroutine may call the method call; the other methods are the
 // sleeper's.
 type rest struct {
-	// the card's own would not do, since whoever lets the card run in between takes back what it
-	// says
+	// The card's own alarm would not do, since any goroutine that lets the card run meanwhile takes
+	// back its signal.
 	alarm *wait.Alarm
 	timer int           // a timerfd
-	rings time.Duration // when the timer expires, after start; 0: it is not set
+	rings time.Duration // when the timer expires, since start; 0: not set
 	start time.Time
 	file  *os.File // an epoll instance
 	conn  syscall.RawConn
 	card  int // the card's descriptor
 }
 
-// ringsAlike: the timer is left as it is if the end of a sleep differs by less from that of the
-// sleep before.
+// ringsAlike is the tolerance of the timer. It is not set anew if the end of a sleep differs by
+// less from that of the sleep before.
 const ringsAlike = time.Millisecond
 
-// oneShot: the descriptor wakes nobody after its first event, until the next sleep. Otherwise each
-// frame that comes while somebody polls would wake a thread of the runtime's poller, which costs
-// the sender of the frame, on whose processor the kernel does that, more than the frame.
+// oneShot disables the descriptor after its first event, until the next sleep. Otherwise each frame
+// that arrives while a goroutine polls would wake a thread of the runtime's poller. The kernel does
+// that on the processor of the frame's sender, and it costs more than the frame.
 const oneShot = unix.EPOLLIN | unix.EPOLLONESHOT
 
 // newRest makes one for the card's descriptor.
@@ -78,14 +78,14 @@ func newRest(fd int) (_ *rest, err error) {
 	return r, nil
 }
 
-// call ends the sleep that is under way, or the next one.
+// call ends the current sleep, or the next one.
 func (r *rest) call() { r.alarm.Call() }
 
-// ready makes a call end the sleep that follows; false: there has been one.
+// ready lets a call end the next sleep; false: a call has already been made.
 func (r *rest) ready() bool { return r.alarm.Arm() }
 
-// sleep sleeps until the card has something to do, somebody calls, or a time has passed, 0: for
-// ever. It may end early.
+// sleep sleeps until the card has something to do, call is called, or the given time has passed; 0:
+// no time limit. It may end earlier.
 func (r *rest) sleep(most time.Duration) {
 	defer r.alarm.Disarm()
 	if err := r.ring(most); err != nil {

@@ -1,6 +1,6 @@
 package socket
 
-// This file is the place of a process: its card, what is open on it, and the end of all.
+// This file opens and closes a process's place: its card, and everything that is open on it.
 
 import (
 	"context"
@@ -23,14 +23,14 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// Options say where in which job the process is, and how much it may open.
+// Options give the job and the process's place in it, and how much the process may open.
 type Options struct {
-	// Options are those of funet.Open; Memory is here how many bytes are for what is sent and
-	// received, 0: 64 MiB with a card in this process, 16 MiB with a daemon's, or as much less as
-	// the administrator allows. Rejoin, OnError and Remote are not used.
+	// Options are those of funet.Open. Memory is here the number of bytes for data to send and
+	// received data. 0: 64 MiB with a card in this process, 16 MiB with a daemon's, or less if the
+	// administrator allows less. Rejoin, OnError and Remote are not used.
 	funet.Options
-	// Connections is the most connections, 0: 256; the process's tables for remote memory are made
-	// for that many, 1 to 10000.
+	// Connections is the largest number of connections, 1 to 10000; 0: 256. The process's tables
+	// for remote memory are made for that many.
 	Connections int
 }
 
@@ -41,24 +41,24 @@ const (
 	leastMemory     = 256 << 10
 	mostConnections = 10_000
 
-	// A connection has these at each end, where one area and key slot are for its dialing: for
-	// 10,000 they suffice, because not all are dialed at once.
+	// A connection has these at each end; one area and one key slot of them are for its dialing.
+	// They suffice for 10,000 connections, because not all are dialed at once.
 	connKeySlots = 3
 	connAreas    = 7
 	connCredit   = 33
 )
 
-// ErrConnections: Options.Connections is out of range.
+// ErrConnections reports Options.Connections out of range.
 var ErrConnections = errors.New("a process has 1 to 10000 connections")
 
-// ErrNoToken: the job's token is all zeros, which everybody knows, and the key that lets one dial
-// is made of it.
+// ErrNoToken reports a job whose token is all zeros. That value is public, and the key that allows
+// dialing is made of the token.
 var ErrNoToken = errors.New("sockets need a job with a token, since who knows it can dial; give the peers files of all nodes the same line token: with 64 digits that `openssl rand -hex 32` prints")
 
 // Stack is a process's end of the network. Any goroutine may call it.
 type Stack struct {
 	mu      sync.Mutex
-	want    atomic.Int32 // goroutines that wait for mu
+	want    atomic.Int32 // goroutines that want mu
 	carrier funet.Carrier
 	m       *rats.Manager
 	server  *rats.Server
@@ -66,25 +66,25 @@ type Stack struct {
 	node    uint16
 	nodes   int
 	stop    context.CancelCauseFunc
-	err     error // why it is of no more use
+	err     error // why the stack is unusable; nil: it is usable
 
 	ports    map[uint16]*Listener
 	packets  map[uint16]*PacketConn
 	services map[uint16]*Service
 	calls    map[*callLink]struct{} // links to services
 	idle     map[Addr][]*callLink   // those that no call uses
-	late     *late                  // nil: every request was answered
+	late     *late                  // nil: all requests were answered
 	nextPort uint16
 	conns    map[*Conn]struct{}
-	// those of conns that are closed, and what was written to them is not delivered yet
+	// the closed ones of conns whose written data is not delivered yet
 	ending map[*Conn]struct{}
 	peers  map[uint16]*peer
 	driving
 }
 
 // Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections,
-// ErrNoToken, and that of an administrator who allows too little memory (attach.ErrQuota). The
-// context ends Open only.
+// ErrNoToken, and attach.ErrQuota if the administrator allows too little memory. The context ends
+// Open only.
 func Open(ctx context.Context, o Options) (*Stack, error) {
 	s, err := open(ctx, o)
 	if err != nil {
@@ -135,7 +135,7 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 	return s, nil
 }
 
-// manage takes memory and opens the server.
+// manage takes memory from the card and opens the server.
 func (s *Stack) manage(memory int) error {
 	e, err := rats.New(s.carrier.Interface(), s.place.Node, rand.Reader)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Stack) manage(memory int) error {
 	return nil
 }
 
-// key returns the key of a node's server: who has the job's token knows it.
+// key returns the key of a node's server, which any holder of the job's token can compute.
 func (s *Stack) key(node uint16) rats.Key {
 	h := hmac.New(sha256.New, s.place.Token[:])
 	h.Write(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16([]byte("funet sockets"),
@@ -177,20 +177,20 @@ func (s *Stack) key(node uint16) rats.Key {
 	return rats.KeyOf(h.Sum(nil))
 }
 
-// Node is the process's number in the job, and Nodes is how many there are.
+// Node is the process's number in the job, and Nodes is the number of processes.
 func (s *Stack) Node() int { return int(s.node) }
 
 // Nodes is described with Node.
 func (s *Stack) Nodes() int { return s.nodes }
 
-// Err returns why the stack is of no more use; nil: it is.
+// Err returns why the stack is unusable; nil: it is usable.
 func (s *Stack) Err() error {
 	s.lock()
 	defer s.unlock()
 	return s.err
 }
 
-// fail ends the use of the stack: everything that waits returns the error.
+// fail makes the stack unusable: everything that waits returns the error.
 func (s *Stack) fail(err error) {
 	if s.err != nil {
 		return
@@ -210,8 +210,8 @@ func (s *Stack) fail(err error) {
 	}
 }
 
-// Close ends the process's place: listeners end, connections that are open are aborted, and what
-// was written to those that were closed is delivered, for at most linger. It returns
+// Close ends the process's place. Listeners end, and open connections are aborted. Data written to
+// connections that were closed before is delivered, for at most linger. Close returns
 // funi.ErrUndelivered if not all was.
 func (s *Stack) Close(linger time.Duration) error {
 	s.lock()

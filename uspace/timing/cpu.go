@@ -1,6 +1,6 @@
 package timing
 
-// This file is the processor: what the library's primitives take on it.
+// This file has the processor: the times of the library's primitives on it.
 
 import "time"
 
@@ -10,31 +10,31 @@ type Clock struct {
 	Now func() int64
 	// Until lets time pass: in virtual time the program gives way, in real time it spins.
 	Until func(at int64)
-	// Wait is Until for a processor that has nothing to do but wait: in real time, where a look may
-	// take the host longer than the model, it goes on at the host's time if that is later. nil:
-	// Until does.
+	// Wait is Until for a processor that only waits. In real time a look may take the host longer
+	// than the model; Wait then goes on at the host's time if that is later. If Wait is nil, Until
+	// serves.
 	Wait func(at int64)
 }
 
-// CPUConfig says what a processor takes (thesis 6.1.1).
+// CPUConfig gives the times of a processor (thesis 6.1.1).
 type CPUConfig struct {
 	Cycle time.Duration // of its clock
-	Store time.Duration // that a buffered store of one or two words takes in the program
+	Store time.Duration // of a buffered store of one or two words, in the program
 	// Stall is how much longer than the bus's transaction a load over the bus takes.
 	Stall time.Duration
-	// Library holds what the code of package am takes on this machine, beside the prices of its
+	// Library holds the costs of package am's code on this machine, besides the prices of its
 	// operations.
 	Library Library
-	// Rats holds what the library Rats takes, in times of its own; zero: it has none.
+	// Rats holds the times of the library Rats; zero: the machine has none.
 	Rats Rats
 }
 
-// Library says how the message library of a modelled machine is written (thesis 6.1.2, 6.2.1,
-// appendices A and C). The zero value is the library of package am. Cycles are of the processor.
+// Library describes the code of the message library of a modelled machine (thesis 6.1.2, 6.2.1,
+// appendices A and C). The zero value is the library of package am. Cycles are the processor's.
 type Library struct {
-	LoopCycles    int // that a pass of a loop takes besides its test
-	BlockCycles   int // of the loop that cuts a block into transfers, for each of them
-	CounterCycles int // that the handler that counts takes besides its instructions
+	LoopCycles    int // of a pass of a loop, besides its test
+	BlockCycles   int // of the loop that cuts a block, for each transfer
+	CounterCycles int // of the handler that counts, besides its instructions
 	// of opening a segment, and again of closing one; 0: a get of four words uses none
 	SegmentCycles int
 	TransferWords int // most data of a transfer; 0: the card cuts longer ones itself
@@ -55,17 +55,17 @@ type CPU struct {
 // NewCPU makes a processor on the bus.
 func NewCPU(c CPUConfig, bus *Bus, clock Clock) *CPU { return &CPU{c: c, bus: bus, clock: clock} }
 
-// Library returns how the library of the machine is written.
+// Library returns the description of the machine's library.
 func (c *CPU) Library() *Library { return &c.c.Library }
 
-// Rats returns what the library Rats takes on the machine.
+// Rats returns the times of the library Rats on the machine.
 func (c *CPU) Rats() *Rats { return &c.c.Rats }
 
 // PricesRats reports whether the machine has times for the library Rats.
 func (c *CPU) PricesRats() bool { return c.c.Rats != Rats{} }
 
-// PricesMessages reports whether the machine has times for messages of words (package am). One
-// whose times are all of remote memory has none.
+// PricesMessages reports whether the machine has times for messages of words (package am). A
+// machine that has only times of remote memory does not.
 func (c *CPU) PricesMessages() bool { return c.c.Cycle > 0 }
 
 // Deliveries returns how many bursts of the card into a receive queue the bus has carried, by
@@ -76,15 +76,15 @@ func (c *CPU) Deliveries(level int) uint32 { return c.bus.Deliveries(level) }
 // or Settle, because until then nobody can tell.
 func (c *CPU) Work(cycles int) { c.owed += int64(cycles) * int64(c.c.Cycle) }
 
-// Spend charges picoseconds, none of which is lost. The time passes as with Work.
+// Spend charges picoseconds; fractions of a nanosecond are kept. The time passes as with Work.
 func (c *CPU) Spend(ps int64) {
 	c.part += ps
 	c.owed += c.part / picosecond
 	c.part %= picosecond
 }
 
-// Idle lets at least so many picoseconds pass, and what was charged, in which the program only
-// waits.
+// Idle lets at least the given picoseconds pass, and all time charged before. Meanwhile the program
+// only waits.
 func (c *CPU) Idle(ps int64) {
 	c.Spend(ps)
 	if c.clock.Wait == nil {
@@ -96,7 +96,7 @@ func (c *CPU) Idle(ps int64) {
 	}
 }
 
-// Settle lets the time pass that was charged.
+// Settle lets the charged time pass.
 func (c *CPU) Settle() {
 	if c.owed > 0 {
 		at := c.clock.Now() + c.owed

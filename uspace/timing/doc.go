@@ -1,7 +1,7 @@
-// Package timing is the only model of the times of a modelled machine: of its bus,
-// and of the processor's part in talking to the card (thesis 6.1.1 and 6.1.5). The same
-// objects serve in virtual time, where a charge lets the clock advance, and in real time,
-// where it lets the processor spin; a native card has none of them.
+// Package timing is the only model of the times of a modelled machine: of its bus, and of the
+// processor's part in talking to the card (thesis 6.1.1 and 6.1.5). The same objects serve in
+// virtual time and in real time. A charge lets the clock advance in virtual time, and the processor
+// spin in real time. A native card has none of these objects.
 //
 // The journey of a message through the model:
 //
@@ -13,11 +13,11 @@
 //	      until its last burst has ended, and only then is anything seen of what it did.
 //	link  a port serialises frames: package sim's Arctic network does, a word a cycle.
 //
-// Who waits: the processor has priority over the card. Its stores are buffered: the bus belongs
-// to them in the order in which they were issued, and the program goes on at once. A load
-// waits for the bus and for its own transaction. So whenever the card gets the bus,
-// everything that the program stored before has arrived, and nothing has to be delayed
-// for it: a store to a head register is visible to the card when it can look at it.
+// Who waits: the processor has priority over the card. Its stores are buffered: they get the bus in
+// the order in which they were issued, and the program goes on at once. A load waits for the bus
+// and for its own transaction. So whenever the card gets the bus, everything that the program
+// stored before has arrived, and nothing has to be delayed for it. A store to a head register is
+// visible to the card when the card can look at it.
 //
 // The write buffer has no limit, as in the thesis, which charges two cycles for a store
 // whatever is under way. It is not unbounded: a program is at most a send queue ahead.

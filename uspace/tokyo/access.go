@@ -1,6 +1,6 @@
 package tokyo
 
-// This file is the accesses of remote memory (sections 2.2.2 and 3.3.1).
+// This file has the accesses of remote memory (sections 2.2.2 and 3.3.1).
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/rma"
 )
 
-// target returns what an address is to the cards.
+// target converts an address into what the cards need: node, key and virtual address.
 func (p *Process) target(a Address) (rma.Target, error) {
 	id := p.ids[a.Node()]
 	if id == 0 {
@@ -18,9 +18,9 @@ func (p *Process) target(a Address) (rma.Target, error) {
 	return rma.Target{Node: a.Node(), Key: rma.Key(id), Address: a.Virtual()}, nil
 }
 
-// Write writes data to an address, and waits for nothing but room (Quiet). More than 64 bytes lie
-// in the process's own memory and stay as they are until Quiet. Errors are ErrStranger, those of
-// rma.Endpoint.Put, and of drive.
+// Write writes data to an address. It waits for room, but not for the end of the write (Quiet).
+// More than 64 bytes must lie in the process's own memory and stay as they are until Quiet. Errors
+// are ErrStranger, those of rma.Endpoint.Put, and those of drive.
 func (p *Process) Write(to Address, data []byte) error {
 	t, err := p.target(to)
 	if err == nil {
@@ -30,8 +30,8 @@ func (p *Process) Write(to Address, data []byte) error {
 }
 
 // Read reads bytes from an address into the process's own memory, and waits for them. Errors are
-// ErrStranger, those of rma.Endpoint.Get and Wait, and of drive, after which the memory may still
-// change until Quiet.
+// ErrStranger, those of rma.Endpoint.Get and Wait, and those of drive. After an error of drive the
+// memory may still change until Quiet.
 func (p *Process) Read(from Address, into []byte) error {
 	t, err := p.target(from)
 	if err == nil {
@@ -40,8 +40,8 @@ func (p *Process) Read(from Address, into []byte) error {
 	return p.failed("reading from", from, err)
 }
 
-// Add adds to the word of 64 bits at an address, a multiple of 8, and returns what it was. Errors
-// as for Read.
+// Add adds v to the 64-bit word at an address, a multiple of 8, and returns the word's old value.
+// Errors are as for Read.
 func (p *Process) Add(to Address, v uint64) (uint64, error) {
 	t, err := p.target(to)
 	var r rma.Result
@@ -51,8 +51,8 @@ func (p *Process) Add(to Address, v uint64) (uint64, error) {
 	return r.Uint64(), p.failed("adding to", to, err)
 }
 
-// CompareSwap writes a word of 64 bits to an address, a multiple of 8, if there is the one that it
-// is compared with, and returns what was there. Errors as for Read.
+// CompareSwap replaces the 64-bit word at an address, a multiple of 8, by swap if it equals
+// compare. It returns the word's old value. Errors are as for Read.
 func (p *Process) CompareSwap(to Address, compare, swap uint64) (uint64, error) {
 	t, err := p.target(to)
 	var r rma.Result
@@ -62,8 +62,8 @@ func (p *Process) CompareSwap(to Address, compare, swap uint64) (uint64, error) 
 	return r.Uint64(), p.failed("swapping at", to, err)
 }
 
-// Quiet waits until all that this process has written is there, and returns the first failure since
-// the last time. Errors besides are those of drive.
+// Quiet waits until everything that this process has written has arrived. It returns the first
+// failure since the last call, or an error of drive.
 func (p *Process) Quiet() error {
 	err := p.end.Quiet()
 	p.forget(err)
@@ -85,7 +85,7 @@ func (p *Process) failed(what string, a Address, err error) error {
 	return fmt.Errorf("%s %v: %w", what, a, err)
 }
 
-// forget forgets an access ID that is good for nothing any more.
+// forget forgets an access ID that its process has revoked.
 func (p *Process) forget(err error) {
 	var e *rma.Error
 	if errors.As(err, &e) && errors.Is(err, rma.ErrKey) && e.Node != p.options.Node {

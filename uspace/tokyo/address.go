@@ -1,7 +1,7 @@
 package tokyo
 
-// This file is network addresses (section 2.1): node and virtual address. The paper's also name the
-// process at its node; here each process is a node of its job, so the node alone does that.
+// This file has network addresses (section 2.1): node and virtual address. The thesis's addresses
+// also name the process at its node. Here each process is a node of its job, so the node is enough.
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ type Address uint64
 // MaxVirtual is the largest virtual address that a network address has room for.
 const MaxVirtual = arctic.MaxAddress
 
-// NewAddress returns the network address of a virtual address, whose lower 48 bits count, of a
-// node.
+// NewAddress returns the network address of a node's virtual address, of which the lower 48 bits
+// count.
 func NewAddress(node uint16, virtual uint64) Address {
 	return Address(node)<<48 | Address(virtual&MaxVirtual)
 }
@@ -27,8 +27,8 @@ func (a Address) Node() uint16 { return uint16(a >> 48) }
 // Virtual returns the virtual address.
 func (a Address) Virtual() uint64 { return uint64(a) & MaxVirtual }
 
-// Plus returns the address that many bytes further on at the same node. Beyond the last it begins
-// at 0 again.
+// Plus returns the address the given bytes further on at the same node. The last address is
+// followed by 0.
 func (a Address) Plus(bytes uint64) Address { return NewAddress(a.Node(), a.Virtual()+bytes) }
 
 // String returns the address as node:virtual, the latter in hexadecimal digits.

@@ -1,8 +1,8 @@
 package tokyo
 
-// This file is the exchange of access IDs (section 3.1): to get another process's a process has to
-// provide its own. It is a message of the request level with the ID of who asks, and one of the
-// reply level with the ID of who was asked, or without if that one refuses.
+// This file has the exchange of access IDs (section 3.1): to get another process's ID, a process
+// has to provide its own. The exchange is a message of the request level with the asker's ID, and
+// one of the reply level. The reply has the ID of the process asked, or none if that one refuses.
 
 import (
 	"fmt"
@@ -14,16 +14,16 @@ import (
 
 const idWords = 2
 
-// introduction is the one that this process waits for.
+// introduction is the introduction that this process waits for.
 type introduction struct {
 	node    uint16
 	waiting bool
 	err     error
 }
 
-// Introduce gives a node this process's access ID for its own, and waits for that. It may be called
-// again for a node that is known already, and then does nothing. Errors are ErrRefused,
-// rma.ErrUnreachable, and those of drive.
+// Introduce gives a node this process's access ID, and waits for the node's ID in return. For a
+// node that is known already it does nothing. Errors are ErrRefused, rma.ErrUnreachable, and those
+// of drive.
 func (p *Process) Introduce(node uint16) error {
 	if p.ids[node] != 0 {
 		return nil
@@ -65,7 +65,7 @@ func (p *Process) ask(node uint16) error {
 	}
 }
 
-// Met notes a node's access ID that came by another means than an introduction.
+// Met notes a node's access ID that came by other means than an introduction.
 func (p *Process) Met(node uint16, id AccessID) { p.ids[node] = id }
 
 // Knows reports whether this process has a node's access ID.
@@ -80,8 +80,9 @@ func (p *Process) compose(s *funi.Slot, node uint16, given bool) {
 	s.SetHeader(funi.NewHeader(node, p.options.Type, words))
 }
 
-// takeMessages takes what is in the receive queues, replies first. A request stays there while
-// there is no room for its answer, and so does what is the program's own.
+// takeMessages takes the messages in the receive queues, replies first. A request stays there while
+// there is no room for its answer. The program's own messages stay, too, if there is no
+// Options.Others.
 func (p *Process) takeMessages() {
 	for _, l := range arctic.ByPriority {
 		for s := p.iface.Receive(l); s != nil; s = p.iface.Receive(l) {
@@ -116,7 +117,8 @@ func read(s *funi.Slot) AccessID {
 	return AccessID(s[funi.PayloadWord]) | AccessID(s[funi.PayloadWord+1])<<32
 }
 
-// introduced answers a process that introduces itself. It returns false while there is no room.
+// introduced answers a process that introduces itself. It returns false while there is no room for
+// the answer.
 func (p *Process) introduced(s *funi.Slot) bool {
 	node, id := s.Source(), read(s)
 	answer := p.iface.Reserve(funi.Reply)
@@ -132,8 +134,8 @@ func (p *Process) introduced(s *funi.Slot) bool {
 	return true
 }
 
-// answered takes the answer to this process's introduction. One that it does not wait for is
-// nobody's.
+// answered takes the answer to this process's introduction. It drops an answer that the process
+// does not wait for.
 func (p *Process) answered(s *funi.Slot) {
 	a := &p.asked
 	if !a.waiting || s.Source() != a.node {

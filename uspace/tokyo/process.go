@@ -1,6 +1,6 @@
 package tokyo
 
-// This file is a process with memory that others may access.
+// This file has the Process: a process with memory that others may access.
 
 import (
 	"errors"
@@ -13,44 +13,48 @@ import (
 )
 
 var (
-	// ErrStranger: this process has no access ID of the node.
+	// ErrStranger reports a node whose access ID this process does not have.
 	ErrStranger = errors.New("tokyo: no access ID of that node; introduce this process to it first (Introduce)")
-	// ErrRefused: the other process does not exchange access IDs with this one.
+	// ErrRefused reports that the other process does not exchange access IDs with this one.
 	ErrRefused = errors.New("tokyo: the process does not accept this one's introduction")
-	// ErrOptions: the segment is none, or its addresses do not fit.
+	// ErrOptions reports an empty segment, one without the right Keyed, addresses beyond 48 bits,
+	// or a type beyond funi.MaxType.
 	ErrOptions = errors.New("tokyo: a process needs a segment with the right Keyed, addresses of 48 bits, and a type of messages up to funi.MaxType")
-	// ErrElsewhere: the memory is not the process's own.
+	// ErrElsewhere reports memory outside the process's own.
 	ErrElsewhere = errors.New("tokyo: the memory does not lie in the process's own")
 )
 
-// AccessID lets whoever has it access the memory of a process. It is random, and 0 is none.
+// AccessID lets its holder access the memory of a process. It is random; 0 means none.
 type AccessID uint64
 
-// Options say what a process is.
+// Options configure a Process.
 type Options struct {
 	// Node is this process's number in its job.
 	Node uint16
-	// Segment is the memory, which was registered with the card, with the right Keyed, and Source
-	// if writes of more than 64 bytes are to come from it.
+	// Segment is the memory, registered with the card with the right Keyed. It also needs the right
+	// Source if writes of more than 64 bytes are to come from it.
 	Segment funi.Segment
-	// Virtual is the address of its first byte; 0: its virtual address in this process.
+	// Virtual is the virtual address of the segment's first byte; 0 means its address in this
+	// process.
 	Virtual uint64
-	// Rights are what others may do; 0: read, write and atomic operations.
+	// Rights are the rights of others; 0 means read, write and atomic operations.
 	Rights funi.WindowRights
-	// Type is that of the messages by which processes introduce themselves, the same in all
-	// processes of the job.
+	// Type is the type of the messages by which processes introduce themselves. It is the same in
+	// all processes of the job.
 	Type uint16
-	// Accept decides which nodes get this process's access ID for theirs; nil: all of the job.
+	// Accept decides which nodes get this process's access ID for theirs; nil means all nodes of
+	// the job.
 	Accept func(node uint16) bool
-	// Others takes messages of other types. The slot is good until it returns, and it calls nothing
-	// of the Process that waits. nil: such messages stay in the queue, with all behind them, until
-	// the program takes them (funi.Interface.Receive).
+	// Others takes messages of other types. The slot is valid until Others returns. Others must not
+	// call a method of the Process that waits. If Others is nil, such messages stay in the queue,
+	// with all behind them, until the program takes them (funi.Interface.Receive).
 	Others func(l funi.Level, s *funi.Slot)
-	// Returned takes those of the program's own messages that came back; nil: it sends none.
+	// Returned takes the program's own messages that came back. It may be nil if the program sends
+	// none.
 	Returned func(r funi.Returned)
 }
 
-// Process is a process's end. See doc.go.
+// Process is a process's end of remote memory. See doc.go.
 type Process struct {
 	options Options
 	iface   *funi.Interface
@@ -61,10 +65,10 @@ type Process struct {
 	asked   introduction
 }
 
-// Open makes the process's memory accessible to those who get its access ID. random is where that
-// comes from: crypto/rand's Reader, but in virtual time. drive lets the card run, and returns an
-// error when nobody is to wait any more. It returns ErrOptions, and errors of rma.New and
-// rma.Endpoint.Expose.
+// Open makes the process's memory accessible to processes that get its access ID. The ID comes from
+// random, which is crypto/rand's Reader except in virtual time. drive lets the card run, and
+// returns an error when calls are to wait no longer. Open returns ErrOptions, and errors of rma.New
+// and rma.Endpoint.Expose.
 func Open(iface *funi.Interface, random io.Reader, drive func() error, o Options) (*Process, error) {
 	if len(o.Segment.Memory) == 0 || o.Segment.Rights&funi.Keyed == 0 || o.Type > funi.MaxType {
 		return nil, fmt.Errorf("opening a process: %w", ErrOptions)
@@ -91,8 +95,8 @@ func Open(iface *funi.Interface, random io.Reader, drive func() error, o Options
 	return p, nil
 }
 
-// AccessID returns the process's own. Introduce gives it to others; any other means does, too
-// (Met).
+// AccessID returns the process's own access ID. Introduce gives it to others; so may any other
+// means (Met).
 func (p *Process) AccessID() AccessID { return AccessID(p.window.Key) }
 
 // Address returns the network address of bytes of the process's own memory, or ErrElsewhere.
@@ -108,17 +112,17 @@ func (p *Process) Address(b []byte) (Address, error) {
 	return NewAddress(p.options.Node, p.options.Virtual+uint64(at)), nil
 }
 
-// Poll takes what has come, and answers introductions. It waits for nothing.
+// Poll takes the messages that have arrived, and answers introductions. It does not wait.
 func (p *Process) Poll() {
 	p.takeMessages()
 	p.end.Poll()
 }
 
-// Close makes the memory inaccessible: when it returns nobody changes or reads it any more. Errors
-// are those of drive.
+// Close makes the memory inaccessible. After its return no other process reads or changes it.
+// Errors are those of drive.
 func (p *Process) Close() error { return p.end.Revoke(p.window) }
 
-// step lets the card run once, for whatever waits.
+// step lets the card run once, and takes messages, for a call that waits.
 func (p *Process) step() error {
 	if err := p.drive(); err != nil {
 		return err

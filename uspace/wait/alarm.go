@@ -1,12 +1,12 @@
 package wait
 
-// This file ends sleeps from outside: an eventfd among the descriptors of who sleeps, which any
-// goroutine may have written.
+// This file ends sleeps from outside, with an eventfd among the sleeper's descriptors. Any
+// goroutine may cause a write to it.
 //
-// Who is about to sleep says so, and looks once more; who calls says so first, looks whether
-// anybody sleeps, and writes the descriptor only then (rule 6 of doc.go). So a call while nobody
-// sleeps costs two words of memory, and no call is lost: it ends the sleep that is under way, or
-// the next one.
+// The sleeper notes that it is about to sleep, then looks once more. The caller notes its call
+// first, then looks whether anybody sleeps, and writes the descriptor only in that case (rule 6 of
+// doc.go). So a call while nobody sleeps costs two words of memory. And no call is lost: it ends
+// the sleep that is under way, or the next one.
 
 import (
 	"fmt"
@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alarm ends sleeps. Any goroutine may use Call, also after Close; the other methods are for the
-// one that sleeps.
+// Alarm ends sleeps. Any goroutine may use Call, even after Close; the other methods are for the
+// goroutine that sleeps.
 type Alarm struct {
 	called atomic.Bool // since the last sleep or Arm
 	asleep atomic.Bool // in Sleep
 	armed  atomic.Bool // somebody waits for the descriptor, in an event loop
-	mu     sync.Mutex  // so that Close does not take the descriptor from under a Call
+	mu     sync.Mutex  // keeps Close from closing fd during a Call
 	fd     int         // -1: closed
 }
 
-// NewAlarm makes an alarm, which has a descriptor until Close.
+// NewAlarm makes an alarm. It has a descriptor until Close.
 func NewAlarm() (*Alarm, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -36,7 +36,7 @@ func NewAlarm() (*Alarm, error) {
 	return &Alarm{fd: fd}, nil
 }
 
-// FD returns the descriptor, which is readable when a sleep is to end: one of those given to Sleep.
+// FD returns the descriptor, one of those to give to Sleep. It is readable when a sleep is to end.
 func (a *Alarm) FD() int { return a.fd }
 
 // Call ends the sleep that is under way, or the next one.
@@ -52,8 +52,8 @@ func (a *Alarm) Call() {
 	}
 }
 
-// Sleep is Waiter.Sleep that a call ends as well; fds has the alarm's descriptor, which is not
-// readable afterwards. It reports whether a descriptor is ready.
+// Sleep is Waiter.Sleep, except that Call ends it as well. fds includes the alarm's descriptor,
+// which is not readable afterwards. Sleep reports whether a descriptor is ready.
 func (a *Alarm) Sleep(w *Waiter, fds []unix.PollFd, nanoseconds int64) bool {
 	a.asleep.Store(true)
 	ready := false
@@ -71,8 +71,8 @@ func (a *Alarm) Sleep(w *Waiter, fds []unix.PollFd, nanoseconds int64) bool {
 	return ready
 }
 
-// Arm has the next call make the descriptor readable, for an event loop that waits for it. It
-// returns false, and does nothing, if there has been a call since the last Sleep or Arm.
+// Arm has the next Call make the descriptor readable, for an event loop that waits for it. It
+// returns false, and does nothing, if there has been a Call since the last Sleep or Arm.
 func (a *Alarm) Arm() bool {
 	a.armed.Store(true)
 	if a.called.Swap(false) {
@@ -85,21 +85,21 @@ func (a *Alarm) Arm() bool {
 // Armed reports whether Arm is in force.
 func (a *Alarm) Armed() bool { return a.armed.Load() }
 
-// Disarm takes Arm back. The descriptor is not readable afterwards, unless somebody is in Call.
+// Disarm undoes Arm. The descriptor is not readable afterwards, unless a Call is under way.
 func (a *Alarm) Disarm() {
 	a.armed.Store(false)
 	a.called.Store(false)
 	a.drain()
 }
 
-// drain does not wait, so Go's runtime, whose monitor that would wake, need not know of the system
-// call.
+// drain empties the eventfd. It does not wait, so it uses a system call that Go's runtime does not
+// see, which does not wake the runtime's monitor.
 func (a *Alarm) drain() {
 	var count [8]byte
 	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(a.fd), uintptr(unsafe.Pointer(&count[0])), uintptr(len(count)))
 }
 
-// Close gives the descriptor back.
+// Close closes the descriptor.
 func (a *Alarm) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

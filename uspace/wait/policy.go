@@ -1,47 +1,47 @@
 package wait
 
-// This file is the numbers: what all who wait have in common, and what differs between them.
+// This file has the numbers: those that all waiters have in common, and those that differ.
 
 import "time"
 
-// In nanoseconds; doc.go has the reasons.
+// These are in nanoseconds; doc.go has the reasons.
 const (
-	// SomeoneRan: a yield that took longer let another thread run.
+	// SomeoneRan is the time of a yield above which the yield let another thread run.
 	SomeoneRan = int64(2 * time.Microsecond)
-	// SomeoneComputes: a yield that took longer let one run that does not yield.
+	// SomeoneComputes is the time of a yield above which it let a thread run that does not yield.
 	SomeoneComputes = int64(time.Millisecond)
-	// Sharing is how long after that a sleep takes the place of every yield.
+	// Sharing is the time after such a yield in which a sleep takes the place of every yield.
 	Sharing = int64(200 * time.Millisecond)
-	// AtWork is how far calls are apart, or farther, when the program works in between.
+	// AtWork is the time between calls from which on the program works in between.
 	AtWork = int64(3 * time.Microsecond)
 )
 
-// Policy holds the figures that differ between those who wait.
+// Policy holds the figures that differ between waiters.
 type Policy struct {
-	// Looks is how many looks in vain pass before a yield: some 10 us of them.
+	// Looks is the number of looks in vain before a yield: some 10 us of them.
 	Looks int
-	// Beside is how many looks in vain pass before a sleep beside one who computes.
+	// Beside is the number of looks in vain before a sleep beside a thread that computes.
 	Beside int
-	// Awake is how long, in nanoseconds, one yields in vain before one sleeps; 0: for ever.
+	// Awake is how long, in nanoseconds, a waiter yields in vain before it sleeps; 0: for ever.
 	Awake int64
-	// FirstSleep and LongestSleep bound a sleep, in nanoseconds. Each that was in vain is twice as
-	// long as the one before.
+	// FirstSleep and LongestSleep bound a sleep, in nanoseconds. After each sleep in vain the bound
+	// doubles.
 	FirstSleep, LongestSleep int64
 }
 
-// The policies of those who wait.
+// These are the policies of the waiters.
 var (
-	// Embedded is that of a card in its program's own process.
+	// Embedded is the policy of a card in its program's own process.
 	Embedded = Policy{Looks: 32, Beside: 32, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
-	// Modelled is that of such a card of a modelled machine.
+	// Modelled is the policy of such a card of a modelled machine.
 	Modelled = Policy{Looks: 16, Beside: 16, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
-	// Daemon is that of the card's thread of a daemon.
+	// Daemon is the policy of the card's thread of a daemon.
 	Daemon = Policy{Looks: 8, Beside: 1, Awake: int64(200 * time.Microsecond), FirstSleep: int64(time.Second),
 		LongestSleep: int64(time.Second)}
-	// Client is that of a process with a context on a daemon's card.
+	// Client is the policy of a process with a context on a daemon's card.
 	Client = Policy{Looks: 32, Beside: 32, Awake: int64(50 * time.Microsecond), FirstSleep: int64(time.Millisecond),
 		LongestSleep: int64(8 * time.Millisecond)}
-	// C is that of such a process in C (funi.h).
+	// C is the policy of such a process in C (funi.h).
 	C = Policy{Looks: 500, Beside: 500, Awake: int64(50 * time.Microsecond), FirstSleep: int64(200 * time.Millisecond),
 		LongestSleep: int64(200 * time.Millisecond)}
 )

@@ -1,6 +1,6 @@
 package wait
 
-// This file is the policy. Functions stand in the order of a wait.
+// This file has the Waiter. Functions stand in the order of a wait.
 
 // Action is the next thing to do.
 type Action uint8
@@ -16,10 +16,10 @@ const (
 type Waiter struct {
 	policy Policy
 	idle   int   // looks in vain since the last yield or sleep
-	looks  int   // of them until the next
+	looks  int   // how many of them are allowed
 	others bool  // the last yield let another thread run that yields, too
 	since  int64 // when this wait first came to yield or sleep; 0: it has not yet
-	until  int64 // somebody computes beside us, as far as we know
+	until  int64 // until then another thread computes, as far as is known
 	nap    int64 // bounds the next sleep
 
 	at      int64  // the last time that is known,
@@ -35,8 +35,8 @@ func New(p Policy) Waiter { return Waiter{policy: p, looks: p.Looks, nap: p.Firs
 // Found ends a wait. Whether others want the processor stays known.
 func (w *Waiter) Found() { w.idle, w.since, w.nap = 0, 0, w.policy.FirstSleep }
 
-// Called tells, with the time, how many calls there have been of the function in which a program
-// lets its card run: if they are far apart the program works between them (Working).
+// Called notes the time and the number of calls so far of the function in which a program lets its
+// card run. If the calls are far apart, the program works between them (Working).
 func (w *Waiter) Called(now int64, calls uint64) {
 	w.working = now-w.at > AtWork*int64(calls-w.calls)
 	w.at, w.calls = now, calls
@@ -49,12 +49,12 @@ func (w *Waiter) Called(now int64, calls uint64) {
 // not wait.
 func (w *Waiter) Working() bool { return w.working }
 
-// Contended reports whether the last yield let another thread run that yields, too: then the next
-// look in vain is one for a yield.
+// Contended reports whether the last yield let another thread run that also yields. Then the next
+// look in vain leads to a yield.
 func (w *Waiter) Contended() bool { return w.others }
 
-// Tired counts a look in vain, and reports whether to ask Next, with the time. It needs no clock,
-// which is dear on virtual machines.
+// Tired counts a look in vain, and reports whether to call Next with the time. It needs no clock,
+// because reading a clock is dear on virtual machines.
 func (w *Waiter) Tired() bool {
 	if w.idle++; w.idle < w.looks {
 		return false
@@ -63,7 +63,7 @@ func (w *Waiter) Tired() bool {
 	return true
 }
 
-// Next says what to do at a time, after as many looks in vain as it takes.
+// Next returns the next action at a time, after Tired has reported true.
 func (w *Waiter) Next(now int64) Action {
 	if w.since == 0 {
 		w.since = now
@@ -74,7 +74,7 @@ func (w *Waiter) Next(now int64) Action {
 	return Yield
 }
 
-// Yielded says when a yield began and ended.
+// Yielded notes when a yield began and ended.
 func (w *Waiter) Yielded(began, ended int64) {
 	w.at = ended // a rest is no work
 	switch took := ended - began; {
@@ -91,8 +91,9 @@ func (w *Waiter) Yielded(began, ended int64) {
 // Nap bounds the next sleep, in nanoseconds.
 func (w *Waiter) Nap() int64 { return w.nap }
 
-// Slept says when a sleep ended. What ended it may have been for another, or not be there yet: half
-// of the time that one waits in vain is to come again.
+// Slept notes when a sleep ended. The event that ended it may have been for another waiter, or its
+// message may not be there yet. So the waiter waits in vain for half of Awake again before the next
+// sleep.
 func (w *Waiter) Slept(now int64) {
 	w.at, w.since = now, now-w.policy.Awake/2
 	w.nap = min(2*w.nap, w.policy.LongestSleep)

@@ -1,6 +1,6 @@
 package probe
 
-// This file is the Answerer.
+// This file is the Answerer, which answers the probes of other hosts.
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// DefaultPort is the UDP port of answerers: that of UDP encapsulation, which is open where
-	// FUNet may pass. The NIC program leaves probes on it to the kernel, too.
+	// DefaultPort is the UDP port of answerers. It is that of UDP encapsulation, which is open
+	// where FUNet may pass. The NIC program leaves probes on this port to the kernel, too.
 	DefaultPort = encap.DefaultPort
 
 	answersPerSecond = 400
@@ -29,18 +29,18 @@ type Answerer struct {
 	heard [mostNonces]hearing
 	next  int
 
-	allowed float64 // answers that may be sent now
+	allowed float64 // answers that may be sent now; grows with time
 	at      time.Time
 }
 
-// hearing records what was heard from one asker.
+// hearing counts the requests that came from one asker.
 type hearing struct {
 	nonce uint64
 	by    [Carriers][Lengths]int
 }
 
-// Listen makes an answerer on an interface and a UDP port. card says which card is on the host, nil
-// if there is none; it is called for answers, and may be nil.
+// Listen makes an answerer on an interface and a UDP port. card may be nil. Else it is called for
+// each answer and returns the card of this host, nil if the host has none.
 func Listen(iface string, port uint16, card func() *Card) (*Answerer, error) {
 	s, err := open(iface, port)
 	if err != nil {
@@ -52,7 +52,7 @@ func Listen(iface string, port uint16, card func() *Card) (*Answerer, error) {
 	return &Answerer{s: s, card: card, allowed: answersPerSecond, at: time.Now()}, nil
 }
 
-// Close gives the sockets back, instead of Serve.
+// Close closes the sockets of an Answerer whose Serve is not called.
 func (a *Answerer) Close() { a.s.close() }
 
 // Serve answers until the context ends. It may be called once.
@@ -108,7 +108,7 @@ func (a *Answerer) answer(r *arrival) {
 	}
 }
 
-// hearing returns the counts of a nonce, which may be the oldest's place.
+// hearing returns the counts of a nonce. A new nonce replaces the oldest.
 func (a *Answerer) hearing(nonce uint64) *hearing {
 	if i := slices.IndexFunc(a.heard[:], func(h hearing) bool { return h.nonce == nonce }); i >= 0 {
 		return &a.heard[i]
@@ -131,7 +131,7 @@ func (a *Answerer) pay() bool {
 	return true
 }
 
-// near reports whether an address is of a subnet of the interface.
+// near reports whether an address is in a subnet of the interface.
 func (a *Answerer) near(to netip.Addr) bool {
 	return slices.ContainsFunc(a.s.prefixes(), func(p netip.Prefix) bool { return p.Contains(to) })
 }

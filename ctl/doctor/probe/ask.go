@@ -1,6 +1,6 @@
 package probe
 
-// This file asks.
+// This file asks: it sends requests and reads the answers.
 
 import (
 	"bytes"
@@ -19,18 +19,18 @@ import (
 const (
 	// between is the time from one round of requests to the next.
 	between = 100 * time.Millisecond
-	// rounds is how many requests of a kind must have been sent for their silence to mean anything.
+	// rounds is the least number of requests of a kind whose silence means anything.
 	rounds = 5
-	// mostHosts bounds how many hosts of a segment are kept.
+	// mostHosts is the most other hosts of a segment that a Result keeps.
 	mostHosts = 256
 )
 
-// Answer is the finding about a way.
+// Answer says whether frames pass in one direction.
 type Answer string
 
 // The answers.
 const (
-	Unknown Answer = "unknown" // nothing came back that would say
+	Unknown Answer = "unknown" // no answer came that would tell
 	Yes     Answer = "yes"
 	No      Answer = "no"
 )
@@ -41,26 +41,26 @@ type Target struct {
 	MAC       net.HardwareAddr // nil: Resolve finds it
 	Addr      netip.Addr       // the zero Addr: no UDP
 	Port      uint16           // of its answerer; 0: DefaultPort
-	// Hello sends hellos besides (package uspace/port/hello), which a daemon at the other end
-	// answers. Where a card of this host has the interface, it gets the answers instead.
+	// Hello also sends hellos (package uspace/port/hello), which a daemon at the other end answers.
+	// If a card of this host has the interface, that card gets the answers, and Ask does not.
 	Hello bool
-	// Resolve returns the Ethernet address of the target if it is known by now, nil if not; it may
-	// be nil.
+	// Resolve returns the target's Ethernet address, or nil while it is unknown. Resolve may be
+	// nil.
 	Resolve func() net.HardwareAddr
 }
 
 // Result says which frames pass.
 type Result struct {
-	// There and Back are by carrier and length.
+	// There and Back are indexed by carrier and length.
 	There [Carriers][Lengths]Answer `json:"there"`
 	Back  [Carriers][Lengths]Answer `json:"back"`
-	// Peer describes the target, in its own words; nil: nothing came from it.
+	// Peer is the target's description of itself; nil: no answer came from it.
 	Peer *Host `json:"peer"`
 	// Hello is the answer of the card at the target's address; nil: none came.
 	Hello *Hello `json:"hello"`
 	// Others are the other hosts of the segment that answered, each once.
 	Others []Host `json:"others"`
-	// MAC is the target's address, as far as it is known.
+	// MAC is the target's Ethernet address, nil if unknown.
 	MAC net.HardwareAddr `json:"mac"`
 }
 
@@ -70,7 +70,7 @@ type Hello struct {
 	RoundTrip time.Duration
 }
 
-// whole reports whether nothing is left to find out.
+// whole reports whether every answer is known.
 func (r *Result) whole(udp bool) bool {
 	for c := range Carriers {
 		for l := range Lengths {
@@ -82,8 +82,8 @@ func (r *Result) whole(udp bool) bool {
 	return true
 }
 
-// Ask sends requests until everything is known to pass, or for as long as patience, at least half a
-// second. It needs an answerer at the other end to find out more than that nothing comes back.
+// Ask sends requests until all frames are known to pass, or until patience, at least half a second,
+// is over. Without an answerer at the other end it finds out only that nothing comes back.
 func Ask(ctx context.Context, t Target, patience time.Duration) (Result, error) {
 	r := Result{Others: []Host{}, MAC: t.MAC}
 	for c := range Carriers {
@@ -141,12 +141,13 @@ type asker struct {
 	sent  int // rounds
 	// greeted is when the last hellos were sent.
 	greeted [Lengths]time.Time
-	// answered is when the target last answered, in rounds; heard is how much it had heard by then.
+	// answered is the round in which the target last answered. heard counts the requests that it
+	// had heard by then.
 	answered int
 	heard    [Carriers][Lengths]int
 }
 
-// round sends what is not known to pass both ways.
+// round sends one request of each carrier and length, and in some rounds a broadcast.
 func (a *asker) round() {
 	if a.r.MAC == nil && a.t.Resolve != nil {
 		a.r.MAC = a.t.Resolve()
@@ -203,8 +204,8 @@ func (a *asker) sayHello() {
 	}
 }
 
-// heardHello takes the answer of a card: the question came there, and this one back, which is
-// always short.
+// heardHello processes a card's answer: the hello passed there, and the answer, which is always
+// short, passed back.
 func (a *asker) heardHello(m *arrival) {
 	if m.hello.Kind != hello.Answer || m.hello.Nonce&^1 != a.nonce&^1 || !bytes.Equal(m.mac[:], a.r.MAC) {
 		return
@@ -217,7 +218,7 @@ func (a *asker) heardHello(m *arrival) {
 	}
 }
 
-// take takes an answer.
+// take processes an answer.
 func (a *asker) take(m *arrival) {
 	if m.hello != nil {
 		a.heardHello(m)
@@ -258,8 +259,9 @@ func (a *asker) take(m *arrival) {
 	}
 }
 
-// conclude makes silence an answer where it is one: what the target would have said that it heard,
-// had it come, and what it must have sent as it heard a request of that length.
+// conclude turns silence into No where the target would otherwise have answered. A request of some
+// kind did not pass there if the target answers, but never counts one. Answers of some kind do not
+// pass back if the target must have sent them, because it heard requests of that length.
 func (a *asker) conclude() {
 	if a.answered < rounds {
 		return

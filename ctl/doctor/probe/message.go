@@ -1,7 +1,8 @@
 package probe
 
-// This file is the messages: a fixed part, then JSON, then zeroes up to the size under test. By
-// Ethernet a message follows the EtherType; by UDP it is the datagram. Numbers are little-endian.
+// This file defines the messages: a fixed part, then JSON, then zeroes up to the size under test. A
+// message follows the EtherType of an Ethernet frame, or is a whole UDP datagram. Numbers are
+// little-endian.
 //
 //	 0  version 0 (1)     1  kind (1)     2  large (1)     3  zero (1)
 //	 4  "FUprobe1" (8)   12  nonce (8)   20  Ethernet address of the asker (6)
@@ -34,7 +35,7 @@ const (
 
 var errMessage = errors.New("not a probe")
 
-// Carrier is how a message travels.
+// Carrier is the means by which a message travels.
 type Carrier int
 
 // The carriers.
@@ -44,7 +45,7 @@ const (
 	Carriers
 )
 
-// String names the carrier.
+// String returns the name of the carrier.
 func (c Carrier) String() string {
 	if c == UDP {
 		return "UDP"
@@ -52,24 +53,24 @@ func (c Carrier) String() string {
 	return fmt.Sprintf("EtherType %#04X", bpf.EtherType)
 }
 
-// Length is how long a message is.
+// Length says how long a message is.
 type Length int
 
-// The lengths: Size, and what fills the MTU.
+// The lengths: Size, and the length that fills the MTU.
 const (
 	Short Length = iota
 	Long
 	Lengths
 )
 
-// Host describes an answerer, in its own words.
+// Host is an answerer's description of itself.
 type Host struct {
 	Name string           `json:"host"`
 	MAC  net.HardwareAddr `json:"-"`
 	MTU  int              `json:"mtu"` // bytes
 	// FrameVersion is the version of the frames that its FUNet sends.
 	FrameVersion int `json:"frames"`
-	// Card is the card of the daemon that answers, or is on the host; nil: none.
+	// Card is the card of the daemon that answers, or of the answerer's host; nil: none.
 	Card *Card `json:"card,omitempty"`
 }
 
@@ -88,7 +89,7 @@ type message struct {
 	mac   [6]byte    // of the asker
 	addr  netip.Addr // of the asker; the zero Addr: it has none
 	port  uint16
-	said  said // of an answer
+	said  said // in an answer only
 }
 
 // said is the JSON of an answer.
@@ -128,7 +129,7 @@ func (m *message) encode(size int) ([]byte, error) {
 	return b, nil
 }
 
-// decode reads a message. Any bytes may be given.
+// decode reads a message. b may be any bytes.
 func decode(b []byte) (m message, err error) {
 	if len(b) < Size || b[0] != bpf.VersionProbe || b[2] > 1 || b[3] != 0 || string(b[4:12]) != mark {
 		return m, errMessage
@@ -156,7 +157,7 @@ func decode(b []byte) (m message, err error) {
 	return m, nil
 }
 
-// printable keeps of a name from the network what can be shown on a terminal.
+// printable returns those characters of a name from the network that a terminal can show.
 func printable(s string) string {
 	return string(bytes.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -166,5 +167,5 @@ func printable(s string) string {
 	}, []byte(s[:min(len(s), 64)])))
 }
 
-// unicast reports whether an Ethernet address is one card's.
+// unicast reports whether an Ethernet address is that of one card.
 func unicast(mac []byte) bool { return mac[0]&1 == 0 && !bytes.Equal(mac, make([]byte, len(mac))) }

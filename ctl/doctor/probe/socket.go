@@ -1,6 +1,6 @@
 package probe
 
-// This file is the two sockets of either side: one for frames of the EtherType, and one for UDP,
+// This file makes the two sockets of either side: one for frames of the EtherType, and one for UDP,
 // both bound to one interface.
 
 import (
@@ -29,16 +29,16 @@ type sockets struct {
 	ifc    *net.Interface
 	frames *os.File // AF_PACKET
 	udp    *net.UDPConn
-	kernel *netlink.Handle // of the namespace, whichever thread asks
+	kernel *netlink.Handle // for the namespace of the sockets, from any thread
 }
 
-// networkOrder is a 16-bit number as the kernel's sockets want it.
+// networkOrder converts a 16-bit number to network byte order, as the kernel's sockets want it.
 func networkOrder(v uint16) uint16 {
 	b := [2]byte{byte(v >> 8), byte(v)}
 	return *(*uint16)(unsafe.Pointer(&b))
 }
 
-// open makes the sockets; with port 0 UDP has any.
+// open makes the sockets. With port 0 the UDP socket gets any free port.
 func open(name string, port uint16) (_ *sockets, err error) {
 	ifc, err := xdp.Find(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func open(name string, port uint16) (_ *sockets, err error) {
 }
 
 // openFrames opens a packet socket that gets probes and hellos and no other frames of the
-// EtherType: those of a card that runs generic would be many.
+// EtherType. A card that runs in generic mode would bring many others.
 func openFrames(index int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *sockets) close() {
 	}
 }
 
-// mtu is the interface's now, in bytes.
+// mtu returns the interface's current MTU in bytes.
 func (s *sockets) mtu() int {
 	if l, err := s.kernel.LinkByIndex(s.ifc.Index); err == nil {
 		return l.Attrs().MTU
@@ -135,7 +135,7 @@ func (s *sockets) mtu() int {
 	return s.ifc.MTU
 }
 
-// prefixes are the addresses of the interface, with their subnets.
+// prefixes returns the addresses of the interface, with their subnets.
 func (s *sockets) prefixes() (list []netip.Prefix) {
 	l, err := s.kernel.LinkByIndex(s.ifc.Index)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *sockets) prefixes() (list []netip.Prefix) {
 	return list
 }
 
-// full is how many bytes of message fill the MTU.
+// full returns the length in bytes of a message that fills the MTU.
 func (s *sockets) full(c Carrier, to netip.Addr) int {
 	mtu := s.mtu()
 	switch {
@@ -165,7 +165,8 @@ func (s *sockets) full(c Carrier, to netip.Addr) int {
 	return mtu - 48 // RFC 8200
 }
 
-// sendFrame sends a message by Ethernet. What the interface refuses is lost, as on the way.
+// sendFrame sends a message by Ethernet. A frame that the interface refuses counts as lost on the
+// way.
 func (s *sockets) sendFrame(to []byte, message []byte) {
 	b := make([]byte, 0, ethernetSize+len(message))
 	b = append(append(b, to...), s.ifc.HardwareAddr...)
@@ -173,8 +174,7 @@ func (s *sockets) sendFrame(to []byte, message []byte) {
 	_, _ = s.frames.Write(append(b, message...))
 }
 
-// sendHello sends a hello of the given size in bytes from the Ethernet header on, at least
-// hello.Size.
+// sendHello sends a hello. size is in bytes from the Ethernet header on, at least hello.Size.
 func (s *sockets) sendHello(to [6]byte, m *hello.Message, size int) {
 	b := make([]byte, max(size, hello.Size))
 	m.Put(b, to, [6]byte(s.ifc.HardwareAddr))
@@ -186,20 +186,19 @@ func (s *sockets) sendUDP(to netip.AddrPort, message []byte) {
 	_, _ = s.udp.WriteToUDPAddrPort(message, to)
 }
 
-// arrival is a message that came.
+// arrival is a message that has arrived.
 type arrival struct {
 	message
 	by   Carrier
 	size int            // bytes
-	mac  [6]byte        // of its sender, by Ethernet
-	from netip.AddrPort // by UDP
-	// hello is the hello that came instead of a message, from mac at that time; nil: a message
-	// came.
+	mac  [6]byte        // of the sender, if by Ethernet
+	from netip.AddrPort // the sender, if by UDP
+	// hello is a hello that arrived instead of a message, sent by mac; nil: a message arrived.
 	hello *hello.Message
 	at    time.Time
 }
 
-// receive passes on what comes by both carriers until the sockets are closed.
+// receive passes on the arrivals of both carriers until the sockets are closed.
 func (s *sockets) receive(to chan<- arrival, done <-chan struct{}) {
 	pass := func(a arrival) bool {
 		select {

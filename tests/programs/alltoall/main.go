@@ -1,7 +1,7 @@
-// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length
-// and content depend on the round and on both nodes. The receiver checks every byte and answers
-// with a checksum, which the sender checks. At the end node 0 prints what every node has received,
-// and how fast.
+// Alltoall is a program in which each node of a job sends a block of bytes to each other node, in
+// every round. A block's length and content depend on the round and on both nodes. The receiver
+// checks every byte and answers with a checksum, which the sender checks. At the end node 0 prints
+// how much every node received, and how fast.
 //
 //	funet run -n 4 --lab -- alltoall --bytes 65536 --rounds 100
 //	alltoall --peers peers.yaml --iface eth1 --node 0     # without a daemon, on each host
@@ -25,24 +25,24 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// Handlers of calls: node 0 tells its options; a block is answered with its checksum; node 0
-// collects totals.
+// These are the handlers of calls. askOptions answers with the options of node 0, and takeBlock
+// answers a block with its checksum. takeTotal collects the totals at node 0.
 const askOptions, takeBlock, takeTotal = 0, 1, 2
 
-// options are node 0's; total counts what a node has received.
+// options are those of node 0, which all nodes use. total is the sum of what a node has received.
 type (
 	options struct{ Most, Rounds, Seed uint64 }
 	total   struct{ Blocks, Bytes, Ns uint64 }
 )
 
-// program is one node.
+// program is the state of one node.
 type program struct {
 	*funet.Endpoint
 	options
 	own     total
 	totals  []total  // at node 0
-	arrived []int    // rounds in which a node's block has arrived
-	blocks  [][]byte // to each node; of the own, what one should be
+	arrived []int    // rounds whose block has arrived, by node
+	blocks  [][]byte // to each node; at the own index, the block expected from another
 }
 
 func main() {
@@ -131,7 +131,8 @@ func (p *program) round(ctx context.Context, round int) error {
 	return nil
 }
 
-// takeBlock checks a block that has arrived. A node's next one comes after the answer.
+// takeBlock checks a block that has arrived. A node sends its next block after the answer to this
+// one.
 func (p *program) takeBlock(m *funet.Message) ([]byte, error) {
 	round, want := p.arrived[m.Source], &p.blocks[p.Node()]
 	if *want = p.fill(*want, round, m.Source, p.Node()); !bytes.Equal(m.Bytes, *want) {
@@ -143,7 +144,7 @@ func (p *program) takeBlock(m *funet.Message) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(m.Bytes)), nil
 }
 
-// report brings what all nodes have received to node 0, which prints it.
+// report sends the totals of all nodes to node 0, which prints them.
 func (p *program) report(ctx context.Context) error {
 	b, _ := json.Marshal(p.own)
 	_, err := p.Call(ctx, 0, takeTotal, b)
@@ -159,13 +160,12 @@ func (p *program) report(ctx context.Context) error {
 		fmt.Printf("node %d: %d blocks, %d bytes, all as they were sent\n", n, t.Blocks, t.Bytes)
 	}
 	_, err = fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", p.Nodes(), p.Rounds,
-		sum.Blocks, sum.Bytes,
-		float64(sum.Ns)/1e9, float64(sum.Bytes)/float64(sum.Ns)*1e3)
+		sum.Blocks, sum.Bytes, float64(sum.Ns)/1e9, float64(sum.Bytes)/float64(sum.Ns)*1e3)
 	return err
 }
 
-// fill makes the block of a round in memory that has room for the longest: from half of the most
-// bytes up to the most.
+// fill returns the block of a round, written into b, which has room for the longest block. A block
+// has between half of the largest number of bytes and all of it.
 func (p *program) fill(b []byte, round, from, to int) []byte {
 	x := (p.Seed + uint64(round)<<32 + uint64(from)<<16 + uint64(to) + 1) * 0x9e3779b97f4a7c15
 	x ^= x >> 29

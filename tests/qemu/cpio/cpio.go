@@ -1,10 +1,10 @@
-// Package cpio writes archives of the "new ASCII" format, which the kernel unpacks into its first
-// root file system (Documentation/driver-api/early-userspace/buffer-format.rst, cpio(5)).
+// Package cpio writes archives of the "new ASCII" format. The kernel unpacks such an archive into
+// its first root file system (Documentation/driver-api/early-userspace/buffer-format.rst, cpio(5)).
 //
-// The journey: a Writer gets folders, files and links, each after the folder that it is in, and
-// writes a header of 110 bytes in hexadecimal, the name and the bytes, each filled up to four.
-// Close writes the trailer. Everything belongs to root and has no time, so the same content gives
-// the same archive.
+// The journey: a Writer gets folders, files and links, each after the folder that it is in. For
+// each it writes a header of 110 bytes in hexadecimal, the name, and the content. After the name
+// and after the content it pads the archive to a multiple of four bytes. Close writes the trailer.
+// All entries belong to root and have no time, so the same content gives the same archive.
 //
 // A Writer is for one goroutine.
 package cpio
@@ -24,14 +24,14 @@ import (
 // trailer is the name of the entry that ends an archive.
 const trailer = "TRAILER!!!"
 
-// ErrName: the kernel would not unpack a file of such a name, or not where it says.
+// ErrName reports a name that the kernel would not unpack, or would unpack elsewhere.
 var ErrName = errors.New("not a name for an archive")
 
-// Writer writes an archive. The first error stays, and every later call returns it.
+// Writer writes an archive. After the first error every call returns that error.
 type Writer struct {
 	to     io.Writer
 	at     int64
-	number uint32 // of the entry, its inode
+	number uint32 // of the entry; its inode
 	err    error
 }
 
@@ -56,7 +56,7 @@ func (w *Writer) Device(name string, major, minor uint32) error {
 	return w.write(name, unix.S_IFCHR|0o600, nil, major, minor)
 }
 
-// Close ends the archive. It does not close what it was written to.
+// Close ends the archive. It does not close the io.Writer.
 func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err

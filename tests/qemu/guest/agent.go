@@ -18,21 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agentPort is the serial port on which orders come in; the first one is the kernel's console.
+// agentPort is the serial port of orders and words. The first serial port is the kernel's console.
 const agentPort = "/dev/ttyS1"
 
-// cancelDelay is how long the outputs of a killed program are waited for, which its children may
-// hold.
+// cancelDelay is how long the agent waits for the outputs of a killed program, as its children may
+// hold them open.
 const cancelDelay = time.Second
 
 // longestLine bounds an order, in bytes.
 const longestLine = 1 << 20
 
-// agent carries out orders.
+// agent carries out the rig's orders.
 type agent struct {
 	port *os.File
 
-	mu      sync.Mutex // of what follows, and of writing to port
+	mu      sync.Mutex // of running, and of writing to port
 	running map[int]*os.Process
 }
 
@@ -57,7 +57,7 @@ func openAgent() (*agent, error) {
 	return &agent{port: f, running: map[int]*os.Process{}}, nil
 }
 
-// say tells the rig.
+// say sends a word to the rig.
 func (a *agent) say(w Word) {
 	line, err := json.Marshal(w)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *agent) serve() {
 	fmt.Fprintln(os.Stderr, "guest: no orders any more:", in.Err())
 }
 
-// run runs a program to its end.
+// run runs a program to its end, and reports it.
 func (a *agent) run(id int, o *StartOrder) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Timeout)
 	defer cancel()
@@ -133,13 +133,13 @@ func (a *agent) run(id int, o *StartOrder) {
 	a.say(Word{Ended: &e})
 }
 
-// kept is the beginning and the end of an output.
+// kept holds the beginning and the end of an output.
 type kept struct {
 	first, last bytes.Buffer
-	left        int // out
+	left        int // bytes left out between them
 }
 
-// Write keeps what there is room for.
+// Write keeps the first and the last bytes, as far as there is room.
 func (k *kept) Write(b []byte) (int, error) {
 	n := min(len(b), mostOutput/2-k.first.Len())
 	k.first.Write(b[:n])
@@ -151,7 +151,7 @@ func (k *kept) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text returns the text that was kept.
+// text returns the kept text, with a note about bytes left out.
 func (k *kept) text() string {
 	if k.left == 0 {
 		return k.first.String() + k.last.String()

@@ -17,13 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ModuleDir has the kernel modules of a guest, named in the order in which they are loaded.
+// ModuleDir is the folder with a guest's kernel modules, named in the order in which they are
+// loaded.
 const ModuleDir = "/modules"
 
-// HostParameter is the kernel's parameter that says which host a guest is.
+// HostParameter is the kernel parameter with the number of the guest's host.
 const HostParameter = "funet.host="
 
-// QueuesParameter is the kernel parameter that says how many queues the guest's NIC should have.
+// QueuesParameter is the kernel parameter with the number of queues that the guest's NIC should
+// have.
 const QueuesParameter = "funet.queues="
 
 // searchPath is PATH in a guest.
@@ -32,7 +34,7 @@ const searchPath = "/bin:/sbin:/usr/bin:/usr/sbin"
 // carrierDeadline bounds the wait for the NIC's link.
 const carrierDeadline = 30 * time.Second
 
-// live is the first process of a guest. It does not return.
+// live is the life of a guest's first process. It does not return.
 func live() {
 	agent, err := openAgent()
 	if err != nil {
@@ -48,7 +50,7 @@ func live() {
 	os.Exit(1)
 }
 
-// boot mounts, loads and configures.
+// boot mounts file systems, loads modules and sets up the NIC.
 func boot() (h Hello, err error) {
 	if err := os.Setenv("PATH", searchPath); err != nil {
 		return h, err
@@ -92,7 +94,7 @@ func boot() (h Hello, err error) {
 	return h, nil
 }
 
-// loadModules loads what the rig has put there.
+// loadModules loads the modules that the rig has put into ModuleDir.
 func loadModules() error {
 	entries, err := os.ReadDir(ModuleDir) // sorted by name
 	if err != nil {
@@ -112,10 +114,10 @@ func loadModules() error {
 	return nil
 }
 
-// hostNumber finds out which host this is.
+// hostNumber returns the number of this guest's host.
 func hostNumber() (int, error) { return parameter(HostParameter) }
 
-// parameter is the value of one of the kernel's parameters.
+// parameter returns the value of a kernel parameter.
 func parameter(name string) (value int, err error) {
 	line, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
@@ -130,7 +132,7 @@ func parameter(name string) (value int, err error) {
 	return 0, fmt.Errorf("the kernel has no parameter %s", name)
 }
 
-// setQueues gives the NIC several queues; drivers begin with no more than there are processors.
+// setQueues gives the NIC several queues, as drivers begin with at most one for each processor.
 func setQueues(name string) error {
 	queues, err := parameter(QueuesParameter)
 	if err != nil || queues == 1 {

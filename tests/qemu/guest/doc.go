@@ -1,15 +1,16 @@
 // Package guest is the first process in the virtual machines of command qemu.
 //
-// The journey: the kernel starts Main as process 1. Main mounts what programs expect, loads the
+// The journey: the kernel starts Main as process 1. Main mounts the usual file systems, loads the
 // kernel modules that the rig has put into /modules, and gives the NIC its address (boot.go). It
-// says hello on the second serial port, and then carries out the rig's orders (wire.go) until the
-// machine ends. Main starts programs and reports how they ended (agent.go). The same program as
-// process 2 and later measures or changes something. The two measurements of the kernel's own
-// traffic are `guest ping` (ping.go) and `guest tcp` (tcp.go); the first process of the other guest
-// answers them. `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go) change
-// the NIC.
+// says hello on the second serial port. Then it carries out the rig's orders (wire.go) until the
+// machine ends: it starts programs and reports how they ended (agent.go).
 //
-// The rig does not trust what a guest says: it bounds and parses it as any input.
+// As a later process, the same program measures or changes something. `guest ping` (ping.go) and
+// `guest tcp` (tcp.go) measure the kernel's own traffic; the other guest answers them, for TCP with
+// its first process. `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go)
+// change the NIC.
+//
+// The rig does not trust a guest's words: it bounds and parses them as any input.
 package guest
 
 import (
@@ -32,8 +33,8 @@ func MAC(host int) net.HardwareAddr {
 	return net.HardwareAddr{0x52, 0x54, 0x00, 0x46, 0x55, byte(host + 1)}
 }
 
-// Main is a guest's life, if this process is one: the first, or a measurement. It returns if
-// it is neither.
+// Main runs this process if it is a guest's first process, or one that measures or changes
+// something. In any other process it returns.
 func Main() {
 	switch {
 	case os.Getpid() == 1:
@@ -88,7 +89,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// between returns a number and a time from two arguments.
+// between parses a number and a time from two arguments.
 func between(args []string) (n int, every time.Duration, err error) {
 	if len(args) != 2 {
 		return 0, 0, fmt.Errorf("%q: two arguments are needed", args)

@@ -1,6 +1,7 @@
 package guest
 
-// This file takes the NIC's driver away and brings the NIC back.
+// This file changes the NIC: its queues, rings, link and MTU. It also takes the NIC's driver away
+// and brings the NIC back.
 
 import (
 	"errors"
@@ -15,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channels gives the NIC the given number of queues.
+// channels sets the number of the NIC's queues.
 func channels(args []string) error {
 	return resize(args, func(e *ethtool.Ethtool, name string, n uint32) error {
 		c, err := e.GetChannels(name)
@@ -27,7 +28,7 @@ func channels(args []string) error {
 	})
 }
 
-// rings gives the NIC's rings the given number of descriptors.
+// rings sets the number of descriptors of the NIC's receive ring.
 func rings(args []string) error {
 	return resize(args, func(e *ethtool.Ethtool, name string, n uint32) error {
 		r, err := e.GetRing(name)
@@ -39,7 +40,7 @@ func rings(args []string) error {
 	})
 }
 
-// resize sets a number of the NIC's.
+// resize sets a number of the NIC, as the arguments say.
 func resize(args []string, set func(e *ethtool.Ethtool, name string, n uint32) error) error {
 	if len(args) != 2 {
 		return errors.New("name the interface and say how many")
@@ -59,7 +60,7 @@ func resize(args []string, set func(e *ethtool.Ethtool, name string, n uint32) e
 	return nil
 }
 
-// again sets the NIC up, which was set down, and waits for its link.
+// again sets a NIC up that was set down, and waits for its link.
 func again(args []string) error {
 	if len(args) != 1 {
 		return errors.New("name the interface")
@@ -86,7 +87,7 @@ func down(args []string) error {
 	return err
 }
 
-// mtu changes that of the NIC.
+// mtu sets the MTU of the NIC, and waits for its link.
 func mtu(args []string) error {
 	if len(args) != 2 {
 		return errors.New("name the interface and its MTU")
@@ -105,7 +106,7 @@ func mtu(args []string) error {
 	return waitForLink(args[0], time.Now().Add(carrierDeadline))
 }
 
-// unload takes the driver out of the kernel, and puts it in again.
+// unload takes the driver out of the kernel, loads it again, and sets the NIC up.
 func unload(args []string) error {
 	if len(args) != 1 {
 		return errors.New("name the interface")
@@ -128,8 +129,8 @@ func unload(args []string) error {
 	return err
 }
 
-// reload takes the driver from the NIC, which ends the interface, and gives it back, which makes
-// another with the same name and address.
+// reload takes the driver from the NIC, which ends the interface. Then it gives the driver back,
+// which makes another interface with the same name and address.
 func reload(args []string) error {
 	if len(args) != 1 {
 		return errors.New("name the interface")

@@ -1,8 +1,8 @@
 package guest
 
 // This file is `guest pass INTERFACE MODE` and `guest unpass INTERFACE`. They attach and detach an
-// XDP program that does nothing but let frames pass. It tells what a driver's XDP mode costs the
-// kernel's own traffic from what FUNet costs it.
+// XDP program that lets every frame pass. The kernel's own traffic beside it shows the cost of the
+// driver's XDP mode, apart from the cost of FUNet.
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// pinned is the path where the attachment stays when the process has ended.
+// pinned returns the path that keeps the attachment when the process has ended.
 func pinned(name string) string { return filepath.Join("/sys/fs/bpf", "pass-"+name) }
 
 // xdpPass is XDP_PASS of linux/bpf.h.
 const xdpPass = 2
 
-// pass attaches the program in a mode, native or generic, and waits until the link is there: some
+// pass attaches the program in a mode, native or generic. It waits until the link is up, as some
 // drivers reset it.
 func pass(args []string) error {
 	if len(args) != 2 {
@@ -54,7 +54,7 @@ func pass(args []string) error {
 	return waitForLink(args[0], time.Now().Add(carrierDeadline))
 }
 
-// unpass detaches it and waits for the link.
+// unpass detaches the program and waits for the link.
 func unpass(args []string) error {
 	if len(args) != 1 {
 		return errors.New("name the interface")

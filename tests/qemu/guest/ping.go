@@ -1,7 +1,7 @@
 package guest
 
-// This file is `guest ping N EVERY`: echo requests to the other guest, and how many came back. It
-// says which were lost, because the moment tells why.
+// This file is `guest ping N EVERY`: it sends echo requests to the other guest and counts the
+// answers. It names the lost ones, because the time of a loss tells its cause.
 
 import (
 	"errors"
@@ -15,25 +15,25 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// Pings is the JSON document of ping.
+// Pings is the JSON document of `guest ping`.
 type Pings struct {
 	Sent     int     `json:"sent"`
 	Received int     `json:"received"`
 	P50      float64 `json:"rtt_p50_us"`
 	Longest  float64 `json:"rtt_max_us"`
-	// Lost are the first of those that never came back, by their numbers from 0.
+	// Lost are the numbers, from 0, of the first pings that never came back.
 	Lost []int `json:"lost,omitempty"`
 }
 
 const (
-	// pingPatience is how long the last answers are waited for.
+	// pingPatience is how long the process waits for the last answers.
 	pingPatience = 5 * time.Second
-	// mostLost is how many lost ones are named.
+	// mostLost is the largest number of lost pings that are named.
 	mostLost   = 100
 	protocolV4 = 1 // ICMP (RFC 792)
 )
 
-// ping sends and counts.
+// ping sends the echo requests and counts the answers.
 func ping(args []string) (*Pings, error) {
 	n, every, err := between(args)
 	if err != nil {
@@ -92,7 +92,7 @@ func ping(args []string) (*Pings, error) {
 	return p, nil
 }
 
-// hear takes answers until all are there or the deadline has come.
+// hear receives answers until all have arrived, or the deadline has passed.
 func hear(c *icmp.PacketConn, id, n int) []time.Time {
 	came := make([]time.Time, n)
 	b := make([]byte, 1500)
@@ -116,7 +116,7 @@ func hear(c *icmp.PacketConn, id, n int) []time.Time {
 	return came
 }
 
-// peerAddress is the address of the other guest.
+// peerAddress returns the address of the other guest.
 func peerAddress() (net.IP, error) {
 	host, err := hostNumber()
 	if err != nil {

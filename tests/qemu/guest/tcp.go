@@ -1,7 +1,7 @@
 package guest
 
-// This file is `guest tcp FOR`: a TCP stream of the kernels to the other guest, whose first
-// process takes it and says how much arrived.
+// This file is `guest tcp FOR`: a TCP stream to the other guest, by the kernels' own TCP. The other
+// guest's first process receives it and answers how much arrived.
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TCP is the JSON document of tcp, as the receiver has counted.
+// TCP is the JSON document of `guest tcp`, with the receiver's count.
 type TCP struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
@@ -34,8 +34,8 @@ func sink() {
 	fmt.Fprintln(os.Stderr, "guest:", err)
 }
 
-// take takes streams until the listener fails, and answers each with how much came, and in how
-// long.
+// take receives streams until the listener fails. It answers each with the number of bytes that
+// arrived, and the time that they took.
 func take(l net.Listener) error {
 	for {
 		c, err := l.Accept()
@@ -57,7 +57,7 @@ func take(l net.Listener) error {
 	}
 }
 
-// stream sends to the other guest.
+// stream sends a stream to the other guest for the time that the argument says.
 func stream(args []string) (*TCP, error) {
 	if len(args) != 1 {
 		return nil, fmt.Errorf("%q: say for how long", args)
@@ -73,7 +73,7 @@ func stream(args []string) (*TCP, error) {
 	return send(net.JoinHostPort(peer.String(), fmt.Sprint(tcpPort)), long)
 }
 
-// send sends for some time.
+// send sends for a time, and returns the receiver's count.
 func send(address string, long time.Duration) (*TCP, error) {
 	c, err := net.DialTimeout("tcp4", address, tcpPatience)
 	if err != nil {

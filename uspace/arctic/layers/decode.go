@@ -226,8 +226,8 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 	return nil
 }
 
-// decodeBlock takes the rest as the block, which needs a packet of its own: a transfer of one word,
-// of which the two low bits are set, or a remote write of five, with bit 11 of its type.
+// decodeBlock takes the rest as the block. Only these packets have one: a transfer of one word with
+// both low bits set, and a remote write of five words with bit 11 of its type.
 func (f *FUNet) decodeBlock(c *cursor) error {
 	named := false
 	if len(f.Packets) == 1 {
@@ -257,8 +257,8 @@ func (f *FUNet) decodeReject(i int, c *cursor) error {
 	return nil
 }
 
-// decodePacket reads packet i, which must be of the frame's level, GID and route
-// and go between the nodes of the packets before it.
+// decodePacket reads packet i. It must be of the frame's level, GID and route, and go between the
+// nodes of the packets before it.
 func (f *FUNet) decodePacket(i int, c *cursor) error {
 	if len(c.b) < packetHeaderBytes {
 		return fmt.Errorf("decode FUNet frame: packet %d of %d has %d bytes, its header %d: %w", i, f.PacketCount,

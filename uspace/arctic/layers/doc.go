@@ -25,12 +25,11 @@
 // was found and wraps an arctic.Err value. It is marked as truncated where bytes are missing, as in
 // a capture with a short snap length.
 //
-// Composing ([FUNet.SerializeTo]) writes the same fields in the same order. With
-// FixLengths the length, the counts and each packet's length come from Rejects
-// and Packets; with ComputeChecksums so does the checksum. Without these options
-// the fields are written as they stand. A frame that a card would refuse can be
-// composed on purpose, to see it refused; what the layout has no room for (a GID
-// of 12 bits, a payload of 32 words) is an error.
+// Composing ([FUNet.SerializeTo]) writes the same fields in the same order. With FixLengths the
+// length, the counts and each packet's length are computed from Rejects and Packets. With
+// ComputeChecksums the checksum is computed, too. Without these options the fields are written as
+// they stand. So a frame that a card would refuse can be composed on purpose, to see it refused. A
+// value that the layout has no room for (a GID of 12 bits, a payload of 32 words) is an error.
 //
 // # Rules
 //
@@ -38,6 +37,6 @@
 //   - Decoded payloads alias the bytes that were decoded, as everywhere in gopacket.
 //   - A value may be used by one goroutine at a time; distinct values are
 //     independent.
-//   - gopacket also finds FUNet frames behind a VLAN tag. A card does not: for it
-//     such a frame is not FUNet's.
+//   - gopacket also finds FUNet frames behind a VLAN tag. A card does not regard such a frame as
+//     FUNet's.
 package layers

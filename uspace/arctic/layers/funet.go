@@ -41,12 +41,12 @@ type FUNet struct {
 	Level   arctic.Level
 	Hello   bool
 	Bye     bool
-	// Sealed: the frame ends with MAC and the upper half of Counter, whose lower half stands in the
-	// place of the checksum; nothing here verifies it. Unless it is Readable, all behind the header
-	// is Ciphertext.
+	// Sealed says that the frame ends with MAC and the upper half of Counter, whose lower half
+	// takes the place of the checksum. Nothing here verifies it. Unless the frame is Readable,
+	// everything behind the header is in Ciphertext.
 	Sealed, Readable bool
-	// Length is the bytes from the version to the end of the last packet or the
-	// block: the Ethernet header and padding are outside. FixLengths sets it.
+	// Length is the number of bytes from the version to the end of the last packet or the block,
+	// without Ethernet header and padding. FixLengths sets it.
 	Length          uint16
 	GID             uint16 // at most arctic.MaxGID
 	Route           uint32 // at most arctic.MaxRoute
@@ -67,7 +67,8 @@ type FUNet struct {
 	// Checksum is the CRC-32C on the wire. ComputeChecksums sets it.
 	Checksum uint32
 	Counter  uint64 // of a sealed frame
-	// MAC is the 16 bytes that authenticate a sealed frame, or a greeting; nil: the frame has none.
+	// MAC has the 16 bytes that authenticate a sealed frame, or a greeting; nil: the frame has
+	// none.
 	MAC []byte
 	// Greeting is the greeting of a hello, where the hello has a MAC.
 	Greeting arctic.Greeting

@@ -11,17 +11,16 @@ import (
 	"github.com/google/gopacket"
 )
 
-// ErrUnwritable is wrapped by SerializeTo's error when a field has a value that
-// the layout has no room for. The error names the field.
+// ErrUnwritable is wrapped by SerializeTo's error when a field's value does not fit the layout. The
+// error names the field.
 var ErrUnwritable = errors.New("layers: the wire has no room for it")
 
-// SerializeTo writes f in front of the bytes of b, which become what follows the
-// frame, as Ethernet's padding does: they are not the frame's payload, and no
-// length counts them. With opts.FixLengths it first sets Length, PacketCount,
-// RejectCount and each packet's Length from Rejects, Packets and Block. With
-// opts.ComputeChecksums it sets Checksum to that of as many bytes as Length says,
-// or as there are. Otherwise these fields are written as they stand. It does not
-// ask whether a card would accept the frame.
+// SerializeTo writes f in front of the bytes of b. These then follow the frame as Ethernet's
+// padding does: they are not its payload, and no length counts them. With opts.FixLengths it first
+// sets Length, PacketCount, RejectCount and each packet's Length from Rejects, Packets and Block.
+// With opts.ComputeChecksums it sets Checksum over as many bytes as Length says, or over those that
+// there are if they are fewer. Otherwise these fields are written as they stand. It does not check
+// whether a card would accept the frame.
 func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	size := headerBytes + len(f.Rejects)*rejectBytes
 	for i := range f.Packets {
@@ -76,8 +75,8 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	return nil
 }
 
-// fixLengths sets every field that follows from the numbers of rejects, packets
-// and payload bytes. size is that of the frame.
+// fixLengths sets every field that follows from the numbers of rejects, packets and payload bytes.
+// size is the size of the frame.
 func (f *FUNet) fixLengths(size int) error {
 	if len(f.Packets) > 0xff || len(f.Rejects) > 0xff || size > 0xffff {
 		return fmt.Errorf("compose FUNet frame: %d packets, %d rejects, %d bytes: %w", len(f.Packets), len(f.Rejects),
@@ -97,7 +96,7 @@ func (f *FUNet) fixLengths(size int) error {
 	return nil
 }
 
-// checkRoom finds fields that would spill into their neighbours or be cut.
+// checkRoom finds fields whose values would spill into their neighbours or be cut.
 func (f *FUNet) checkRoom() error {
 	if f.Level > 1 || f.GID >= 1<<11 || f.Route >= 1<<30 {
 		return fmt.Errorf("compose FUNet frame: level %d, GID %d, route %#x, want at most 1, 11 and 30 bits: %w",

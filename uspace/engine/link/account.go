@@ -1,42 +1,45 @@
 package link
 
-// This file is fairness of dispatch among those who pay for frames, such as users (design idea 10):
-// deficit round robin (Shreedhar and Varghese, 1995). In each round an account may send as many
-// bytes as its quantum, replies first. A round ends when every account that has something to send,
-// and may send, has sent it. That may take several steps while the transmit ring is full. An
-// account that has the card to itself has more of everything, since nobody waits for it.
+// This file is fairness of dispatch among the accounts that pay for frames, such as users (design
+// idea 10): deficit round robin (Shreedhar and Varghese, 1995). In each round an account may send
+// as many bytes as its quantum, replies first. A round ends when every account has sent what it has
+// and may send. That may take several steps while the transmit ring is full. An account that has
+// the card to itself has larger budgets, since no other account waits for it.
 //
-// Frames that only acknowledge are on the account of the train that they answer, or whose frame
-// they answered; frames that are sent again on their owner's.
+// A frame that only acknowledges is charged when it is sent and when it arrives. Its sender charges
+// the account of the train that it answers; its receiver charges the account whose frame it
+// answered. A frame that is sent again is charged to the account of its owner.
 //
-// Bytes are not all that users share: the kernel keeps a thread waiting that works all the time
-// (Linux, Documentation/scheduler/sched-eevdf.rst), and everybody's messages wait with the card's.
-// So the owner of a card whose processor others want says how long steps took (Charge), and those
-// for whom the card worked rest after that. Nobody else does: who sends little does not wait for
-// the rests of one who sends much.
+// Users share more than bytes. The kernel makes a thread wait that works all the time (Linux,
+// Documentation/scheduler/sched-eevdf.rst), and all users' messages wait with the card's thread. So
+// where other programs want the card's processor, the owner of the card says how long steps took
+// (Charge). Accounts for which the card worked rest after that, and no others do. So an account
+// that sends little does not wait for the rests of one that sends much.
 
 const (
 	// AloneBytes is the budget in bytes of an account that has the card to itself, BesideBytes that
-	// of one beside others: of dispatch in a round, and of what else its owner shares by it.
+	// of one beside others. Both bound dispatch in a round, and other work that the card's owner
+	// shares out by Quantum.
 	AloneBytes  = 256 << 10
 	BesideBytes = 8 << 10
-	// Recently is how long in nanoseconds an account counts as one that uses the card.
+	// Recently is the time in nanoseconds for which an account counts as using the card.
 	Recently = 100e6
 	// frameBytes is the cost of a frame in addition to its bytes: short ones cost time, too.
 	frameBytes = 512
-	// contendedFlight is how many bytes an account beside others has in flight on a flow, at
-	// least one frame: what is in flight is before the others' frames at the receiver.
+	// contendedFlight is how many bytes an account beside others may have in flight on a flow, at
+	// least one frame. Bytes in flight reach the receiver before the others' frames do.
 	contendedFlight = 48 << 10
-	// resumedInRound is the most classes of an account that go on in a round.
+	// resumedInRound is how many classes of an account resume in a round at most.
 	resumedInRound = 8
-	// FrameTime is how many bytes are copied in the time that a frame takes besides: mostly the
-	// kernel's, a microsecond or two. So a byte stands for a quarter to half of a nanosecond.
+	// FrameTime is how many bytes are copied in the time that a frame takes beside its bytes. That
+	// time, a microsecond or two, is mostly the kernel's. So a byte stands for a quarter to half of
+	// a nanosecond.
 	FrameTime = 4096
-	// resting is how many times as long as the card has worked for those who use it they rest after
-	// that, where Charge is called.
+	// resting is the ratio of rest to work where Charge is called: for each nanosecond that the
+	// card works for the accounts that use it, it works for none of them for resting nanoseconds.
 	resting = 2
-	// longestCharge is the longest time in nanoseconds that is charged at once: what looks longer
-	// was the kernel's, which had others run meanwhile. LongestRest bounds a rest.
+	// longestCharge is the longest time in nanoseconds that is charged at once. In what looks
+	// longer the kernel ran other threads. LongestRest bounds a rest, in nanoseconds.
 	longestCharge = 50e3
 	LongestRest   = 1e6
 )
@@ -52,15 +55,16 @@ type Account struct {
 	lastTry   int64 // see hold.go
 
 	used       int      // since the last Charge, in bytes and what takes as long
-	pays       bool     // it is on the list of those used since then,
-	nextPayer  *Account // see End.payers
+	pays       bool     // it is on the list of accounts used since then (End.payers)
+	nextPayer  *Account // next on that list
 	restsUntil int64    // nothing new is sent before
 }
 
 // Used reports whether streams are on the account.
 func (a *Account) Used() bool { return a.classes > 0 }
 
-// Uses notes that an account uses the card now, for what costs as much time as so many bytes.
+// Uses notes that an account uses the card now, and charges it for work. bytes is how many bytes
+// could be copied in the time of the work.
 func (e *End) Uses(a *Account, bytes int) {
 	a.used += bytes
 	if a != e.user {
@@ -69,9 +73,9 @@ func (e *End) Uses(a *Account, bytes int) {
 	e.usedAt = e.now
 }
 
-// Spends charges an account for other work, which takes as long as copying so many bytes. Uses also
-// says that the account uses the card now; Spends does not: what waits for a peer costs time, and
-// leaves the others their larger budgets.
+// Spends charges an account for other work, in bytes that could be copied in its time. Unlike Uses
+// it does not note that the account uses the card now. Work for packets that wait for a peer costs
+// time, but the other accounts keep their larger budgets.
 func (e *End) Spends(a *Account, bytes int) {
 	a.used += bytes
 	if !a.pays {
@@ -80,14 +84,14 @@ func (e *End) Spends(a *Account, bytes int) {
 }
 
 // SpendsForNobody notes work that no account of this card has caused, such as that of foreign
-// frames. It is nobody's part of a Charge.
+// frames. Charge charges that part of the time to no account.
 func (e *End) SpendsForNobody(bytes int) { e.nobody += bytes }
 
-// SpendsForAnswer charges for a frame that brought no packets to be judged: the account whose frame
-// it has answered, or nobody.
+// SpendsForAnswer charges for a received frame that brought no packets to judge. It charges the
+// account whose frame the received one has answered, or no account if it answered none.
 func (e *End) SpendsForAnswer() { e.spendsFrame(e.answered) }
 
-// spendsFrame charges an account, nil for nobody, for a frame without packets.
+// spendsFrame charges an account, or none if a is nil, for a frame without packets.
 func (e *End) spendsFrame(a *Account) {
 	if a == nil {
 		e.nobody += FrameTime
@@ -99,7 +103,7 @@ func (e *End) spendsFrame(a *Account) {
 // list enters an account in the list of those used since the last Charge.
 func (e *End) list(a *Account) { a.pays, a.nextPayer, e.payers = true, e.payers, a }
 
-// changeUser notes that another account uses the card than did so far.
+// changeUser notes that another account uses the card than the one before.
 func (e *End) changeUser(a *Account) {
 	e.user, e.anotherAt = a, e.usedAt
 	if !a.pays {
@@ -107,8 +111,8 @@ func (e *End) changeUser(a *Account) {
 	}
 }
 
-// Beside has the account that uses the card count as one beside others for a time (Recently),
-// though they do not use the card.
+// Beside makes the account that uses the card count as one beside others for a time (Recently),
+// although no other account uses the card.
 func (e *End) Beside(now int64) { e.anotherAt = max(e.anotherAt, now) }
 
 // Contended reports whether more than one account uses the card, or Beside was called.
@@ -122,7 +126,7 @@ func (e *End) Quantum() int {
 	return AloneBytes
 }
 
-// newRound lets those go on who had spent what they had of the last round of dispatch.
+// newRound resumes the accounts that had spent their budget of the last round of dispatch.
 func (e *End) newRound() {
 	a := e.spent
 	e.spent, e.resumes = nil, Never
@@ -179,10 +183,10 @@ func (e *End) deferClass(s *class) {
 
 // Charge splits the nanoseconds that the card has worked since the last Charge, until now, among
 // the accounts that used it. Each account then rests in proportion to its part. The rests are so
-// long that the card works for all of these accounts together for a third of the time. What cannot
-// be put off, such as frames that arrive, is charged to accounts that rest, too. Charge returns how
-// many of the nanoseconds went to accounts that have too much of them: they would rest for longer
-// than LongestRest.
+// long that the card works for all of these accounts together a third of the time. Work that cannot
+// be put off, such as for frames that arrive, is charged to accounts that rest, too. Charge returns
+// how many of the nanoseconds went to accounts with too large a part: their rest would exceed
+// LongestRest.
 func (e *End) Charge(now, took int64) (over int64) {
 	took = min(took, longestCharge)
 	all, n := e.nobody, int64(0)

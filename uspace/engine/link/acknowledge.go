@@ -1,7 +1,7 @@
 package link
 
-// This file is the acknowledgment controller of the Dispatch Unit (thesis 5.2.4):
-// what the receiver answered becomes of frames in flight and of their lines.
+// This file is the acknowledgment controller of the Dispatch Unit (thesis 5.2.4). It applies
+// acknowledgments and rejects: it settles or requeues the lines of each answered frame.
 
 import (
 	mathbits "math/bits"
@@ -13,7 +13,7 @@ import (
 // (RFC 5681 section 3.2).
 const reordered = 3
 
-// acknowledged takes an acknowledgment and its selective bits: those packets were
+// acknowledged applies an acknowledgment and its selective bits: the packets of those frames were
 // delivered, and their lines are free.
 func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 	if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {
@@ -51,9 +51,9 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 	e.progressed(f)
 }
 
-// onlyOne takes the acknowledgment of the only frame of a flow, as in a dialogue, if that has one
-// line without a block, was not sent again, and nobody learns more from it. Otherwise it returns
-// false, and has done nothing.
+// onlyOne applies the acknowledgment of the only frame of a flow, as in a dialogue. The frame must
+// have been sent once and have one line without a block, and no follower, probe or suspected length
+// may depend on it. Otherwise onlyOne does nothing and returns false.
 func (e *End) onlyOne(f *flow) bool {
 	fr, p := f.frame(f.sndUna), f.peer
 	ln := fr.train
@@ -79,12 +79,12 @@ func (e *End) onlyOne(f *flow) bool {
 	return true
 }
 
-// beyondInARow is how many acknowledgments in a row may answer what was never sent before the cards
-// begin anew.
+// beyondInARow is how many acknowledgments of frames never sent, in a row, make the cards begin
+// anew.
 const beyondInARow = 3
 
-// neverSent notes that a peer acknowledges what was never sent to it: it, or this card, is wrong
-// about the sequence.
+// neverSent notes that a peer acknowledges a frame that was never sent to it. One of the two cards
+// is wrong about the sequence.
 func (e *End) neverSent(p *peer) {
 	e.counters.NeverSent++
 	if p.beyond++; p.beyond >= beyondInARow {
@@ -162,8 +162,8 @@ func (e *End) progressed(f *flow) {
 	}
 }
 
-// overtaken counts frames as lost that later ones have overtaken; each at most
-// once, after that the timer decides.
+// overtaken counts frames as lost that later frames have overtaken. It does so at most once for
+// each frame; after that the timer decides.
 func (e *End) overtaken(f *flow, highest uint32) {
 	found := false
 	for s := f.sndUna; int32(highest-s) >= reordered; s++ {
@@ -180,9 +180,9 @@ func (e *End) overtaken(f *flow, highest uint32) {
 	}
 }
 
-// rejected takes the rejects of a frame: packets rejected for a transient reason
-// wait for another try in another frame, those with a permanent one return to
-// their process, and the others of the same frame were delivered.
+// rejected applies the rejects in a frame. A packet rejected for a transient reason waits for
+// another try in another frame. One rejected for a permanent reason returns to its process. The
+// other packets of the same frame were delivered.
 func (e *End) rejected(p *peer, f arctic.Frame) {
 	for i := 0; i < f.Rejects(); i++ {
 		r := f.Reject(i)
@@ -200,7 +200,7 @@ func (e *End) rejected(p *peer, f arctic.Frame) {
 	}
 }
 
-// reject settles one frame some of whose packets were rejected.
+// reject settles a frame in which the peer rejected packets.
 func (e *End) reject(f *flow, r *rejected) {
 	fr := f.frame(r.sequence)
 	if fr.state != flying && fr.state != lost {

@@ -1,9 +1,8 @@
 package link
 
 // This file is the frame half of the Network Packet Preprocessor (thesis 5.6.2): it checks a frame,
-// takes its acknowledgments, and drops duplicates. What it carries is the owner's to judge. A frame
-// that fails a check is dropped and counted; the sender's retransmission, or its error, takes care
-// of the rest.
+// takes its acknowledgments, and drops duplicates. The owner judges the frame's packets. A frame
+// that fails a check is dropped and counted. Its sender retransmits it, or reports an error.
 
 import (
 	"errors"
@@ -12,27 +11,28 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Train is the packets of a frame that is to be answered. It is good until Answer. An owner that
-// takes its time asks Holds before.
+// Train holds the packets of a frame that is to be answered. It is valid until Answer. An owner
+// that lets time pass since Arrive calls Holds before Answer.
 type Train struct {
 	Header  *arctic.Header // of the frame
 	First   arctic.PacketHeader
 	Packets []byte // the first and those behind it (arctic.Next)
 	Block   []byte // behind the only one, or nil
-	// for the answer, if it needs a frame of its own; nil: nobody. Whoever judges the train says so
+	// charged for the answer, if that needs a frame of its own; nil: no account. The engine sets it
+	// when it judges the train
 	Payer   *Account
 	flow    *flow
 	peer    *peer
 	epoch   uint64
-	reached int64 // flow.reached before it
+	reached int64 // flow.reached before the frame
 	open    bool  // it is to be answered: its flow stays as it is
 }
 
-// Arrive takes a frame from the port with that index, which keeps it until the owner is done with
-// it. A peer's frames come in at the port that leads to it: whoever can send frames elsewhere
+// Arrive takes a frame from the port with that index. The port keeps the frame until the owner is
+// done with it. A peer's frames must arrive at the port that leads to it, so a station elsewhere
 // cannot send in its name. Arrive returns a train if the frame carries packets that have not been
-// answered: the owner judges each, as it handles it, and calls Answer. Everything else the frame is
-// good for has happened.
+// answered. The owner judges each packet as it handles it, and then calls Answer. Arrive itself has
+// done everything else that the frame calls for.
 func (e *End) Arrive(port int, b []byte) *Train {
 	e.counters.FramesReceived++
 	e.counters.FrameBytesReceived += uint64(len(b))
@@ -94,9 +94,9 @@ func (e *End) Arrive(port int, b []byte) *Train {
 	return e.good(p, f, h, nil)
 }
 
-// foreseen returns a frame, and its flow, if it is like the last one of the flow, and good like
-// that. Of such a frame nothing is to be found out but its checksum, as long as the card sees its
-// peers and groups as it did. Sealed frames are none.
+// foreseen returns a frame and its flow if the frame is as the flow predicts from the one before
+// it. Match has then verified its checksum, and no other check is needed as long as End.view is the
+// same. A sealed frame is never foreseen.
 func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 	if len(b) < arctic.HeaderSize {
 		return nil, nil
@@ -116,8 +116,8 @@ func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 	return fl, fl.predicted.Match(b)
 }
 
-// good takes from a frame of the present epoch, which is what its sender sent, what it is good for.
-// foreseen is its flow if it was foreseen.
+// good applies a frame of the present epoch that is known to be what its sender sent. foreseen is
+// its flow if the frame was foreseen, else nil.
 func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *Train {
 	p.gid = h.GID
 	p.heard()
@@ -146,10 +146,10 @@ func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *T
 	return t
 }
 
-// authentic returns the frame if it is what its sender sent, as far as that can be known: opened,
-// if it was sealed. What it says of its sender, and for whom it is, has been looked at, because
-// that costs least. Of a sealed frame of another epoch nothing is known but that; it is returned as
-// it is.
+// authentic returns the frame if it is what its sender sent, as far as that can be known. A sealed
+// frame is returned opened. The caller has checked before, because that costs least, which card the
+// frame claims to be from and for. A sealed frame of another epoch cannot be verified and is
+// returned as it is.
 func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Frame {
 	if !f.Sealed() && (p.Key == nil || hello) {
 		if err := f.Check(); err != nil {
@@ -184,12 +184,12 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 }
 
 // blocksPerTrain is how many frames with a block count as one with a train where acknowledgments
-// are due. A block occupies one line of its sender's cache, a train as many as it has packets. A
-// sender that gets fewer acknowledgments sends longer bursts, which cost the kernel less. A frame
-// with a block counts as any other where acknowledgments take no time (Config.Timed).
+// are due. A block occupies one line of its sender's cache, a train one line for each packet. A
+// sender that gets fewer acknowledgments sends longer bursts, which cost the kernel less. Where
+// acknowledgments take no time (Config.Timed) a frame with a block counts as any other.
 const blocksPerTrain = 4
 
-// arrived finds out whether the train of a frame is to be judged.
+// arrived returns the train of a frame if it is to be judged, else nil.
 func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
 	fl := e.flow(p, h.Level)
 	t := e.next(fl, f, h, false)
@@ -200,8 +200,8 @@ func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
 	return t
 }
 
-// next lets a flow take a frame with a train: each frame is answered once, by accepting or
-// rejecting each of its packets, and repeats get the same answer.
+// next gives a frame with a train to its flow, and returns the train if it is new. Each frame is
+// answered once, by accepting or rejecting each of its packets, and repeats get the same answer.
 func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *Train {
 	seq := h.Sequence
 	switch {
@@ -232,8 +232,8 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	return t
 }
 
-// isNew reports whether a frame has not been answered yet. A repeat gets its answer again. The
-// oldest is its sender's oldest unanswered one.
+// isNew reports whether a frame has not been answered yet. If it has, its answer is sent again.
+// oldest is the oldest sequence number for which the sender has no answer.
 func (e *End) isNew(fl *flow, seq, oldest uint32) bool {
 	e.known(fl, oldest)
 	// It is within the window: known has moved rcvNext to Age, or less, before it.
@@ -260,12 +260,12 @@ func (t *Train) Card() uint16 { return t.flow.peer.Card }
 func (t *Train) Level() arctic.Level { return t.flow.level }
 
 // Reached returns how far the card has come with the peer's frames of the level: one more than the
-// highest number that was handled; the upper 32 bits count the turns of the sequence.
+// highest sequence number that was handled. Its upper 32 bits count the turns of the sequence.
 func (t *Train) Reached() int64 { return t.flow.reached }
 
 // Holds reports whether the last train may still be answered, for an owner that let time pass since
-// Arrive: meanwhile the peer may have been lost. What does not hold is forgotten; the peer, if it
-// is there, sends it again. No other frame may have arrived meanwhile.
+// Arrive. The peer may have been lost meanwhile. A train that does not hold is forgotten; the peer,
+// if it is there, sends it again. No other frame may have arrived since Arrive.
 func (e *End) Holds(t *Train) bool {
 	if p := t.peer; p.established && p.epoch == t.epoch {
 		return true
@@ -277,7 +277,8 @@ func (e *End) Holds(t *Train) bool {
 	return false
 }
 
-// Answer answers the frame of the last train. With atOnce its sender waits for the acknowledgment.
+// Answer answers the frame of the last train. atOnce says that the frame's sender waits for the
+// acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
 	if v.Retry|v.Fail == 0 {
 		e.Accept(atOnce)
@@ -294,7 +295,7 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 	}
 }
 
-// Accept is Answer where all packets are accepted.
+// Accept is Answer for a train whose packets are all accepted.
 func (e *End) Accept(atOnce bool) {
 	e.train.open = false
 	fl := e.train.flow
@@ -322,7 +323,7 @@ func (e *End) departed() {
 	e.lose(p, arctic.ReasonDeparted)
 }
 
-// damaged counts a frame that Parse refused.
+// damaged counts a frame that package arctic refused, by the error.
 func (e *End) damaged(err error) {
 	n := &e.counters
 	for _, d := range []struct {

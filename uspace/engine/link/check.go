@@ -1,7 +1,7 @@
 package link
 
-// This file opens the books of an end to tests of what stands on it: nothing here is called while
-// frames flow.
+// This file checks the books of an End, for tests of this package and of those above it. Nothing
+// here is called while frames flow.
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Check returns an error if the books do not balance: frames in flight and lost are as many as each
-// flow and its streams say, and each stream that could send is on a list. lines gets how many lines
-// the link has of each owner, by Owner.Number.
+// Check returns an error if the books do not balance. Frames in flight and lost must be as many as
+// each flow and its streams say, and each stream that could send must be on a list. Check adds to
+// lines how many lines the link has of each owner, by Owner.Number.
 func (e *End) Check(lines map[uint32]int) error {
 	for _, p := range e.peers {
 		for _, f := range p.flows {
@@ -93,7 +93,8 @@ func (e *End) StartSequencesAt(card uint16, seq uint32) {
 	}
 }
 
-// Streams returns how many streams the flows have, of one owner or with nil of all.
+// Streams returns how many streams of an owner the flows have, or of all owners if o is nil. It
+// adds 1000 for each flow whose map disagrees with its streams.
 func (e *End) Streams(o *Owner) (n int) {
 	e.eachFlow(func(f *flow) {
 		for _, s := range f.streams {

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// Window is the most frames of a flow between the oldest unanswered one and
-	// the newest: receivers remember as many. A power of two.
+	// Window is the size of the sequence window: the most frames of a flow between the oldest
+	// unanswered one and the newest. Receivers remember as many. A power of two.
 	Window = 256
 	// MostAckEvery bounds Config.AckEvery.
 	MostAckEvery = Window / 2 / blocksPerTrain
-	// Never is the time of what does not come.
+	// Never is the time of an event that does not come.
 	Never = math.MaxInt64
 )
 
@@ -28,13 +28,13 @@ type Peer struct {
 	Address [6]byte // Ethernet address
 	Port    int     // index of the port that leads there
 	Local   [6]byte // own Ethernet address on that port
-	// Key authenticates what the two cards send each other; the peer has the same. nil: neither has
-	// one, and anybody who can send frames can send such as the peer's.
+	// Key authenticates the frames of the two cards; the peer has the same. nil: neither has one,
+	// and any station that can send frames can send in the peer's name.
 	Key *Key
 }
 
-// Config describes an end. The end's owner has checked the values (engine.Config, which explains
-// the fields).
+// Config describes an End. The End's owner has checked the values; engine.Config explains the
+// fields.
 type Config struct {
 	Card        uint16
 	Incarnation uint32
@@ -44,11 +44,11 @@ type Config struct {
 	Ports       []port.Port
 	Peers       []Peer
 
-	// Direct: all cards are nodes of one job, whose tag this is; frames say so
-	// (arctic.VersionDirect), and others are dropped. nil: they are cards of hosts.
+	// Direct is the tag of the one job whose nodes all cards are. Their frames say so
+	// (arctic.VersionDirect), and other frames are dropped. nil: the cards are those of hosts.
 	Direct *uint64
-	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a
-	// silence (fate.go); nil: nobody asks.
+	// Doubt is called once a silence, when a peer of a direct card has been silent for half of
+	// PeerTimeout (fate.go). nil: the owner is not asked.
 	Doubt       func(card uint16, life uint32)
 	AnyGroup    bool
 	Train       int
@@ -57,8 +57,9 @@ type Config struct {
 	// Dispatch and Transmit are how long a modelled machine takes for a packet and a frame
 	// (timed.go); both 0: no time.
 	Dispatch, Transmit time.Duration
-	// Timed: packets have times of their own (Line.Takes), and acknowledgments none. Nor does the
-	// first packet of a stream wait for one: whom it is for has room for it (HPL-95-86, 2.2).
+	// Timed: packets have times of their own (Line.Takes), and acknowledgments take none. The first
+	// packets of a stream do not wait for an acknowledgment either, because their receiver has room
+	// for them (HPL-95-86, 2.2).
 	Timed bool
 
 	AckDelay                    time.Duration
@@ -82,7 +83,8 @@ func (g *groups) set(gid uint16, in bool) {
 	}
 }
 
-// after returns the next of the groups behind gid, around the end, or gid if there is none.
+// after returns the next group of the set behind gid, wrapping around, or gid if the set has no
+// other.
 func (g *groups) after(gid uint16) uint16 {
 	at := (gid + 1) & arctic.MaxGID
 	word := g[at/64] >> (at % 64) << (at % 64)

@@ -31,11 +31,11 @@ type Counters struct {
 	DroppedGroup       uint64 `json:"dropped_foreign_group"`
 	DroppedMisrouted   uint64 `json:"dropped_misrouted"`
 	DroppedStranger    uint64 `json:"dropped_unknown_card"`
-	// in the name of a peer that another port leads to
+	// sent in the name of a peer that another port leads to
 	DroppedPort uint64 `json:"dropped_other_port"`
-	// not sealed with the peer's key, or not at all
+	// not sealed with the peer's key, or not sealed at all
 	DroppedForged    uint64 `json:"dropped_not_authentic"`
-	DroppedReplayed  uint64 `json:"dropped_replayed"`  // authentic, and come before
+	DroppedReplayed  uint64 `json:"dropped_replayed"`  // authentic, but received before
 	DroppedKey       uint64 `json:"dropped_other_key"` // greetings
 	TransmitRingFull uint64 `json:"transmit_ring_full"`
 	PeersLost        uint64 `json:"peers_lost"`

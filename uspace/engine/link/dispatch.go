@@ -1,11 +1,11 @@
 package link
 
-// This file is the Dispatch Unit (thesis 5.2.4): it schedules waiting lines for
-// transmission as trains, and frames that were lost once more.
+// This file is the Dispatch Unit (thesis 5.2.4): it schedules the transmission of waiting lines, as
+// trains, and the retransmission of lost frames.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// readyList is the flows of one level that may have something to send now.
+// readyList is the list of flows of one level that may have something to send now.
 type readyList struct {
 	head, tail *flow
 }
@@ -34,8 +34,8 @@ func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	e.makeReady(f)
 }
 
-// dispatch sends what the ready flows may send, replies first, as far as those who pay for
-// it have something left in this round, until a transmit ring is full.
+// dispatch sends what the ready flows may send, replies first, until a transmit ring is full. An
+// account sends only while some of its budget of this round is left.
 func (e *End) dispatch() {
 	if !e.stalled {
 		if e.round++; e.spent != nil {
@@ -57,9 +57,9 @@ func (e *End) dispatch() {
 	}
 }
 
-// dispatchFlow sends what the flow may send. It returns false when the transmit
-// ring is full. A flow that waits for an answer, for the end of back-offs or for a
-// greeting is done: what it waits for makes it ready again.
+// dispatchFlow sends what the flow may send. It returns false when the transmit ring is full. A
+// flow that waits for an answer, for the end of back-offs or for a greeting is done: that event
+// makes it ready again.
 func (e *End) dispatchFlow(f *flow) bool {
 	p := f.peer
 	if !p.established {
@@ -99,8 +99,8 @@ func (e *End) dispatchFlow(f *flow) bool {
 	return true
 }
 
-// nextStream returns the next stream on turn that may send a new frame, or nil, and takes
-// those before it off.
+// nextStream returns the next stream on turn that may send a new frame, or nil. It takes streams
+// that come before it, and may not send, off their turn.
 func (e *End) nextStream(f *flow) *stream {
 	if f.sndNext-f.sndUna >= Window {
 		return nil
@@ -118,8 +118,9 @@ func (e *End) nextStream(f *flow) *stream {
 	return nil
 }
 
-// assemble makes a new frame of the stream's waiting lines, no longer than the port's
-// frames, and sends it on the account of its user. It returns false when the transmit ring is full.
+// assemble makes a new frame of the stream's waiting lines, no longer than the port's frames, and
+// sends it. It charges the account of the stream's owner. It returns false when the transmit ring
+// is full.
 func (e *End) assemble(f *flow, s *stream) bool {
 	b := e.reserve(f.peer)
 	if b == nil {
@@ -139,8 +140,8 @@ func (e *End) assemble(f *flow, s *stream) bool {
 	return true
 }
 
-// trainOf returns the last line of the train that a stream has for a frame of up to size
-// bytes and most packets, how many packets the train has, and how many bytes.
+// trainOf plans the stream's train for a frame of up to size bytes and most packets. It returns the
+// last line of the train, and how many packets and bytes the train has.
 func (s *stream) trainOf(size, most int) (last *Line, n, bytes int) {
 	first := s.waiting.head
 	// Rejects that wait to be sent come first in the frame; transmit leaves out

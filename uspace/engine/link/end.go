@@ -1,7 +1,7 @@
 package link
 
-// This file is a card's end of its links as a whole: New puts it together, and the parts of a step
-// are called in the order in which they stand here.
+// This file is a card's end of its links as a whole. New makes it. The methods for the parts of a
+// step stand in the order in which they are called.
 
 import (
 	"math/rand/v2"
@@ -14,24 +14,24 @@ type End struct {
 	cfg       Config
 	now       int64
 	random    rand.PCG
-	peers     []*peer // also those that are no longer
+	peers     []*peer // including removed ones
 	byCard    []*peer // index card number; nil: not a peer
-	here      groups  // whose frames are taken
+	here      groups  // those whose frames are taken
 	resident  groups  // those that have a context here
 	timers    timers
 	holds     holds // streams that back off
 	spare     spare
 	counters  Counters
 	byPeers   Rejections
-	user      *Account // that used the card last
-	usedAt    int64    // by that one
-	anotherAt int64    // by another, last
+	user      *Account // the one that used the card last
+	usedAt    int64    // when user used the card last
+	anotherAt int64    // when another account used it last
 	round     uint64   // of dispatch
-	spent     *Account // those for which the next round is
-	resumes   int64    // when the first of those that rest goes on
+	spent     *Account // those that wait for the next round
+	resumes   int64    // when the first rest among them ends
 	payers    *Account // those used since the last Charge
-	nobody    int      // what was done for nobody since then, in bytes as Account.used
-	// whose frame the frame being looked at has answered; nil: it has answered none
+	nobody    int      // work that no account caused since then, in bytes as Account.used
+	// the account whose frame was answered by the frame being looked at; nil: that answered none
 	answered *Account
 
 	ready   [arctic.Levels]readyList // flows with something to send now
@@ -47,18 +47,18 @@ type End struct {
 
 	greetings uint64 // sent
 	view      uint64 // changes with the groups that are here, and with the peers; not 0
-	plain     []byte // a frame that was sealed, as it was before, for who looks
+	plain     []byte // a copy of a frame from before it was sealed, for see
 
 	header arctic.Header // of the frame being looked at
 	out    arctic.Header // of the frame being composed
 	train  Train         // of the frame being looked at
 	fate   Fate          // the same
-	bye    *peer         // said goodbye in it
-	fates  []fate        // index card number; nil: nobody tells the card of processes
+	bye    *peer         // the peer, if it said goodbye in that frame
+	fates  []fate        // index card number; nil: the card is not direct
 	see    func(port int, frame []byte, fate Fate)
 }
 
-// New makes an end. Its configuration has been checked.
+// New makes an End. Its configuration has been checked.
 func New(cfg Config) *End {
 	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), view: 1}
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
@@ -87,8 +87,8 @@ func New(cfg Config) *End {
 	return e
 }
 
-// SetGroup says whether frames of a group are taken from peers that have not been greeted, and
-// whether the group has a context here, by which peers may be greeted.
+// SetGroup says whether frames of a group are taken from peers that have not been greeted. It also
+// says whether the group has a context here: greetings name such groups.
 func (e *End) SetGroup(gid uint16, taken, resident bool) {
 	e.view++
 	e.here.set(gid, taken)
@@ -122,8 +122,8 @@ func (e *End) Flush() {
 	}
 }
 
-// Expire does what is due: the ends of back-offs, and timers. It follows what arrived: a late step
-// is not the peers' silence.
+// Expire does what is due: the ends of back-offs, and timers. In a step it follows Arrive, so that
+// a late step is not taken for the peers' silence.
 func (e *End) Expire() {
 	if len(e.holds.heap) > 0 && e.holds.next() <= e.now {
 		e.unhold()
@@ -159,9 +159,9 @@ func (e *End) Next() int64 {
 	return next
 }
 
-// NextAnew returns a card with which this one has begun to count anew, each once, and why:
-// ReasonRestarted, it has another life, which is believed; or ReasonResynchronised, it has the
-// same. ok is false when there is none.
+// NextAnew returns a card with which this one has begun to count anew, each once, and the reason.
+// ReasonRestarted: the card has another life, and has proven it. ReasonResynchronised: it has the
+// same life. ok is false when there is no such card.
 func (e *End) NextAnew() (card uint16, why arctic.Reason, ok bool) {
 	if e.anew == 0 {
 		return 0, arctic.ReasonNone, false
@@ -172,9 +172,8 @@ func (e *End) NextAnew() (card uint16, why arctic.Reason, ok bool) {
 	return p.Card, why, true
 }
 
-// Leave tells all peers that the card leaves the network, with last
-// acknowledgments, so that they need not find out by its silence. Nothing may be
-// sent after it; a step flushes it.
+// Leave tells all peers, with last acknowledgments, that the card leaves the network, so that they
+// need not infer it from silence. Nothing may be sent after Leave; a step flushes its frames.
 func (e *End) Leave() {
 	for _, p := range e.peers {
 		e.leave(p)
@@ -182,7 +181,7 @@ func (e *End) Leave() {
 	}
 }
 
-// leave tells a peer that it will hear nothing more.
+// leave tells a peer that it will hear nothing more from this card.
 func (e *End) leave(p *peer) {
 	if !p.established {
 		return
@@ -217,11 +216,11 @@ func (e *End) peer(card uint16) *peer {
 	return nil
 }
 
-// Sequence returns the number that the next frame to a card that is a peer, or was one, gets.
+// Sequence returns the sequence number of the next frame to a card that is or was a peer.
 func (e *End) Sequence(card uint16, l arctic.Level) uint32 { return e.byCard[card].sequence(l) }
 
-// EachReached calls see for each peer and level from which frames have come, with the number of
-// those that have been handled, as far as it goes (Train.Reached). Cards are below Cards.
+// EachReached calls see for each peer and level from which frames have come. reached is how far the
+// card has come with them (Train.Reached). Card numbers are below Cards.
 func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) {
 	for _, p := range e.peers {
 		for l := range p.parked {
@@ -232,15 +231,17 @@ func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) 
 	}
 }
 
-// Cards is one more than the greatest number of a card that is or was a peer, and than the own one.
+// Cards returns one more than the greatest card number of this card and of all present and former
+// peers.
 func (e *End) Cards() int { return len(e.byCard) }
 
 // Counters returns the totals.
 func (e *End) Counters() *Counters { return &e.counters }
 
-// ByPeers returns the packets that peers rejected, by reason. A packet is counted each time.
+// ByPeers returns how many packets peers rejected, by reason. A packet counts each time it is
+// rejected.
 func (e *End) ByPeers() *Rejections { return &e.byPeers }
 
-// Epoch names the sequence state with a card that is a peer, or was one; 0: there is none. See
-// Epoch of two parties.
+// Epoch names the sequence state with a card that is or was a peer; 0: there is none. The function
+// Epoch computes it.
 func (e *End) Epoch(card uint16) uint64 { return e.byCard[card].epoch }

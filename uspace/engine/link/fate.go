@@ -1,33 +1,33 @@
 package link
 
-// This file is what the owner of a direct card is told of the processes behind its peers (design of
-// direct ports, section 4). The owner may hear that a process has ended, so that nothing waits for
-// PeerTimeout until its silence is believed. Or it hears that a silent process lives, because its
-// debugger holds it up.
+// This file has the news that the owner of a direct card gives it of the processes behind its peers
+// (ctl/ports). The owner may report that a process has ended, so that packets for it need not wait
+// for PeerTimeout. Or it may report that a silent process lives, because a debugger holds it up.
 //
-// A process is named by its card's incarnation. News of another life than the one that the card
+// A process is named by its card's incarnation. News of a life other than the one that the card
 // knows are late, and change nothing.
 //
 //	Config.Doubt ──> the owner asks ──> Lives: the silence may last for ConnectTimeout
 //	                               └──> Ended: what waits returns with ReasonDeparted, until
 //	                                    another life greets, for ConnectTimeout at most
 //
-// Nothing here is needed for anything but time: news that are lost leave PeerTimeout.
+// All of this saves time and is needed for nothing else: if news are lost, PeerTimeout decides.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// fate is what the owner has been told of a peer's process.
+// fate is what the owner has told the card of a peer's process.
 type fate struct {
 	ended uint32 // the incarnation that has ended; 0: the peer may be there
-	until int64  // when that is believed no longer; 0: nothing has asked yet
-	// the silence (peer.silentSince) that the owner was told of, and for which it vouches
+	until int64  // when that is believed no longer; 0: over has not been asked yet
+	// doubted is the silence (peer.silentSince) of which the owner was told, vouched the one for
+	// which the owner vouches
 	doubted, vouched int64
 }
 
 // Ended tells the card that a life of a peer has ended. What waits for the peer returns with
-// ReasonDeparted, and so does what is sent there later, until another life of it greets, Lives
-// tells of one, or ConnectTimeout has passed. It does nothing if the peer has another life, as far
-// as the card knows, and on a card that is not direct. Call Step afterwards.
+// ReasonDeparted, and so does what is sent there later. That lasts until another life of the peer
+// greets, Lives tells of one, or ConnectTimeout has passed. Ended does nothing if the peer has
+// another life, as far as the card knows, or if this card is not direct. Call Step afterwards.
 func (e *End) Ended(card uint16, life uint32) {
 	p := e.peer(card)
 	if p == nil || e.fates == nil || life == 0 {
@@ -43,9 +43,10 @@ func (e *End) Ended(card uint16, life uint32) {
 	}
 }
 
-// Lives tells the card that a life of a peer is there. If that is the peer's, and it is silent, it
-// may be for ConnectTimeout; if the peer's has ended, the card greets it again. It does nothing on
-// a card that is not direct.
+// Lives tells the card that a life of a peer is there. If the peer has that life and is silent, its
+// silence may last for ConnectTimeout. If another life of the peer was reported to have ended, that
+// no longer counts, and the card greets the peer again. Lives does nothing on a card that is not
+// direct.
 func (e *End) Lives(card uint16, life uint32) {
 	p := e.peer(card)
 	if p == nil || e.fates == nil {
@@ -60,7 +61,8 @@ func (e *End) Lives(card uint16, life uint32) {
 	}
 }
 
-// over reports whether the peer's process has ended, and no other is known of.
+// over reports whether the peer's process has ended, and no other life of it is known.
+// ConnectTimeout after the first call it reports false again.
 func (e *End) over(p *peer) bool {
 	if e.fates == nil || e.fates[p.Card].ended == 0 {
 		return false
@@ -80,8 +82,9 @@ func (e *End) buried(p *peer, g *arctic.Greeting) bool {
 	return e.fates != nil && e.fates[p.Card].ended == g.Incarnation && g.Incarnation != 0
 }
 
-// vouchedFor reports whether the time is not over that a silence may last for which the owner has
-// vouched: nor is it for what the peer, heard again, has not answered yet.
+// vouchedFor reports whether the owner has vouched for a silence of the peer that began less than
+// ConnectTimeout ago. For that long the flow waits for answers of the peer, also after the peer was
+// heard again.
 func (e *End) vouchedFor(p *peer) bool {
 	if e.fates == nil {
 		return false
@@ -90,8 +93,9 @@ func (e *End) vouchedFor(p *peer) bool {
 	return since != 0 && e.now-since < int64(e.cfg.ConnectTimeout)
 }
 
-// mayBeSilent returns how long the peer may be silent, and asks the owner about one that has been
-// for half of that.
+// mayBeSilent returns how long the peer may be silent. That is ConnectTimeout for a peer never met,
+// else PeerTimeout, and at least ConnectTimeout for a silence for which the owner vouches. When
+// half of PeerTimeout has passed it asks the owner (Config.Doubt).
 func (e *End) mayBeSilent(p *peer) int64 {
 	limit := int64(e.cfg.PeerTimeout)
 	if p.incarnation == 0 {

@@ -1,9 +1,9 @@
 package link
 
-// This file is the flow: what a card knows of one level of one peer, in both
-// directions, while it is in use. Sending: streams, frames in flight, round-trip
-// time, window. Receiving: which sequence numbers have been answered, and how.
-// What is left of it when it is quiet is in park.go.
+// This file is the flow: what a card knows of one level of one peer, in both directions, while it
+// is in use. For sending these are streams, frames in flight, round-trip time and congestion
+// window. For receiving they are the sequence numbers that have been answered, and their answers.
+// park.go says what is left of a flow that is quiet.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -27,18 +27,18 @@ type frame struct {
 	retries uint8
 	size    uint16 // bytes of its packets
 	queued  bool   // in the Send Queue; see timed.go
-	void    bool   // one without its packets has been sent; see limit.go
-	probe   uint8  // it was filled up to lengths[probe]; 0: it was not
+	void    bool   // a void frame of its number has been sent; see limit.go
+	probe   uint8  // it was filled up to lengths[probe]; 0: not filled up
 }
 
 // again notes that the frame is sent once more.
 func (fr *frame) again() { fr.retries = max(fr.retries, fr.retries+1) } // 255 and more are the same
 
-// ownFrames is how many frames a flow has room for by itself. A power of two. One with
-// more between sndUna and sndNext takes room for a window from the card.
+// ownFrames is how many frames a flow has room for by itself. A power of two. A flow with more
+// between sndUna and sndNext takes room for a sequence window of them from the card.
 const ownFrames = 4
 
-// outgoing is the header of the last frame sent, and what it was made of.
+// outgoing is the header of the last frame sent, and the values that it was made of.
 type outgoing struct {
 	view     uint64
 	epoch    uint64
@@ -53,48 +53,48 @@ type flow struct {
 	timeouts uint8 // retransmission timeouts since the last answer
 	inReady  bool
 
-	// Sending. Frames sndUna..sndNext-1 are not answered, or answered behind one
-	// that is not.
+	// Sending. Frames sndUna..sndNext-1 are not answered, or are answered while an older one is
+	// not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
 	flying, lost    int
-	window          int   // most frames in flight
-	threshold       int   // window at which growth turns from one a frame to one a window
-	growth          int   // frames answered since the window last grew
+	window          int   // congestion window: most frames in flight
+	threshold       int   // from it on window grows by one a window, not by one a frame
+	growth          int   // frames answered since the congestion window last grew
 	deadline        int64 // retransmission; 0: nothing in flight
-	// when sndUna last moved, or the first frame after nothing was in flight left
+	// when sndUna last moved, or when a frame left while none was in flight
 	movedAt      int64
 	srtt, rttvar int64   // 0: not measured
 	nextReady    *flow   // also links those that the card has spare
-	turns        turn    // the flow's own: its ring is of accounts
-	classes      *class  // those of accounts
-	recent       *stream // last one looked up
+	turns        turn    // the flow's own: its ring is one of accounts
+	classes      *class  // the accounts' classes
+	recent       *stream // the last one looked up
 	streams      []*stream
-	byKey        map[streamKey]*stream // nil: there have been few
-	frames       []frame               // ownFrames, in room, or Window
+	byKey        map[streamKey]*stream // nil: there have only been few streams
+	frames       []frame               // ownFrames of them, in room, or Window of them
 	room         [ownFrames]frame
 
-	// Receiving. All frames before rcvNext are answered for good. No frame from reached on
-	// has been handled; its upper 32 bits count the turns of the sequence (engine/life.go).
+	// Receiving. All frames before rcvNext are answered for good. No frame at or after reached has
+	// been handled. The upper 32 bits of reached count the turns of the sequence (engine/life.go).
 	rcvNext  uint32
 	reached  int64
-	unacked  int32               // since the last acknowledgment, see blocksPerTrain
-	answers  int32               // of rejects that are to be sent
-	payer    *Account            // of the last train that was answered; nil: nobody
+	unacked  int32               // frames since the last acknowledgment, weighted (blocksPerTrain)
+	answers  int32               // remembered rejects that are to be sent
+	payer    *Account            // of the last train that was answered; nil: no account
 	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after rcvNext
 	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
 	rejects  rejects             // those of refused, in the order in which the frames came
 
-	// What frames have in common while the card sees its peers and groups as it does (End.view);
-	// another view: nothing is known.
-	predicted   arctic.Prediction // of those that come
+	// What successive frames have in common. It holds for one End.view, which changes when the card
+	// sees its peers or groups differently.
+	predicted   arctic.Prediction // of frames that arrive
 	predictedIn uint64
-	out         outgoing // of those that leave
+	out         outgoing // of frames that leave
 
 	// seen holds sndNext and rcvNext as the last look found them (park.go).
 	seen struct{ sndNext, rcvNext uint32 }
 }
 
-// frame returns the memory of a frame from sndUna to sndNext, or of the one to be made.
+// frame returns the record of a frame from sndUna to sndNext-1, or of the next one to be made.
 func (f *flow) frame(seq uint32) *frame { return &f.frames[seq&uint32(len(f.frames)-1)] }
 
 // rto returns the time after which a frame counts as lost (RFC 6298 section 2).
@@ -123,8 +123,8 @@ func (f *flow) measured(rtt int64) {
 	f.rttvar += (d - f.rttvar) / 4
 }
 
-// grow widens the window after an answered frame: by one up to the threshold
-// (slow start), then by one a window (RFC 5681 section 3.1).
+// grow widens the congestion window after an answered frame: by one up to the threshold (slow
+// start), then by one a window (RFC 5681 section 3.1).
 func (f *flow) grow() {
 	if f.window >= Window {
 		return
@@ -144,8 +144,8 @@ func (f *flow) isAccepted(seq uint32) bool {
 func (f *flow) setAccepted(seq uint32)   { f.accepted[seq%Window/64] |= 1 << (seq % 64) }
 func (f *flow) clearAccepted(seq uint32) { f.accepted[seq%Window/64] &^= 1 << (seq % 64) }
 
-// accept notes that a frame at or after rcvNext was accepted, and moves rcvNext over it if it was
-// the next.
+// accept notes that a frame at or after rcvNext was accepted. If it was the next one, accept moves
+// rcvNext over it.
 func (f *flow) accept(seq uint32) (inOrder bool) {
 	if seq != f.rcvNext {
 		f.setAccepted(seq)
@@ -164,8 +164,8 @@ func (f *flow) advance() {
 	}
 }
 
-// known moves rcvNext to the sender's oldest unanswered sequence: it knows the
-// answers to all before, and rejects of those need not be remembered.
+// known moves rcvNext to the sender's oldest unanswered sequence number. The sender knows the
+// answers to all frames before, so their rejects need not be remembered.
 func (e *End) known(f *flow, oldest uint32) {
 	if int32(oldest-f.rcvNext) <= 0 {
 		return

@@ -104,8 +104,9 @@ func FuzzArrive(f *testing.F) {
 }
 
 // hostile makes a frame for card 0 from a piece of script. Op 0 is any bytes behind the header of a
-// recorded frame. Op 1 is a recorded frame with other bytes, 2 one with other numbers, 3 one of any
-// card as it was, others one with rejects. nil: there is no frame to begin with.
+// recorded frame. Op 1 is a recorded frame with other bytes. Op 3 is one of any card as it was. Ops
+// 2, 4 and 5 are ones with other numbers, and 6 and 7 ones with rejects besides. nil: there is no
+// frame to begin with.
 func hostile(s []byte, frames []arctic.Frame) []byte {
 	var own []arctic.Frame
 	for _, f := range frames {

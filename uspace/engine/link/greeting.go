@@ -1,23 +1,23 @@
 package link
 
-// This file is greetings: when a card sends one, and what it makes of one that comes. What they
-// prove is in handshake.go, where the epochs of two cards are explained.
+// This file is greetings: when a card sends one, and how it handles one that arrives. handshake.go
+// explains what greetings prove, and the epochs of two cards.
 //
-// A card greets a peer that packets wait for, with growing gaps, until the peer has proven that it
-// is there. It answers greetings that say that their sender lacks something, and greets a peer
-// whose frames are of another epoch. Nobody can make it send more of them than answerGap allows,
-// for each peer, and budgetGap for all of them: who forges greetings, or frames, costs the card
-// that much.
+// A card greets a peer for which packets wait, with growing gaps, until the peer has proven that it
+// is there. It answers a greeting whose sender lacks something, and greets a peer whose frames are
+// of another epoch. It sends no more such answers than one in answerGap for each peer, and one in
+// budgetGap for all of them. So forged greetings and frames cost the card no more than that.
 //
-// A greeting says how long the frames are that the sender's port carries: none longer is sent to
-// it, so cards with ports of different sizes agree about the smaller one.
+// A greeting says how long the frames are that the sender's port carries. The sender gets no longer
+// ones, so cards with ports of different sizes agree on the smaller size.
 //
-// Where a peer has a key (Peer.Key), greetings are authenticated with it, and numbered, so that one
-// that was recorded in this life of the peer is refused. One that was recorded in an earlier life
-// cannot be told from the greeting of a card that is restarted. It is answered, and changes
-// nothing, because the one who replays it cannot echo the answer's nonce. A greeting without a key,
-// or with another one, is refused. It is answered while the card knows nothing of the peer, so that
-// the peer hears that there is a key here. What waits for the peer returns with ReasonKey.
+// Where a peer has a key (Peer.Key), greetings are authenticated with it, and numbered. So a
+// greeting that was recorded in this life of the peer is refused. One that was recorded in an
+// earlier life cannot be told from the greeting of a card that is restarted. It is answered, and
+// changes nothing, because whoever replays it cannot echo the nonce of the answer. A greeting
+// without a key, or with another one, is refused. It is answered while the card knows nothing of
+// the peer, so that the peer hears that there is a key here. What waits for the peer returns with
+// ReasonKey.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -28,30 +28,32 @@ const (
 	// nanoseconds.
 	firstGreetGap = 1e6
 	lastGreetGap  = 100e6
-	// busyGreetGap is when a greeting is tried again that found the transmit ring full.
+	// busyGreetGap is the time in nanoseconds after which a greeting that found the transmit ring
+	// full is tried again.
 	busyGreetGap = 100e3
-	// answerGap is the time in nanoseconds in which a peer earns the answer to a greeting or to a
-	// frame of another epoch. answersAtOnce is how many answers a peer may have saved: as many as a
-	// handshake has, and one to spare.
+	// answerGap is the time in nanoseconds in which a peer earns one answer to a greeting or to a
+	// frame of another epoch. answersAtOnce is how many answers a peer may save up: those of a
+	// handshake, and one to spare.
 	answerGap     = 100e3
 	answersAtOnce = 4
 	// budgetGap and budgetAtOnce are the same for all peers together: 20,000 answers a second,
 	// which cost a few hundredths of a processor.
 	budgetGap    = 50e3
 	budgetAtOnce = 1024
-	// resyncGap is the least time between two resynchronisations with a peer.
+	// resyncGap is the least time in nanoseconds between two resynchronisations with a peer.
 	resyncGap = 100e6
-	// keyPatience is how long a card waits for a peer that refuses its key, or has none, or half of
-	// ConnectTimeout where that is less: somebody else may have said so.
+	// keyPatience is the time in nanoseconds after which a card gives up a peer that refuses its
+	// key, or has none. Half of ConnectTimeout replaces it if that is less. The card does not give
+	// up at once, because another station may have forged the refusal.
 	keyPatience = 1e9
 )
 
-// budget allows something now and then: a number of times at once, and then once in each gap. It is
-// when the next would be due if nobody might save any (the generic cell rate algorithm, ITU-T
-// I.371).
+// budget allows an event a number of times at once, and then once in each gap. Its value is the
+// time at which the next would be due if none could be saved up (the generic cell rate algorithm,
+// ITU-T I.371).
 type budget int64
 
-// spend reports whether there is one, and takes it.
+// spend reports whether the budget allows the event now, and books it if so.
 func (b *budget) spend(now, gap int64, atOnce int64) bool {
 	due := max(int64(*b), now)
 	if due-now > gap*(atOnce-1) {
@@ -61,12 +63,12 @@ func (b *budget) spend(now, gap int64, atOnce int64) bool {
 	return true
 }
 
-// secured holds what a card knows of a peer with a key, besides that.
+// secured holds what a card knows of a peer that has a key, besides the key.
 type secured struct {
 	session *Session // of the epoch; nil: there has been none
 	number  uint64   // of the last greeting of the peer's life
-	// pending: the peer has greeted, and held another epoch; until it is heard in the present one
-	// its frames of others are answered.
+	// pending: the peer has greeted while it held another epoch. Until it is heard in the present
+	// epoch, its frames of other epochs are answered.
 	pending bool
 }
 
@@ -94,7 +96,7 @@ const (
 	OtherKey   // both have one, and not the same
 )
 
-// String says it in words.
+// String returns the state in words.
 func (s KeyState) String() string {
 	return [...]string{"none", "sealed", "waiting", "no key there", "no key here", "other key"}[s]
 }
@@ -102,7 +104,7 @@ func (s KeyState) String() string {
 // Refused reports whether the two cards refuse each other for their keys.
 func (s KeyState) Refused() bool { return s >= NoKeyThere }
 
-// keyState is how the card stands to the peer.
+// keyState returns how the card stands to the peer as to keys.
 func (p *peer) keyState() KeyState {
 	switch {
 	case p.trouble != noTrouble:
@@ -115,12 +117,12 @@ func (p *peer) keyState() KeyState {
 	return Sealed
 }
 
-// state is the state of a peer whose greetings are refused for that.
+// state returns the KeyState of a peer whose greetings are refused for the trouble.
 func (t keyTrouble) state() KeyState {
 	return [...]KeyState{noTrouble: Unkeyed, noKeyThere: NoKeyThere, noKeyHere: NoKeyHere, otherKey: OtherKey}[t]
 }
 
-// greet starts greeting a peer that packets wait for.
+// greet starts greeting a peer for which packets wait.
 func (e *End) greet(p *peer) {
 	if p.greetAt != 0 {
 		return
@@ -143,11 +145,11 @@ func (e *End) greet(p *peer) {
 // introduceAtOnce is how many peers a call of Introduce greets at most.
 const introduceAtOnce = 64
 
-// Introduce greets peers that the card has not met, from index at of its list on, each once and
-// without waiting for an answer. It returns the index to go on at, after the next Step, and -1 at
-// the end. A peer that has known an earlier life of the card then returns what waits for that life.
-// Otherwise the first packets that it has for this life would be taken for the earlier one's, and
-// come back with ReasonRestarted.
+// Introduce greets peers that the card has not met, each once and without waiting for an answer. It
+// begins at index at of the card's list of peers. It returns the index for the call after the next
+// Step, or -1 at the end. A peer that has known an earlier life of the card then returns what waits
+// for that life. Without a greeting, the first packets that it has for this life would be taken for
+// the earlier one's. They would come back with ReasonRestarted.
 func (e *End) Introduce(at int) (next int) {
 	for end := at + introduceAtOnce; at < len(e.peers); at++ {
 		if at == end {
@@ -165,9 +167,9 @@ func (e *End) Introduce(at int) (next int) {
 	return -1
 }
 
-// Greet greets one peer once, whether the card has met it or not, and the peer answers: what
-// PeerState says of its key soon is of now. It returns false when the transmit ring is full, or the
-// card is none of the peers.
+// Greet greets one peer once, whether or not the card has met it, and the peer answers. So what
+// PeerState says of its key is soon up to date. Greet returns false when the transmit ring is full,
+// or the card is not a peer.
 func (e *End) Greet(card uint16) bool {
 	p := e.peer(card)
 	if p == nil {
@@ -203,11 +205,11 @@ func (e *End) greetAgain(p *peer) {
 	p.greetAt = e.now + int64(p.greetGap)
 }
 
-// stale takes note of a frame of another epoch than the present one. The peer has another life, or
-// holds an epoch that this card has not begun or no longer holds. Where there is a key the sender
-// of the frame is not known. So the frame is answered only while something is known to be open, and
-// is otherwise left to the greetings of the peer. A card that begins an epoch, and gets no answer
-// to the first frame of it in time, greets again (timeout).
+// stale handles a frame of another epoch than the present one. The peer has another life, or holds
+// an epoch that this card has not begun or no longer holds. Where there is a key, the sender of
+// such a frame is unknown. So the frame is then answered only while the handshake with the peer is
+// known to be open, and is otherwise left to the greetings of the peer. A card that begins an
+// epoch, and gets no answer to its first frame in time, greets again (timeout).
 func (e *End) stale(p *peer, gid uint16) {
 	e.counters.Stale++
 	if p.Key == nil || !p.established || p.secured.pending {
@@ -215,7 +217,7 @@ func (e *End) stale(p *peer, gid uint16) {
 	}
 }
 
-// greetBack greets a peer because of something of a group that came from it, as often as it may.
+// greetBack greets a peer because a frame of a group came from it, as often as the budgets allow.
 func (e *End) greetBack(p *peer, gid uint16) {
 	if p.answers.spend(e.now, answerGap, answersAtOnce) && e.budget.spend(e.now, budgetGap, budgetAtOnce) {
 		p.gid = gid
@@ -223,11 +225,11 @@ func (e *End) greetBack(p *peer, gid uint16) {
 	}
 }
 
-// sendGreeting sends one greeting. It returns false when the transmit ring is full; the
-// timer or the peer will ask again.
+// sendGreeting sends one greeting. It returns false when the transmit ring is full; then the timer
+// or the peer asks again.
 func (e *End) sendGreeting(p *peer) bool { return e.sendGreetingThat(p, !p.established) }
 
-// sendGreetingThat is sendGreeting of one that asks for an answer, or does not.
+// sendGreetingThat is sendGreeting of a greeting that asks for an answer, or does not.
 func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 	b := e.cfg.Ports[p.Port].Reserve()
 	if b == nil {
@@ -329,7 +331,7 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 }
 
-// refuses says what is wrong with the key of a greeting.
+// refuses returns what is wrong with the key of a greeting, or noTrouble.
 func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) keyTrouble {
 	switch authenticated := g.Flags&arctic.Authenticated != 0; {
 	case p.Key == nil && !authenticated:
@@ -344,8 +346,8 @@ func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) keyTrouble {
 	return noTrouble
 }
 
-// begin begins an epoch with the peer, whose incarnation was another or the same: what was in
-// flight returns, and both directions count from 0.
+// begin begins an epoch with the peer. was is the peer's incarnation before, which may be the same.
+// What was in flight returns, and both directions count from 0.
 func (e *End) begin(p *peer, was uint32) {
 	reason := arctic.ReasonResynchronised
 	if was != p.incarnation {
@@ -373,9 +375,9 @@ func (e *End) begin(p *peer, was uint32) {
 	p.ackAt, p.beyond = 0, 0
 }
 
-// meet takes it that the peer is there, which has just proven it, and what its greeting says. A
-// peer that was known to be there and goes on as it was may be long gone, and somebody else repeat
-// its greeting: that is no sign of life.
+// meet notes that the peer has proven that it is there, and what its greeting says. If the peer was
+// established, and no epoch has begun anew, the greeting is no sign of life. The peer may be long
+// gone, and another station may repeat its greeting.
 func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 	p.trouble, p.doubt = noTrouble, noTrouble
 	if e.fates != nil {
@@ -395,8 +397,9 @@ func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 	}
 }
 
-// resynchronise gives up what the two cards know of each other's sequence numbers, because the peer
-// says of them what cannot be, and greets the peer: both begin another epoch.
+// resynchronise gives up what the two cards know of each other's sequence numbers, and greets the
+// peer, so that both begin another epoch. It is for a peer that acknowledges frames never sent, and
+// for one whose key is used up.
 func (e *End) resynchronise(p *peer) {
 	if !p.resyncs.spend(e.now, resyncGap, 1) {
 		return
@@ -406,7 +409,8 @@ func (e *End) resynchronise(p *peer) {
 	e.greet(p)
 }
 
-// tellAnew lets the owner know that the two count anew (NextAnew). Another life is the worse news.
+// tellAnew notes for NextAnew that the two cards count anew. ReasonRestarted replaces
+// ReasonResynchronised, because another life is the worse news.
 func (e *End) tellAnew(p *peer, why arctic.Reason) {
 	switch p.anew {
 	case arctic.ReasonNone:

@@ -1,30 +1,31 @@
 package link
 
-// This file is the streams that back off: after a transient reject nothing new of a stream is sent
-// until its hold is over. The back-off grows from MinHold to MaxHold, so a node that stays full
-// costs ten tries a second. Each try wakes both cards' threads, so the tries of one account are
-// spaced, however many streams it has. After a burst of tryBurst the account tries once each
-// aloneGap, or once each besideGap while others use the card. So a user whose messages are never
-// taken costs the cards the same, however many streams he has.
+// This file is the back-off of streams. After a transient reject a stream sends nothing new until
+// its hold is over. The back-off grows from MinHold to MaxHold, so a node that stays full costs ten
+// tries a second. Each try wakes both cards' threads, so the tries of one account are spaced,
+// however many streams it has. After a burst of tryBurst the account tries once each aloneGap, or
+// once each besideGap while others use the card. So a user whose messages are never taken costs the
+// cards the same, with any number of streams.
 //
-// The streams on hold are a binary heap by the end of their holds, so a card pays for what
-// is due.
+// The streams on hold are a binary heap, ordered by the end of their holds, so a card does work
+// only for holds that are due.
 
 const (
 	// aloneGap and besideGap are the time in nanoseconds between two tries of an account after
-	// rejects, alone and beside others, or MaxHold, if that is less.
+	// rejects, alone and beside others. MaxHold replaces either if it is less.
 	aloneGap  = 50e3
 	besideGap = 400e3
-	// tryBurst is how many tries an account has at once that has made none for a while.
+	// tryBurst is how many tries at once an account has that has made none for a while.
 	tryBurst = 64
-	// doubled is the back-off in nanoseconds up to which it doubles. Then it grows by a quarter: a
-	// process that was kept from running for some milliseconds is found soon after.
+	// doubled is the back-off in nanoseconds up to which a back-off doubles. Then it grows by a
+	// quarter, so that a process that was kept from running for some milliseconds is found soon
+	// after.
 	doubled = 1e6
-	// unholds is how many holds are ended in one step; those that are due besides are next.
+	// unholds is how many holds are ended in one step. Others that are due follow in the next step.
 	unholds = 64
 )
 
-// holds is the heap.
+// holds is the heap of streams on hold.
 type holds struct {
 	heap []*stream
 }
@@ -37,14 +38,14 @@ func (h *holds) next() int64 {
 	return h.heap[0].hold
 }
 
-// push puts a stream on hold that is on no list.
+// push puts a stream that is on no list on hold.
 func (h *holds) push(s *stream) {
 	s.list, s.seat = onHold, int32(len(h.heap))
 	h.heap = append(h.heap, s)
 	h.up(s)
 }
 
-// remove takes a stream off.
+// remove takes a stream off the heap.
 func (h *holds) remove(s *stream) {
 	n := len(h.heap) - 1
 	last := h.heap[n]
@@ -116,9 +117,9 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	s.limit = 1
 }
 
-// TryAnew begins the back-offs of a context anew that has been switched in, as far as its account
-// may try before they are over. Two cards whose groups take turns might else go on trying while the
-// other has another group.
+// TryAnew restarts the back-offs of a context that has been switched in, as far as its account may
+// try before they are over. Otherwise, where the groups of two cards take turns, each card might
+// always try while the other has another group.
 func (e *End) TryAnew(o *Owner) {
 	gap := e.tryGap()
 	for _, s := range o.streams {
@@ -126,8 +127,8 @@ func (e *End) TryAnew(o *Owner) {
 	}
 }
 
-// TryNode does the same for what waits for a node behind a card, which has just said something
-// about it.
+// TryNode does the same for the packets that wait for a node behind a card, after the card has said
+// something about the node.
 func (e *End) TryNode(o *Owner, card, node uint16) {
 	gap := e.tryGap()
 	for _, s := range o.streams {
@@ -137,7 +138,7 @@ func (e *End) TryNode(o *Owner, card, node uint16) {
 	}
 }
 
-// tryStream begins a back-off anew.
+// tryStream restarts a back-off: the stream's next try is the next that its account may make.
 func (e *End) tryStream(s *stream, gap int64) {
 	a := s.payer().account
 	if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
@@ -152,10 +153,10 @@ func (e *End) tryStream(s *stream, gap int64) {
 	e.makeReady(s.flow)
 }
 
-// nextTry returns the time before which the account does not try again.
+// nextTry returns the earliest time of the account's next try.
 func (a *Account) nextTry(now, gap int64) int64 { return max(a.lastTry, now-tryBurst*gap) + gap }
 
-// try returns the same, and books the try.
+// try books the account's next try and returns its time.
 func (a *Account) try(now, gap int64) int64 {
 	a.lastTry = a.nextTry(now, gap)
 	return a.lastTry

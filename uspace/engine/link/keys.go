@@ -1,11 +1,11 @@
 package link
 
-// This file is where keys come from: the 32 bytes that two cards share, and what a greeting in each
-// direction makes of them. All of it is HKDF-SHA256 (RFC 5869) and HMAC-SHA256 (RFC 2104):
+// This file derives keys from the 32 bytes that two cards share, and from a greeting in each
+// direction. All of it is HKDF-SHA256 (RFC 5869) and HMAC-SHA256 (RFC 2104):
 //
 //	secret of 32 bytes -- Extract --> one key for each use, by Expand with a label of its own:
 //	    greeting   authenticates greetings
-//	    identity   32 bits that say which key it is, and nothing about it
+//	    identity   32 bits that tell one key from another, and reveal nothing about it
 //	    session    and both cards, incarnations and nonces: a secret for each direction
 //	secret of a direction -- Expand -->
 //	    key        seals frames (seal.go)
@@ -26,10 +26,11 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// KeySize is the size in bytes of what cards share.
+// KeySize is the size in bytes of the secret that cards share.
 const KeySize = 32
 
-// ErrKey is wrapped by the error of NewKey.
+// ErrKey reports a secret that makes no key, because of its size or because all its bytes are zero.
+// The error of NewKey wraps it.
 var ErrKey = errors.New("link: not a key")
 
 // Labels of HKDF, so that no use of a key gives the bytes of another.
@@ -43,9 +44,8 @@ const (
 	jobLabel      = "FUNet link 1 job"
 )
 
-// Key holds what a card has of a secret that it shares with others. It shows itself to nobody:
-// formatted, logged or marshalled it says its identity only. It belongs to the goroutine of the
-// card.
+// Key holds what a card has made of a secret that it shares with others. Formatted, logged or
+// marshalled it shows its identity only. It belongs to the goroutine of the card.
 type Key struct {
 	extracted []byte
 	identity  uint32
@@ -53,7 +53,7 @@ type Key struct {
 	sum       [sha256.Size]byte
 }
 
-// NewKey makes a key of a secret of KeySize bytes, which it does not keep. Errors: ErrKey.
+// NewKey makes a key from a secret of KeySize bytes, which it does not keep. Errors: ErrKey.
 func NewKey(secret []byte) (*Key, error) {
 	zero := byte(0)
 	for _, b := range secret {
@@ -74,7 +74,7 @@ func NewKey(secret []byte) (*Key, error) {
 	}, nil
 }
 
-// expand is HKDF-Expand. It fails only for lengths that nobody here asks for.
+// expand is HKDF-Expand. It fails only for lengths that no caller here asks for.
 func expand(secret []byte, info string, n int) []byte {
 	b, err := hkdf.Expand(sha256.New, secret, info, n)
 	if err != nil {
@@ -83,22 +83,22 @@ func expand(secret []byte, info string, n int) []byte {
 	return b
 }
 
-// Identity says which key it is, to tell one from another: 31 bits, of which nothing follows about
-// the key.
+// Identity returns a number that tells one key from another. It has 31 bits that reveal nothing
+// about the key; its lowest bit is always 1.
 func (k *Key) Identity() uint32 { return k.identity }
 
-// String says the identity only.
+// String returns the identity only.
 func (k *Key) String() string { return fmt.Sprintf("key %08x", k.identity) }
 
-// GoString is String: a key shows itself in no format.
+// GoString returns what String does, so that no format shows more of a key.
 func (k *Key) GoString() string { return k.String() }
 
-// MarshalText is String.
+// MarshalText returns what String does.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Job returns the secret of a job's own key, of KeySize bytes: the same on all hosts that share the
-// key, another for each GID and token, and nothing follows from it about the key. Any goroutine may
-// call it.
+// Job returns the secret of a job's own key, of KeySize bytes. It is the same on all hosts that
+// share the key, and another for each GID and token. It reveals nothing about the key. Any
+// goroutine may call Job.
 func (k *Key) Job(gid uint16, token []byte) []byte {
 	info := binary.LittleEndian.AppendUint16([]byte(jobLabel), gid)
 	return expand(k.extracted, string(append(info, token...)), KeySize)
@@ -136,10 +136,11 @@ type Party struct {
 	Nonce       uint64
 }
 
-// transcriptSize is the size in bytes of what both cards know of a handshake.
+// transcriptSize is the size in bytes of a transcript.
 const transcriptSize = 2 * (2 + 4 + 8)
 
-// transcript is that, the card with the lower number first, so that both have the same.
+// transcript returns what both cards know of a handshake. The card with the lower number comes
+// first, so that both cards get the same bytes.
 func transcript(a, b Party) (t [transcriptSize]byte) {
 	if b.Card < a.Card {
 		a, b = b, a
@@ -153,9 +154,9 @@ func transcript(a, b Party) (t [transcriptSize]byte) {
 	return t
 }
 
-// Epoch names the sequence state that two cards begin after a handshake: both find the same number,
-// and it is another than after any other handshake, because each card draws its nonce anew. It is
-// not 0, and nobody who knows one of the nonces can choose the other for an epoch that he wants.
+// Epoch names the sequence state that two cards begin after a handshake. Both compute the same
+// number. No other handshake gives that number, because each card draws its nonce anew. It is never
+// 0. A card that knows one of the nonces cannot choose the other so as to get a certain epoch.
 func Epoch(a, b Party) uint64 {
 	t := transcript(a, b)
 	sum := sha256.Sum256(t[:])

@@ -1,31 +1,32 @@
 package link
 
-// This file is how long the frames to a peer may be, where the way to it carries less than the port
-// sends, or comes to: another route, an interface with a smaller MTU, a tunnel. It is packetization
-// layer path MTU discovery (RFC 4821, RFC 8899); the engine's acknowledgments answer its probes.
+// This file bounds the length of frames to a peer. The way to the peer may carry less than the port
+// sends, now or later: another route, an interface with a smaller MTU, a tunnel. It is
+// packetization layer path MTU discovery (RFC 4821, RFC 8899); the acknowledgments of frames answer
+// its probes.
 //
-// What a frame carries is settled when it gets its sequence number, because the peer may have taken
-// it though its acknowledgment is lost: so a frame that has become too long cannot be sent again in
-// two. A void frame goes in its place (arctic.PutVoid), of one empty packet and with the same
-// number. A peer that has not had the frame rejects the number as a whole, with ReasonTooLong, and
-// will take the frame itself no more; only then go its packets into new frames. One that has had it
-// answers as it did. So all arrives once. A block becomes shorter as it goes: what its frame had no
-// room for follows in the next (line.piece).
+// The packets of a frame are fixed when it gets its sequence number, because the peer may have
+// taken it though its acknowledgment is lost. So a frame that has become too long cannot be sent
+// again as two frames. A void frame goes in its place (arctic.PutVoid), with one empty packet and
+// the same number. A peer that has not had the frame rejects the number as a whole, with
+// ReasonTooLong, and will not take the frame itself any more. Only then do its packets go into new
+// frames. A peer that has had the frame repeats its answer. So every packet arrives once. A block
+// becomes shorter as it goes: what its frame had no room for follows in the next (line.piece).
 //
 // Frames become shorter
 //
-//	when the owner of the card has heard so (SetLimit): that a router said so, or an interface;
+//	when the owner of the card says so (SetLimit), as a router or an interface has told it;
 //	when the port lends shorter buffers than before;
-//	when the peer says in a greeting that its port carries no longer ones;
+//	when the peer says in a greeting that its port carries only shorter ones;
 //	when two long frames in a row were lost each time they were sent, and void ones of their
 //	numbers were not: some filters and switches drop without a word. Then frames have a length
 //	that most paths take.
 //
-// They become longer again when the owner says so, or when one frame that was filled up with zeros
-// is acknowledged: it is as long as the next of some lengths. Where it is lost it is sent again as
-// it is without, so that delays one frame, and the next try is Config.RaiseAfter later. So what
-// somebody made up about the path, such as a forged ICMP message, makes frames shorter for a while,
-// but never than leastFrame, which every path takes.
+// They become longer again when the owner says so, or when a probe is acknowledged. A probe is a
+// frame that is filled up with zeros to the next of some lengths. A probe that is lost is sent
+// again without the zeros, so it delays one frame. The next probe is Config.RaiseAfter later. So
+// false news about the path, such as a forged ICMP message, makes frames shorter for a while, but
+// never shorter than leastFrame, which every path takes.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -42,15 +43,15 @@ const (
 	suspected = 3
 )
 
-// lengths are frames that networks take, in bytes, each tried when the one before has arrived (RFC
-// 1191 section 7.1): Ethernet's and its jumbo frames', and IPv6's least, tunnels' and Ethernet's
-// MTU with UDP over IPv6.
+// lengths are lengths of frames that networks take, in bytes. Each is tried when the one before has
+// arrived (RFC 1191 section 7.1). They are those of Ethernet and its jumbo frames, and for UDP over
+// IPv6 those of IPv6's least MTU, of tunnels' and of Ethernet's.
 var lengths = [...]int{leastFrame, 1000, commonFrame, 1366, 1466, 1514, 2048, 3014, 4096, 9014, arctic.MaxFrame}
 
-// SetLimit says how long frames to a peer may be, in bytes, from now on, as far as somebody knows:
-// the card finds out itself whether longer ones pass. Less than every path takes counts as that
-// much, and more than the port sends as no limit. It does nothing if the card is none of the peers.
-// Call Step afterwards.
+// SetLimit says how long frames to a peer may be from now on, in bytes, as far as the owner knows.
+// The card finds out itself whether longer ones pass. Values below leastFrame count as leastFrame;
+// values above the port's frame size mean no limit. SetLimit does nothing if the card is not a
+// peer. Call Step afterwards.
 func (e *End) SetLimit(card uint16, bytes int) {
 	p := e.peer(card)
 	switch {
@@ -62,8 +63,7 @@ func (e *End) SetLimit(card uint16, bytes int) {
 	}
 }
 
-// Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the
-// peers.
+// Limit returns the length in bytes of the longest frame to a peer, or 0 if the card is not a peer.
 func (e *End) Limit(card uint16) int {
 	if p := e.peer(card); p != nil {
 		return e.sizeTo(p)
@@ -79,8 +79,8 @@ func (e *End) sizeTo(p *peer) int {
 	return min(e.cfg.Ports[p.Port].FrameSize(), p.longest())
 }
 
-// longest returns the length in bytes of the longest frame that the way to the peer takes, and the
-// peer's port.
+// longest returns the length in bytes of the longest frame that both the way to the peer and the
+// peer's port take.
 func (p *peer) longest() int { return arctic.EthernetSize + int(min(p.limit, p.said)) }
 
 // seal returns how many bytes of each frame to the peer sealing takes.
@@ -91,8 +91,8 @@ func (p *peer) seal() int {
 	return arctic.SealSize
 }
 
-// carries notes how long the frames are that the peer's port carries, as it says itself. Those in
-// flight that are longer are asked for at once.
+// carries notes how long the frames are that the peer's port carries, as the peer itself says. The
+// numbers of longer frames in flight are asked back at once.
 func (e *End) carries(p *peer, bytes int) {
 	said := uint16(max(bytes, leastFrame) - arctic.EthernetSize)
 	shorter := said < p.said
@@ -101,29 +101,31 @@ func (e *End) carries(p *peer, bytes int) {
 	}
 }
 
-// take sets it, from leastFrame to arctic.MaxFrame.
+// take sets the limit of the way to the peer, from leastFrame to arctic.MaxFrame.
 func (p *peer) take(bytes int) {
 	p.limit, p.suspect = uint16(min(max(bytes, leastFrame), arctic.MaxFrame)-arctic.EthernetSize), 0
 }
 
-// SizeTo returns the length in bytes of the longest frame to a card that is a peer, or was one,
-// without what sealing adds to it.
+// SizeTo returns the length in bytes of the longest frame to a card that is or was a peer, less
+// what sealing adds to it.
 func (e *End) SizeTo(card uint16) int { return e.room(e.byCard[card]) }
 
-// room is the same.
+// room is SizeTo of a peer's record.
 func (e *End) room(p *peer) int { return e.sizeTo(p) - p.seal() }
 
-// length is how long a frame to the peer is, without rejects.
+// length returns how long a frame to the peer is, without rejects.
 func (p *peer) length(fr *frame) int { return arctic.HeaderSize + int(fr.size) + p.seal() }
 
-// shorten bounds the frames to a peer. Those in flight that are longer are asked for at once.
+// shorten bounds the frames to a peer. The numbers of longer frames in flight are asked back at
+// once.
 func (e *End) shorten(p *peer, bytes int) {
 	p.take(bytes)
 	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)
 	e.ground(p)
 }
 
-// ground asks for the frames in flight to a peer that are too long now.
+// ground counts frames in flight to a peer as lost that are too long now, so that void frames ask
+// their numbers back.
 func (e *End) ground(p *peer) {
 	for _, f := range p.flows {
 		if f == nil {
@@ -142,7 +144,7 @@ func (e *End) ground(p *peer) {
 	}
 }
 
-// lengthen lets frames to a peer be longer, as far as the port sends such.
+// lengthen lets frames to a peer be longer, up to what the port sends.
 func (e *End) lengthen(p *peer, bytes int) {
 	p.raiseAt = max(e.now, 1)
 	if e.cfg.Ports[p.Port].FrameSize() <= bytes {
@@ -151,15 +153,15 @@ func (e *End) lengthen(p *peer, bytes int) {
 	p.take(bytes)
 }
 
-// tooLong reports whether a frame, of the given bytes without rejects, is not to be sent as it is:
-// because b has no room for it, or because its length may be why it is lost. A frame that was sent
-// void once stays void.
+// tooLong reports whether a frame, of the given bytes without rejects, must not be sent as it is.
+// Either b has no room for it, or it may be lost because of its length. A frame that was sent void
+// once stays void.
 func (fr *frame) tooLong(b []byte, bytes int) bool {
 	return fr.void || bytes > len(b) || fr.retries >= suspected && bytes > leastFrame
 }
 
-// tryLonger fills a frame of n bytes up to the next length, if it is time to try one, and returns
-// how long it then is.
+// tryLonger fills a frame of n bytes up to the next length, if it is time for a probe. It returns
+// the length that the frame then has.
 func (e *End) tryLonger(p *peer, fr *frame, n int) int {
 	if p.raiseAt == 0 || p.raiseAt > e.now || fr.retries > 0 || fr.void {
 		return n
@@ -195,7 +197,7 @@ func (e *End) passed(p *peer, fr *frame) {
 	}
 }
 
-// wasTooLong notes that the peer has not had a frame, but a void one of its number.
+// wasTooLong notes that the peer has not had a frame, but has had a void frame of its number.
 func (e *End) wasTooLong(p *peer, length int) {
 	e.counters.TooLong++
 	switch {
@@ -229,9 +231,9 @@ func (ln *Line) pieceFor(size int) int {
 	return n
 }
 
-// Whole undoes what pieceFor has written into the packet of a line that was given back: its whole
-// block goes next, and counts if it is to count. A context of this very card may be its next
-// receiver, and then no frame carries it.
+// Whole undoes what pieceFor has written into the packet of a line that was given back. The line's
+// whole block goes next, and counts if it is to count. The next receiver may be a context of this
+// same card, and then no frame carries the line.
 func (ln *Line) Whole() {
 	if p := ln.Packet(); ln.Block != nil && p.IsRemote() {
 		p.CountPiece(ln.Counts)
@@ -242,8 +244,8 @@ func (ln *Line) Whole() {
 // inFrame returns the piece of the line's block that its frame carries.
 func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
 
-// goesOn reports whether there is more of the block of a line whose frame has arrived, and makes
-// the line carry that. The rest of the block of a failed transfer is not sent.
+// goesOn reports whether more of a line's block is left after its frame has arrived, and makes the
+// line carry that. The rest of the block of a failed transfer is not sent (Cut).
 func (ln *Line) goesOn() bool {
 	if len(ln.Block) <= int(ln.piece) {
 		return false

@@ -8,10 +8,10 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Line holds one packet in wire format. From Queue on it is the link's, until it comes back as
-// settled (NextSettled); then it is the owner's again. Its owner sets the exported fields before
-// Queue. Of a line that the link has it may still change the content of Data and Block, which
-// travel as they are then, and call Cut.
+// Line holds one packet in wire format. It is the link's from Queue until it comes back as settled
+// (NextSettled); then it is the owner's again. Its owner sets the exported fields before Queue.
+// While the link has the line, its owner may still call Cut and change the content of Data and
+// Block. Each transmission carries the content as it is then.
 type Line struct {
 	next  *Line // of a train or list
 	owner *Owner
@@ -21,26 +21,26 @@ type Line struct {
 	Size uint16
 	// Index tells the owner which line it is.
 	Index uint16
-	piece uint16 // bytes of Block in the frame; what is behind follows in others (limit.go)
+	piece uint16 // bytes of Block in the frame; the rest follows in others (limit.go)
 	// Part marks a part of a long transfer, which needs no room in a queue: such lines have a
 	// stream of their own.
 	Part bool
-	// Answer marks an answer to a peer's operation. They have a stream of their own, too, which
-	// goes on while their owner is halted: what they answer has been done, and somebody waits for
-	// it.
+	// Answer marks an answer to a peer's operation. Answers have a stream of their own, too, which
+	// goes on while their owner is halted: the operation has been carried out, and its process
+	// waits for the answer.
 	Answer bool
-	// Counts says, of a remote write with a block, that its receiver counts it, which it does once:
-	// with the last piece.
+	// Counts says of a remote write with a block that its receiver counts it. The receiver counts
+	// it once, with the last piece.
 	Counts bool
-	// Chain is 1 plus the number of the chain that the packet goes along, 0 for one of none, at
-	// most 64. A chain's lines have a stream of their own: what waits for room on one chain must
-	// not stop another. With Answer it is a copy that a member sends on.
+	// Chain is 1 plus the number of the chain that the packet goes along, at most 64; 0: it goes
+	// along none. A chain's lines have a stream of their own: what waits for room on one chain must
+	// not stop another. With Answer the packet is a copy that a member sends on.
 	Chain uint8
-	// Takes is how long the Transmit Scheduler of a modelled machine works on the packet besides
-	// Config.Transmit, and Behind how long it is busy after the packet has left (timed.go). They
-	// are the owner's, and stay as they are while the line is the link's.
+	// Takes is how long the Transmit Scheduler of a modelled machine works on the packet in
+	// addition to Config.Transmit. Behind is how long it is busy after the packet has left
+	// (timed.go). The owner sets both, and leaves them alone while the line is the link's.
 	Takes, Behind time.Duration
-	// Settled says what became of it, and Reason why, once it comes back.
+	// Settled says how the line was settled, and Reason why, once it comes back.
 	Settled Settled
 	Reason  arctic.Reason
 	// Block is the data behind the packet, which goes straight from there into each frame that
@@ -55,10 +55,10 @@ type Settled uint8
 const (
 	// Delivered: the peer has accepted the packet.
 	Delivered Settled = iota
-	// Returned: it was not delivered, or nobody knows, for Line.Reason.
+	// Returned: the packet was not delivered, or that is unknown, for Line.Reason.
 	Returned
-	// Discarded: the peer rejected it for now, and its owner has ended: there is nobody to try
-	// again for.
+	// Discarded: the peer rejected the packet for now, and its owner has ended, so it is not tried
+	// again.
 	Discarded
 	// Moved: the peer says that the node is on another card now (arctic.ReasonMoved). The packet
 	// was not delivered, and its owner looks up where it goes. Its stream backs off, so the same
@@ -66,10 +66,10 @@ const (
 	Moved
 )
 
-// Belongs says whose the line is, from the next Queue on.
+// Belongs sets the owner of the line, from the next Queue on.
 func (ln *Line) Belongs(o *Owner) { ln.owner = o }
 
-// Owner returns whose the line is.
+// Owner returns the owner of the line.
 func (ln *Line) Owner() *Owner { return ln.owner }
 
 // Packet returns the packet.
@@ -78,8 +78,8 @@ func (ln *Line) Packet() arctic.Packet { return arctic.Packet(ln.Data[:ln.Size])
 // Next returns the line behind it in a train (Follower) or on a list, or nil.
 func (ln *Line) Next() *Line { return ln.next }
 
-// Cut takes from a line that is in flight what of its block is not in the frame, because nobody
-// wants it any more.
+// Cut drops the part of the block of a line in flight that is not in its frame, because it is not
+// wanted any more.
 func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
 // Clear forgets block, kind and times of a line that came back.
@@ -88,14 +88,13 @@ func (ln *Line) Clear() {
 	ln.Takes, ln.Behind = 0, 0
 }
 
-// Lines is a FIFO of lines, each of which is on one at most: they are linked through the line
-// itself. Of a line that the link has not got, its owner may make use of that, too. The zero value
-// is empty.
+// Lines is a FIFO of lines. A line is on at most one, because it holds the link to the next itself.
+// An owner may use a Lines for lines that the link does not have. The zero value is empty.
 type Lines struct {
 	head, tail *Line
 }
 
-// Head is the first line, or nil.
+// Head returns the first line, or nil.
 func (q *Lines) Head() *Line { return q.head }
 
 // Push puts a line behind all others.
@@ -133,15 +132,15 @@ func (q *Lines) length() (n int) {
 	return n
 }
 
-// settle hands a line back. All that are settled wait, in order, for NextSettled.
+// settle hands a line back. Settled lines wait, in order, for NextSettled.
 func (e *End) settle(ln *Line, how Settled, reason arctic.Reason) {
 	ln.Settled, ln.Reason = how, reason
 	e.settled.Push(ln)
 }
 
 // NextSettled takes the next line that the link is done with, or returns nil. The owner calls it
-// after Arrive, Expire, RemovePeer, SetPeer and GiveUp until there is none. At most as many are
-// settled as were queued.
+// after Arrive, Expire, RemovePeer, SetPeer and GiveUp until it returns nil. No more lines are
+// settled than were queued.
 func (e *End) NextSettled() *Line {
 	if e.settled.head == nil {
 		return nil

@@ -2,14 +2,14 @@ package link
 
 // This file is the lone message: one packet for a node to which nothing else is on its way out, as
 // in a dialogue. It leaves at once in a frame of its own, past the lists of dispatch.go, because it
-// would be alone on them. Whatever is not so usual makes Lone refuse the line; then it goes the
-// common way.
+// would be alone on them. In any less common case Lone refuses the line, which then goes through
+// those lists.
 
 import "github.com/funet/funet/uspace/arctic"
 
 // Lone sends a line as Queue and Send would, if nothing else waits to be sent and nothing keeps its
-// stream or flow from sending. It returns false, and has done nothing, if that is not so. A line
-// with a block does not go this way.
+// stream or flow from sending. Otherwise it does nothing and returns false. Its caller passes no
+// line with a block.
 func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 	p := e.byCard[card]
 	f := p.flows[l]

@@ -1,12 +1,12 @@
 package link
 
-// This file is how peers come and go while the card runs: hosts join a cluster and leave it,
-// or get another NIC.
+// This file is how peers come and go while the card runs: hosts join a cluster and leave it, or get
+// another NIC.
 //
-// A peer that is removed keeps its record, because sequences are of two lives of cards and not
-// of a list's: if it comes back in the life that it had, both sides go on counting where they
-// were. Nothing is sent to it and nothing taken from it meanwhile; what waits for it, and what
-// processes still send there, returns with ReasonDeparted.
+// A peer that is removed keeps its record, because sequence numbers belong to two lives of cards,
+// and not to entries of a list. If the peer comes back in the same life, both sides go on counting
+// where they were. Meanwhile nothing is sent to it and nothing is taken from it. What waits for it,
+// and what processes still send there, returns with ReasonDeparted.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -15,7 +15,7 @@ const noPort = -1
 
 func (p *peer) removed() bool { return p.Port == noPort }
 
-// newPeer makes a peer in the room for it.
+// newPeer makes a peer in the memory at room.
 func (e *End) newPeer(room *peer, p Peer) *peer {
 	const most = arctic.MaxFrame - arctic.EthernetSize
 	*room = peer{Peer: p, timer: notTimed, limit: most, said: most, parked: [arctic.Levels]parked{e.fresh(), e.fresh()}}
@@ -24,7 +24,7 @@ func (e *End) newPeer(room *peer, p Peer) *peer {
 	return room
 }
 
-// secure begins to know a peer by its key, if it has one.
+// secure resets what is known of a peer's key, and begins a record of it if the peer has a key.
 func (p *peer) secure() {
 	p.secured, p.trouble, p.doubt = nil, noTrouble, noTrouble
 	if p.Key != nil {
@@ -32,9 +32,9 @@ func (p *peer) secure() {
 	}
 }
 
-// SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits for
-// it returns with ReasonDeparted, and it is greeted anew. The port is one of the card's, the card
-// not itself.
+// SetPeer adds a peer, or says where one is from now on. If the peer was elsewhere before, what
+// waits for it returns with ReasonDeparted, and it is greeted anew. The port must be one of the
+// card's, and the peer must not be the card itself.
 func (e *End) SetPeer(p Peer) {
 	e.view++
 	if int(p.Card) >= len(e.byCard) {
@@ -64,8 +64,8 @@ func (e *End) SetPeer(p Peer) {
 	}
 }
 
-// RemovePeer makes a card a stranger, and tells it so if it is there. It does nothing if the card
-// is none of the peers. What waits for it returns with ReasonDeparted.
+// RemovePeer makes a card a stranger, and tells it so if it is there. What waits for it returns
+// with ReasonDeparted. RemovePeer does nothing if the card is not a peer.
 func (e *End) RemovePeer(card uint16) {
 	if p := e.peer(card); p != nil {
 		e.view++

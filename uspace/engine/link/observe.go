@@ -1,7 +1,7 @@
 package link
 
-// This file shows the frames that a card sends and receives to its owner, with what became of
-// each. Nobody who looks costs a comparison a frame.
+// This file shows the frames that a card sends and receives to its owner, with their fates. While
+// nothing observes, that costs one comparison a frame.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -12,7 +12,7 @@ type Outcome uint8
 const (
 	// Sent: it was given to the port.
 	Sent Outcome = iota
-	// Accepted: it was received, and nothing of it was refused.
+	// Accepted: it was received, and no packet of it was rejected.
 	Accepted
 	// Rejected: it was received, and packets of it were rejected with a reason.
 	Rejected
@@ -24,7 +24,7 @@ const (
 	Stale
 	// ForeignGroup: its group is not here, and it is not of a peer that has greeted.
 	ForeignGroup
-	// Stranger: its card is none of the peers, or has another address.
+	// Stranger: its card is not a peer, or has another address, or its tag is another job's.
 	Stranger
 	// Misrouted: it is for another card.
 	Misrouted
@@ -36,17 +36,18 @@ const (
 	BadChecksum
 	BadReserved
 	BadTrain
-	// Forged: it is not sealed with the peer's key, or not at all, or sealed and there is no key.
+	// Forged: it is not sealed with the peer's key, or not sealed at all, or sealed where there is
+	// no key.
 	Forged
-	// Replayed: it is authentic, and has come before.
+	// Replayed: it is authentic, but was received before.
 	Replayed
-	// WrongKey: a greeting with another key than this card's, without one, or with one and this
-	// card has none.
+	// WrongKey: it is a greeting with another key than this card's, or without one, or with one
+	// where this card has none.
 	WrongKey
-	// OtherPort: its card is a peer that another port leads to.
+	// OtherPort: it came in at another port than the one that leads to its card.
 	OtherPort
 
-	// Outcomes is how many there are.
+	// Outcomes is the number of outcomes.
 	Outcomes
 )
 
@@ -56,7 +57,7 @@ var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "ou
 	"checksum does not match", "reserved bits set", "malformed train",
 	"not authentic", "replayed", "greeting with another key", "at another port than its card's"}
 
-// String says it in words.
+// String returns the outcome in words.
 func (o Outcome) String() string {
 	if o < Outcomes {
 		return outcomes[o]
@@ -70,14 +71,14 @@ type Fate struct {
 	Reason  arctic.Reason
 }
 
-// Observe has see called for each frame that the card sends, before the port gets the frame. It
-// also has see called for each frame that the card has received, when the frame's fate is known.
-// see gets the number of the port and the bytes, which are valid until see returns and must not be
-// changed. A received frame during which a process's memory failed (Abandon) is not shown. nil ends
-// the calls. see is called by the caller of Step, and must be quick.
+// Observe makes the card call see for each frame that it sends, before the port gets the frame. The
+// card also calls see for each frame that it has received, when the frame's fate is known. see gets
+// the number of the port and the bytes, which are valid until see returns and must not be changed.
+// A received frame during which a process's memory failed (Abandon) is not shown. nil ends the
+// calls. see runs in the goroutine that calls Step, and must be quick.
 func (e *End) Observe(see func(port int, frame []byte, fate Fate)) { e.see = see }
 
-// Observed shows a frame that has arrived, once it is known what becomes of it.
+// Observed shows a frame that has arrived, once its fate is known.
 func (e *End) Observed(port int, frame []byte) {
 	if e.see != nil {
 		e.see(port, frame, e.fate)

@@ -1,25 +1,26 @@
 package link
 
-// This file is the owner of lines: a context, as far as its packets travel. The link knows an owner
-// by what stands in frames, by the account that its frames are on, and by its streams.
+// This file is the owner of lines: a context, as far as its packets travel. The link knows of an
+// owner what its frames carry, the account that pays for them, and its streams.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// Owner is whose lines are. It is there until Bury has forgotten its streams.
+// Owner is the owner of lines. It must exist until Bury has forgotten its streams.
 type Owner struct {
-	// Number tells the engine whose it is.
+	// Number tells the engine which owner it is.
 	Number uint32
-	// GID and Tag are what its frames carry, also those that are sent again.
+	// GID and Tag are carried by its frames, also by those that are sent again.
 	GID uint16
-	// Halted: nothing new is dispatched but answers. After it ends call Resume.
+	// Halted: nothing new but answers is dispatched. Call Resume after it ends.
 	Halted bool
-	// Ended: nobody takes what comes back, so what is rejected for now is not tried again.
+	// Ended: returned packets have no receiver any more, so a packet that is rejected for now is
+	// not tried again.
 	Ended bool
 	Tag   uint64
-	// Account is on whose account its frames are; set before the first Queue, and changed only
-	// while no line is queued.
+	// Account pays for its frames. It is set before the first Queue, and changed only while no line
+	// is queued.
 	Account *Account
-	// Follower sees what becomes of its frames; nil, as a rule: nobody.
+	// Follower sees what becomes of its frames; nil, as a rule: there is none.
 	Follower Follower
 	// Retried counts packets that were rejected for a transient reason, to be sent again.
 	Retried uint64
@@ -61,7 +62,8 @@ func (o *Owner) Grounded() bool {
 // Buried reports whether the owner has no stream any more.
 func (o *Owner) Buried() bool { return len(o.streams) == 0 }
 
-// Resume lets an owner's streams send on that was halted, or halted just now.
+// Resume makes the streams of an owner ready again after Halted has changed. Streams that Halted
+// still stops send nothing.
 func (e *End) Resume(o *Owner) {
 	for _, s := range o.streams {
 		e.mayGo(s)
@@ -69,16 +71,17 @@ func (e *End) Resume(o *Owner) {
 	}
 }
 
-// GiveUp takes the owner's lines back that wait and are not in flight: to gets each. nil for keep
-// means all, else those stay for which it returns true.
+// GiveUp takes back the owner's lines that wait and are not in flight, and calls to for each. Lines
+// stay for which keep returns true; a nil keep keeps none.
 func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 	for _, s := range o.streams {
 		e.empty(s, keep, to)
 	}
 }
 
-// GiveUpTo does the same for what waits for one node behind a card: parts of long transfers, or the
-// other lines. It costs nothing for the other nodes that the owner sends to.
+// GiveUpTo does the same for the lines of a level that wait for one node behind a card. It takes
+// the parts of long transfers or, without part, the packets that need room in the node's queue. It
+// costs nothing for the other nodes that the owner sends to.
 func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part bool, keep func(*Line) bool,
 	to func(*Line)) {
 	if int(card) >= len(e.byCard) || e.byCard[card] == nil {
@@ -95,8 +98,8 @@ func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part 
 	}
 }
 
-// TakeBack takes back what of the owner's waits for a node behind a card and is not in flight: to
-// gets each.
+// TakeBack takes back the owner's lines that wait for a node behind a card and are not in flight,
+// and calls to for each.
 func (e *End) TakeBack(o *Owner, card, node uint16, to func(*Line)) {
 	for _, s := range o.streams {
 		if s.flow.peer.Card == card && s.node == node {
@@ -105,7 +108,7 @@ func (e *End) TakeBack(o *Owner, card, node uint16, to func(*Line)) {
 	}
 }
 
-// empty takes the lines that wait off a stream.
+// empty takes the waiting lines off a stream, as GiveUp does.
 func (e *End) empty(s *stream, keep func(*Line) bool, to func(*Line)) {
 	old := s.waiting
 	s.waiting = Lines{}
@@ -119,8 +122,8 @@ func (e *End) empty(s *stream, keep func(*Line) bool, to func(*Line)) {
 	e.watch(s.flow.peer)
 }
 
-// Bury forgets up to most streams of an owner that has no line in the link any more, and returns
-// how many fewer it forgot. The owner has no streams left when Buried says so.
+// Bury forgets up to most streams of an owner that has no line in the link any more. It returns
+// most less the number of streams that it forgot. Buried reports when the owner has none left.
 func (e *End) Bury(o *Owner, most int) (left int) {
 	for ; len(o.streams) > 0 && most > 0; most-- {
 		s := o.streams[len(o.streams)-1]

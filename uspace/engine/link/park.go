@@ -2,11 +2,11 @@ package link
 
 // This file decides what a card keeps of a quiet peer, and how flows come and go.
 //
-// A flow is taken from the card's spares when a packet is first queued for the peer
-// or comes from it, and given back when two looks, parkAfter apart, found it quiet
-// and unused in between. What must survive, the sequence numbers and what was learnt
-// of the path, is kept in the peer: so sequences go on where they were, and a frame
-// that the network kept back meanwhile is still known as a duplicate.
+// A flow is taken from the card's spares when a packet is first queued for the peer or comes from
+// it. It is given back when two looks, parkAfter apart, found it quiet and unused in between. The
+// peer keeps what must survive: the sequence numbers, and what was learnt of the path. So sequences
+// go on where they were, and a frame that the network kept back meanwhile is still known as a
+// duplicate.
 //
 // A peer that has flows is looked at when its timer fires, and one that may have become quiet has a
 // timer. So a card that sleeps is woken for it at most three times, and then no more. (A card that
@@ -14,9 +14,9 @@ package link
 // looked at again only when they stir. Such a flow holds packets of a context that does not run, or
 // misses a frame that others have overtaken. Or it remembers rejects of frames whose sender has not
 // shown that it knows of them. The last two conditions hold until the peer sends packets again or
-// is met in another life. A peer that never does either, because all that it sent was rejected for
-// good, say, costs a flow and its remembered rejects until then. That is 736 bytes, and 32 for each
-// frame, at most a window of them.
+// is met in another life. A peer may never do either, because all that it sent was rejected for
+// good, for example. It costs a flow and its remembered rejects until then. That is 736 bytes, and
+// 32 for each frame, at most a sequence window of them.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -24,10 +24,10 @@ const (
 	// parkAfter is the time in nanoseconds between two looks at a flow. It is longer
 	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
 	parkAfter = 10e6
-	// manyFlows is how many flows a card may have before it looks for a quiet one to put away, at
-	// once, when it needs another. So the flows in use are about as many as wait for an answer,
-	// however many peers the card speaks to within parkAfter. The card looks at reclaimLooks peers,
-	// in turn; if none of them is quiet it makes a flow.
+	// manyFlows is how many flows a card may have before it puts a quiet one away, at once, when it
+	// needs another. So the flows in use are about as many as wait for an answer, however many
+	// peers the card speaks to within parkAfter. The card looks at reclaimLooks peers, in turn, and
+	// makes a flow if none of them is quiet.
 	manyFlows    = 512
 	reclaimLooks = 8
 	// The spares of a card beyond these numbers go to the garbage collector.
@@ -38,14 +38,15 @@ const (
 	spareClasses  = 64
 )
 
-// parked is the state that outlives a flow. The peer has answered all frames before sndNext, and
-// the card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
+// parked is the state that outlives a flow. The peer has answered all frames before sndNext. The
+// card has answered for good all of the peer's frames before reached, whose lower 32 bits are
+// flow.rcvNext.
 type parked struct {
 	reached                   int64
 	srtt, rttvar              int64
 	sndNext                   uint32
 	window, threshold, growth uint16
-	// node and limit are those of the stream that was used last; limit 0: of none.
+	// node and limit are those of the stream that was used last; limit 0: none is kept.
 	node, limit uint16
 }
 
@@ -54,7 +55,7 @@ func (e *End) fresh() parked {
 	return parked{window: uint16(e.cfg.FirstWindow), threshold: Window}
 }
 
-// spare holds what flows are made from: lists, and the room for windows.
+// spare holds what flows are made from: members of lists, and room for sequence windows of frames.
 type spare struct {
 	flows    *flow
 	streams  *stream
@@ -68,7 +69,7 @@ type spare struct {
 	hand int // index of the peer that reclaim looked at last
 }
 
-// flow returns the flow of a level, and sees to it that it is looked at again.
+// flow returns the flow of a level, made if need be, and ensures that it is looked at again.
 func (e *End) flow(p *peer, l arctic.Level) *flow {
 	if f := p.flows[l]; f != nil && p.timer != notTimed {
 		return f
@@ -111,7 +112,7 @@ func (e *End) unpark(p *peer, l arctic.Level) {
 	p.flows[l] = f
 }
 
-// reclaim puts away what it finds quiet of the next peers.
+// reclaim puts away the quiet flows of the next peers in turn.
 func (e *End) reclaim() {
 	for range reclaimLooks {
 		e.spare.hand = (e.spare.hand + 1) % len(e.peers)
@@ -123,7 +124,7 @@ func (e *End) reclaim() {
 	}
 }
 
-// widen gives a flow room for a window of frames.
+// widen gives a flow room for a sequence window of frames.
 func (e *End) widen(f *flow) {
 	var wide *[Window]frame
 	if e.spare.nFlights == 0 {
@@ -139,7 +140,7 @@ func (e *End) widen(f *flow) {
 	f.frames = wide[:]
 }
 
-// narrow takes that room back from a flow that has few frames.
+// narrow takes that room back from a flow that has no more than ownFrames frames.
 func (e *End) narrow(f *flow) {
 	if len(f.frames) == ownFrames {
 		return
@@ -154,8 +155,8 @@ func (e *End) narrow(f *flow) {
 	f.frames = f.room[:]
 }
 
-// tidy looks at the peer's flows, puts those away that are quiet, and returns when it
-// wants to look again, or Never.
+// tidy looks at the peer's flows and puts the quiet ones away. It returns when it wants to look
+// again, or Never.
 func (e *End) tidy(p *peer) int64 {
 	if p.lookAt > e.now {
 		return p.lookAt
@@ -199,9 +200,10 @@ func (f *flow) waits() bool {
 	return false
 }
 
-// quiet reports whether a flow that does not wait is also owed nothing and backs off from no node:
-// a node that was full is tried with care as long as the back-off lasts. A frame that came and is
-// not answered yet counts as reached, which would be taken for answered.
+// quiet reports whether a flow that does not wait also owes nothing and backs off from no node. As
+// long as a back-off lasts, a node that was full must be tried with care. A flow with a frame that
+// is not answered yet is not quiet, because a parked flow counts the frames before reached as
+// answered.
 func (e *End) quiet(f *flow) bool {
 	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 || e.train.open && e.train.flow == f {
 		return false
@@ -214,9 +216,9 @@ func (e *End) quiet(f *flow) bool {
 	return true
 }
 
-// park keeps the state of a quiet flow that must survive, and frees the flow. The
-// stream that was used last goes on where it was; the others start from one
-// frame again, as a connection does that was idle (RFC 5681 section 4.1).
+// park keeps the state of a quiet flow that must survive, and frees the flow. The stream that was
+// used last goes on where it was. The others start from firstLimit again, as a connection does that
+// was idle (RFC 5681 section 4.1).
 func (e *End) park(f *flow) {
 	k := &f.peer.parked[f.level]
 	k.sndNext, k.reached, k.srtt, k.rttvar = f.sndNext, f.reached, f.srtt, f.rttvar
@@ -261,7 +263,7 @@ func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
 	return s
 }
 
-// giveStream takes a stream from its context and keeps it for another.
+// giveStream takes a stream from its context and keeps it as a spare.
 func (e *End) giveStream(s *stream) {
 	o := s.owner
 	last := o.streams[len(o.streams)-1]

@@ -1,45 +1,46 @@
 package link
 
-// This file is the peer: another card, its flows, what it is owed and when its
-// timer is due.
+// This file is the peer: another card, with its flows, the acknowledgments that it is owed, and its
+// timer.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// peer is the card's record of another card, for as long as it knows of that card: with its
-// places in byCard and in the heap no more than 304 bytes.
+// peer is the card's record of another card, kept for as long as the card knows of that one. With
+// its places in byCard and in the heap it takes no more than 304 bytes.
 type peer struct {
 	Peer
 	handshake
 	established bool
 	inAckNow    bool
-	// why the two have begun an epoch, until NextAnew; ReasonNone: they have not
+	// why the two cards have begun an epoch, until NextAnew reports it; ReasonNone: nothing to
+	// report
 	anew     arctic.Reason
 	gid      uint16     // group of the last frame received, so that the peer has it
 	nextAnew int32      // see End.anew
 	readable bool       // sealed frames are not encrypted
 	trouble  keyTrouble // why its greeting was refused
-	beyond   uint8      // acknowledgments in a row of what was never sent
+	beyond   uint8      // acknowledgments in a row of frames never sent
 	// why a greeting was refused in the name of an established peer; see PeerState
 	doubt   keyTrouble
 	secured *secured // nil: there is no key
-	greetAt int64    // next greeting; 0: none
+	greetAt int64    // when the next greeting is due; 0: none
 	answers budget   // of greetings that it makes this card send
 	resyncs budget   // of resynchronisations
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
 	silentSince int64
-	ackAt       int64 // acknowledge at; 0: nothing owed
+	ackAt       int64 // when to acknowledge; 0: nothing owed
 	nextAckNow  *peer
 	timer       int32 // index in the heap, or notTimed
 	greetGap    int32 // nanoseconds to the greeting after the next
 	// the longest frame that the way there takes, in bytes behind the Ethernet header
 	limit uint16
-	// the same, that the peer's port carries, as its greeting says
+	// the longest that the peer's port carries, as its greeting says, counted alike
 	said    uint16
 	replies uint16 // see PeerState.Replies
-	// a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
+	// length of a frame that was too long, or lost by chance, counted alike; 0: none (limit.go)
 	suspect uint16
-	raiseAt int64 // longer frames are tried; 0: never
+	raiseAt int64 // when longer frames are tried; 0: never
 	wake    int64 // key in the heap
 	// next look at the flows (park.go); 0: when the timer next fires
 	lookAt int64
@@ -47,7 +48,7 @@ type peer struct {
 	parked [arctic.Levels]parked // of flows that are nil
 }
 
-// due does what is due for the peer and returns when something next is.
+// due does what is due for the peer and returns when something is due next.
 func (e *End) due(p *peer) int64 {
 	next := int64(Never)
 	if s := p.secured; s != nil && s.session != nil {
@@ -88,8 +89,9 @@ func (e *End) due(p *peer) int64 {
 	return min(next, e.tidy(p))
 }
 
-// nextDue returns when something is due for the peer of a card that is about to sleep, or Never;
-// its timer if that is also for a look (tidy). A look may be late by asleepLook.
+// nextDue returns when something is due for the peer of a card that is about to sleep, or Never. A
+// look (tidy) may be late by asleepLook. nextDue returns the time of the timer as it is if that is
+// also the time of a look, or if a flow has something to send.
 func (p *peer) nextDue() int64 {
 	next := int64(Never)
 	note := func(at int64) {
@@ -119,8 +121,9 @@ func (e *End) silent(p *peer) bool {
 	return p.silentSince != 0 && e.now-p.silentSince >= e.mayBeSilent(p)
 }
 
-// timeout handles a retransmission timeout: everything in flight counts as lost
-// and is sent again, one frame first (RFC 5681 section 3.1).
+// timeout handles a retransmission timeout: everything in flight counts as lost and is sent again,
+// one frame first (RFC 5681 section 3.1). If the peer has been silent for too long, it is lost. If
+// only the flow's oldest frame has waited too long for an answer, the flow is abandoned.
 func (e *End) timeout(f *flow) {
 	if e.silent(f.peer) {
 		e.lose(f.peer, arctic.ReasonSilent)
@@ -157,8 +160,8 @@ func (e *End) timeout(f *flow) {
 	e.makeReady(f)
 }
 
-// lose gives up on a peer: everything that waits for it returns to its process
-// with the reason, and the peer must be greeted again before more is sent.
+// lose gives up on a peer. Everything that waits for it returns to its process with the reason, and
+// the peer must be greeted again before more is sent.
 func (e *End) lose(p *peer, reason arctic.Reason) {
 	e.counters.PeersLost++
 	p.established = false
@@ -179,8 +182,8 @@ func (e *End) lose(p *peer, reason arctic.Reason) {
 	}
 }
 
-// abandon returns all packets of unanswered frames to their processes and moves
-// on: the next frame's age tells the receiver that they will not be asked for.
+// abandon returns all packets of unanswered frames to their processes, and moves on. The age in the
+// next frame tells the receiver that the sender needs no answer to them.
 func (e *End) abandon(f *flow, reason arctic.Reason) {
 	for ; f.sndUna != f.sndNext; f.sndUna++ {
 		fr := f.frame(f.sndUna)

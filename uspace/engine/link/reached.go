@@ -1,6 +1,6 @@
 package link
 
-// This file is how far a card has come with its peers' frames: what tells the frames before an
+// This file records how far a card has come with its peers' frames. That tells the frames before an
 // event from those after it (engine/life.go).
 
 import "github.com/funet/funet/uspace/arctic"
@@ -20,6 +20,6 @@ func (p *peer) reached(l arctic.Level) int64 {
 	return p.parked[l].reached
 }
 
-// nextTurn returns the place of sequence 0 at or after another: all that the peer sent in
-// the life before has been handled earlier.
+// nextTurn returns the place of sequence 0 at or after another place. All frames of the peer's
+// epoch before come earlier.
 func nextTurn(reached int64) int64 { return (reached + 1<<32 - 1) &^ (1<<32 - 1) }

@@ -1,16 +1,17 @@
 package link
 
-// This file is the memory of rejects: a frame some of whose packets were rejected gets
-// the same answer each time it comes, until its sender's age says that it knows.
+// This file is the memory of rejects. A frame with rejected packets gets the same answer each time
+// it comes, until the age in its sender's frames shows that the sender knows the answer.
 
-// rejected is the receiver's record of a frame some of whose packets it rejected.
+// rejected is the receiver's record of a frame in which it rejected packets.
 type rejected struct {
 	Verdict
 	next *rejected
 }
 
-// rejects is a list of them, at most a window: linked, because most frames have none,
-// and in order, because they are settled in about the order in which they came.
+// rejects is a list of such records, at most a sequence window of them. It is linked because most
+// frames have none. It is in the order in which the frames came, which is about the order in which
+// they are settled.
 type rejects struct {
 	head, tail *rejected
 }
@@ -40,7 +41,7 @@ func (e *End) remember(f *flow, verdict *rejected) {
 	e.answer(f, r)
 }
 
-// answerAgain sends the rejects of a frame that was refused once more.
+// answerAgain sends the remembered rejects of a frame once more.
 func (e *End) answerAgain(f *flow, seq uint32) {
 	r := f.rejects.head
 	for r.sequence != seq {
@@ -49,7 +50,7 @@ func (e *End) answerAgain(f *flow, seq uint32) {
 	e.answer(f, r)
 }
 
-// answer lets rejects be sent in this step.
+// answer makes the step send the rejects of a frame.
 func (e *End) answer(f *flow, r *rejected) {
 	if !r.asked {
 		r.asked = true
@@ -58,7 +59,7 @@ func (e *End) answer(f *flow, r *rejected) {
 	e.oweNow(f.peer)
 }
 
-// forget forgets the rejects of a frame that was refused.
+// forget forgets the remembered rejects of a frame.
 func (e *End) forget(f *flow, seq uint32) {
 	f.refused[seq%Window/64] &^= 1 << (seq % 64)
 	var before *rejected
@@ -84,7 +85,7 @@ func (e *End) forget(f *flow, seq uint32) {
 	}
 }
 
-// forgetReceived forgets the receiving side: the peer starts from sequence 0.
+// forgetReceived forgets the receiving side, because the peer starts from sequence 0.
 func (e *End) forgetReceived(f *flow) {
 	for f.rejects.head != nil {
 		e.forget(f, f.rejects.head.sequence)

@@ -1,22 +1,24 @@
 package link
 
-// This file seals frames, and opens them: AES-256-GCM of the standard library (NIST SP 800-38D),
-// whose nonce is four bytes of zero and the counter of the frame (section 8.2.1: the deterministic
-// construction; each direction has keys of its own). The counter stands in the frame (package
-// arctic) and is never used twice, also not for a frame that is sent again, whose acknowledgments
-// are others. Its upper half is the number of the key, its lower half counts frames with that key.
+// This file seals frames, and opens them, with AES-256-GCM of the standard library (NIST SP
+// 800-38D). The nonce is four bytes of zero and the counter of the frame (section 8.2.1: the
+// deterministic construction; each direction has keys of its own). The counter stands in the frame
+// (package arctic) and is never used twice. A frame that is sent again gets a new one, because its
+// acknowledgments are others. The upper half of the counter is the number of the key. Its lower
+// half counts frames with that key.
 //
-// New keys follow without a pause. Each is made of the one before, by either end, when the first
-// frame with its number comes; nothing is agreed on. The card with the lower number leads: it goes
-// on to the next key when one direction has used its key up, or after a day. It does not do so
-// before the peer has sent with the present key. The other card follows as soon as it has opened a
-// frame with the next key. So neither is ever more than one key ahead of what the other has seen. A
-// receiver keeps three keys: the present one, the one before for frames that were overtaken, and
-// the next one when a frame claims to be sealed with it.
+// New keys follow without a pause, and nothing is agreed on. Either end makes a key from the one
+// before: the sender when it goes on to the key, the receiver when the first frame with its number
+// comes. The card with the lower number leads: it goes on to the next key when one direction has
+// used its key up, or after a day. It does not do so before the peer has sent with the present key.
+// The other card follows as soon as it has opened a frame with the next key. So neither is ever
+// more than one key ahead of what the other has seen. A receiver keeps three keys: the present one,
+// the one before for frames that were overtaken, and the next one when a frame claims to be sealed
+// with it.
 //
-// What has been received once is never opened again, by a window over the counters of a key (RFC
-// 6479). Sequence numbers alone would let old frames without packets pass: an old acknowledgment
-// answers nothing anew, but it would count as a sign of life of a peer that is gone.
+// A frame that was received once is never opened again, because a bitmap records the counters of a
+// key (RFC 6479). Sequence numbers alone would let old frames without packets pass. An old
+// acknowledgment answers nothing anew, but it would count as a sign of life of a peer that is gone.
 //
 // A frame that does not open changes nothing.
 
@@ -32,23 +34,24 @@ import (
 )
 
 const (
-	// renewAfter is for how long the leading card seals with a key.
+	// renewAfter is the time in nanoseconds for which the leading card seals with a key.
 	renewAfter = int64(24 * time.Hour)
-	// worn is after how many frames with a key, of 2^32, the next one is due. Those that remain are
-	// more than two cards exchange in the minute after.
+	// worn is how many of the 2^32 frames with a key may be sealed before the next key is due. The
+	// rest are more than two cards exchange in the minute after.
 	worn = 1<<32 - 1<<30
 )
 
 // Errors of Open. They carry no detail: nothing of such a frame can be trusted.
 var (
-	// ErrForged: the frame was not sealed with a key of the session, or was changed on its way.
+	// ErrForged reports a frame that was not sealed with a key of the session, or was changed on
+	// its way.
 	ErrForged = errors.New("link: sealed frame is not authentic")
-	// ErrReplayed: it has been opened before, or is too old to tell.
+	// ErrReplayed reports a frame that has been opened before, or is too old to tell.
 	ErrReplayed = errors.New("link: sealed frame has come before")
 )
 
-// Session is the keys of two cards from one handshake to the next. It belongs to the goroutine of
-// the card.
+// Session holds the keys of two cards from one handshake to the next. It belongs to the goroutine
+// of the card.
 type Session struct {
 	seal  sealer
 	open  opener
@@ -56,14 +59,15 @@ type Session struct {
 	since int64 // when the leading card began with its key
 }
 
-// Seal seals the composed frame in the first n bytes of b, which has room for n+arctic.SealSize,
-// and returns its length; with readable it stays so. 0: the key is used up, because the peer did
-// not follow to the next one: only another handshake helps. It does not allocate.
+// Seal seals the composed frame in the first n bytes of b, and returns its length. b has room for
+// n+arctic.SealSize bytes. With readable the frame is authenticated, but not encrypted. 0: the key
+// is used up, because the peer did not follow to the next one, and only another handshake helps.
+// Seal does not allocate.
 func (s *Session) Seal(b []byte, n int, readable bool) int { return s.seal.frame(b, n, readable) }
 
-// Open opens a sealed frame that arctic.Look returned in its place, and returns it as arctic.Parse
-// does others. Errors: ErrForged, ErrReplayed, and those of arctic for what an authentic frame
-// carries. It does not allocate, but where a new key begins.
+// Open opens, in place, a sealed frame that arctic.Look returned. It returns the frame as
+// arctic.Parse does others. Errors: ErrForged, ErrReplayed, and those of arctic for what an
+// authentic frame carries. Open allocates only where a new key begins.
 func (s *Session) Open(f arctic.Frame) (arctic.Frame, error) {
 	opened, err := s.open.frame(f)
 	if !s.leads && s.seal.number() != s.open.number {
@@ -72,8 +76,8 @@ func (s *Session) Open(f arctic.Frame) (arctic.Frame, error) {
 	return opened, err
 }
 
-// Renew goes on to the next key, if it is due. Call it now and then, at least each few seconds in
-// which frames are sealed.
+// Renew goes on to the next key, if it is due. Call it at least every few seconds while frames are
+// sealed.
 func (s *Session) Renew(now int64) {
 	if !s.leads || s.open.number != s.seal.number() {
 		return // the peer has not followed yet
@@ -97,15 +101,15 @@ func aead(secret []byte) cipher.AEAD {
 	return a
 }
 
-// next makes the secret after one, which is gone then.
+// next returns the secret after the given one, which it clears.
 func next(secret []byte) []byte {
 	n := expand(secret, nextLabel, KeySize)
 	clear(secret)
 	return n
 }
 
-// sealer is one direction, at its sender. Its nonce is a field, because what is given to an
-// interface is allocated.
+// sealer is one direction, at its sender. Its nonce is a field, because a local variable that is
+// passed to an interface's method is allocated.
 type sealer struct {
 	aead    cipher.AEAD
 	after   []byte // the secret of the next key
@@ -145,7 +149,7 @@ type opener struct {
 	nonce    [12]byte
 }
 
-// opening is a key of it, and which frames have come with it.
+// opening is a key of an opener, with a record of the frames received with it.
 type opening struct {
 	aead  cipher.AEAD
 	after []byte // the secret of the next key; nil: it has been made
@@ -200,23 +204,23 @@ func (o *opener) frame(f arctic.Frame) (arctic.Frame, error) {
 	return f.Opened()
 }
 
-// replayWindow is which of the last frames of a key have come: of a window of bits, as a ring of
-// words, of which the newest is cleared when it is entered (RFC 6479).
+// replayWindow rejects a frame whose counter was seen before or lies below the window (RFC 6479).
+// It is a bitmap kept as a ring of words; entering a new word clears it.
 type replayWindow struct {
-	next uint64 // one more than the highest that has come
+	next uint64 // one more than the highest counter received
 	bits [replayWords]uint64
 }
 
 const (
 	replayWords = 16
-	// replayed is how far behind the highest a frame may come.
+	// replayed is how far a counter may lie below the highest.
 	replayed = (replayWords - 1) * 64
 )
 
-// highest returns the greatest counter that has come, 0 if none has.
+// highest returns the greatest counter received, or 0 if there is none.
 func (w *replayWindow) highest() uint32 { return uint32(max(w.next, 1) - 1) }
 
-// seen reports whether the frame has come, or is too old to tell.
+// seen reports whether the frame with counter c has been received, or is too old to tell.
 func (w *replayWindow) seen(c uint32) bool {
 	at := uint64(c)
 	if at >= w.next {
@@ -225,7 +229,7 @@ func (w *replayWindow) seen(c uint32) bool {
 	return w.next-at > replayed || w.bits[at/64%replayWords]>>(at%64)&1 != 0
 }
 
-// note notes that a frame has come that was not seen.
+// note records a received frame that was not seen before.
 func (w *replayWindow) note(c uint32) {
 	at := uint64(c)
 	if at >= w.next {

@@ -4,14 +4,14 @@ package link
 // of a frame come from one stream. A flow sends from its streams in turn (turn.go). A transient
 // reject holds off the stream whose node was full and no other (hold.go). So a stalled process
 // costs the flow that it shares only its tries. A process whose frames are never answered costs the
-// flow one place in its window.
+// flow one place in its congestion window.
 //
-// Parts of long transfers have a stream of their own: they need no room in the node's queue, so
-// they go on while other packets wait for some. A process that changes its queues, and takes
-// nothing meanwhile, waits for no more than that its parts are taken; so processes that do so at
-// the same time do not wait for each other. So have answers (Line.Answer).
+// Parts of long transfers have a stream of their own. They need no room in the node's queue, so
+// they go on while other packets wait for some. A process that changes its queues takes nothing
+// meanwhile, and waits only until its own parts are taken. So processes that do so at the same time
+// do not wait for each other. Answers (Line.Answer) have a stream of their own, too.
 
-// list says where a stream is that waits or does not.
+// list says on which list a stream is.
 type list uint8
 
 const (
@@ -31,7 +31,8 @@ type stream struct {
 	index  int32 // in Owner.streams
 	at     int32 // in flow.streams
 	flying int32 // frames in flight or lost
-	// most of them, to Window: firstLimit until the node answers, and 1 after a transient reject
+	// most frames in flight, up to Window: firstLimit until the node answers, and 1 after a
+	// transient reject
 	limit   int32
 	waiting Lines
 	hold    int64 // nothing new is sent before
@@ -45,18 +46,18 @@ type streamKey struct {
 	sort  sort
 }
 
-// sort is which of its streams a line for a node is in.
+// sort says in which of the streams for its node a line is.
 type sort uint8
 
 const (
 	packets sort = iota // need room in the node's queue
 	parts               // see Line.Part
-	answers             // see Line.Answer; those that members of chains send on follow
+	answers             // see Line.Answer; answers+Chain: what members of chains send on
 
-	chained sort = 128 // and 1 and more: what a process sends along chains
+	chained sort = 128 // chained+Chain: what a process sends along a chain
 )
 
-// sort returns that of a line.
+// sort returns the sort of a line.
 func (ln *Line) sort() sort {
 	switch {
 	case ln.Answer:
@@ -72,9 +73,9 @@ func (ln *Line) sort() sort {
 // sends reports whether the owner lets the stream send something new.
 func (s *stream) sends() bool { return !s.owner.Halted || s.sort >= answers && s.sort < chained }
 
-// stream returns the stream of a context for a node, made when it is first needed. For each context
-// and node behind the peer there are at most three, and two for each chain. A context has in all
-// not many more than twice as many streams as it has lines.
+// stream returns the stream of a context for a node, made when it is first needed. A context has at
+// most three streams for each node behind the peer, and two for each chain. In all it has not many
+// more than twice as many streams as lines.
 func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	if s := f.recent; s != nil && s.owner == o && s.node == node && s.sort == of {
 		return s
@@ -91,12 +92,13 @@ func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	return s
 }
 
-// thinned is how many streams are looked at for each that is made, in a context that has
-// more than lines: then at most half of some more than twice as many are in use.
+// thinned is how many streams are looked at for each new one of a context that has more streams
+// than lines. Of little more than twice as many streams as lines at most half are in use, so enough
+// unused ones are found.
 const thinned = 4
 
-// thin forgets streams that are not in use of a context that has many: a process may
-// send to all nodes in turn, and its flows be never quiet as a whole.
+// thin forgets unused streams of a context that has many. A process may send to all nodes in turn,
+// so that its flows are never quiet as a whole.
 func (e *End) thin(o *Owner) {
 	for i := 0; i < thinned && len(o.streams) > e.cfg.Lines; i++ {
 		o.looked++
@@ -108,7 +110,7 @@ func (e *End) thin(o *Owner) {
 	}
 }
 
-// searched is how many streams are found faster one by one than by a map.
+// searched is the number of streams up to which a search one by one is faster than a map.
 const searched = 8
 
 // find returns the stream of a context for a node, or nil.
@@ -124,7 +126,8 @@ func (f *flow) find(o *Owner, node uint16, of sort) *stream {
 	return nil
 }
 
-// enter puts a stream that is one of many into the map, and the others with it.
+// enter puts a stream of a flow that has many into the map. The first time it puts the others in,
+// too.
 func (f *flow) enter(s *stream) {
 	switch n := len(f.streams); {
 	case n <= searched:

@@ -1,49 +1,50 @@
 package link
 
 // This file is the time that the Dispatch Unit and the Transmit Scheduler take (thesis 5.2.4,
-// 5.6.3) when the card is that of a modelled machine: Timing.Dispatch and Timing.Transmit. With
-// both zero frames leave as in dispatch.go. On a card whose packets have times of their own
-// (Config.Timed) the Transmit Scheduler works that long besides, may be busy behind them, and
-// acknowledgments leave at once.
+// 5.6.3) when the card is that of a modelled machine: Config.Dispatch and Config.Transmit. If both
+// are zero, frames leave as in dispatch.go. On a card whose packets have times of their own
+// (Config.Timed) the Transmit Scheduler also works for those times. It may then be busy after a
+// packet has left, and acknowledgments leave at once.
 //
-// The Dispatch Unit works on one frame at a time, as long as Dispatch for each packet of
-// its train, and then puts it into the Send Queue: its lines are outstanding, its sequence
-// number is taken. The Transmit Scheduler works on one frame at a time, on acknowledgments
-// before the Send Queue, and the frame is composed when its time is over. An
-// acknowledgment for the card that the next frame of the Send Queue is for rides on that.
-// Replies are dispatched before requests, flows of one level in turn.
+// The Dispatch Unit works on one frame at a time, for Dispatch for each packet of its train. Then
+// it puts the frame into the Send Queue: its lines are outstanding, its sequence number is taken.
+// The Transmit Scheduler works on one frame at a time, on acknowledgments before the Send Queue. It
+// composes the frame when the frame's time is over. An acknowledgment for the card that the next
+// frame of the Send Queue goes to rides on that frame. Replies are dispatched before requests,
+// flows of one level in turn.
 //
-// The Send Queue holds as many frames as a context has lines (5.5); when it is full the
-// Dispatch Unit waits. When the transmit ring is full the Transmit Scheduler waits, with
-// its frame. Greetings, farewells and packets for this very card take no time: Arctic's
-// cards had no such frames.
+// The Send Queue holds as many frames as a context has lines (5.5). While it is full the Dispatch
+// Unit waits. While the transmit ring is full the Transmit Scheduler waits, with its frame.
+// Greetings, farewells and packets for this very card take no time: Arctic's cards had no such
+// frames.
 
 import "github.com/funet/funet/uspace/arctic"
 
 // timedSend is both units and the queue between them.
 type timedSend struct {
-	dispatch, transmit int64 // of a packet, of a frame
+	dispatch, transmit int64 // time for a packet, for a frame
 
-	// The Dispatch Unit: on the first flow of ready[level].
+	// The Dispatch Unit, which works on the first flow of ready[level].
 	busy    bool
 	level   arctic.Level
-	owner   *Owner // whose frame it is; nil: of one that was lost
+	owner   *Owner // the frame's owner; nil: the frame was lost before
 	packets int
 	until   int64
 
 	queue    []queued // a ring
 	first, n int
 
-	// The Transmit Scheduler: on an acknowledgment for peer, or nil: on the first of queue.
+	// The Transmit Scheduler, which works on an acknowledgment for peer or, if that is nil, on the
+	// first frame of queue.
 	sending bool
 	peer    *peer
-	sent    int64 // busy until then
-	free    int64 // nor does it begin with the next frame before then (Line.Behind)
+	sent    int64 // when its work ends
+	free    int64 // before then it does not begin with the next frame (Line.Behind)
 
 	next int64 // when one of them next has something to do, or Never
 }
 
-// queued is a frame in the Send Queue. It is void when the frame was answered or given up.
+// queued is an entry of the Send Queue. The entry is stale once its frame was answered or given up.
 type queued struct {
 	flow *flow
 	seq  uint32
@@ -54,7 +55,8 @@ func newTimedSend(cfg *Config) *timedSend {
 		queue: make([]queued, cfg.Lines), next: Never}
 }
 
-// WorksFor returns whose packet the Dispatch Unit of a modelled machine works on, or nil.
+// WorksFor returns the owner of the packet that the Dispatch Unit of a modelled machine works on,
+// or nil.
 func (e *End) WorksFor() *Owner {
 	if e.timed == nil || !e.timed.busy {
 		return nil
@@ -62,8 +64,8 @@ func (e *End) WorksFor() *Owner {
 	return e.timed.owner
 }
 
-// SendTimed is Send of a modelled machine: it ends what has ended by now and starts what a free
-// unit can start.
+// SendTimed is Send of a modelled machine: it finishes work whose time is over, and starts what a
+// free unit can start.
 func (e *End) SendTimed() {
 	if e.timed == nil {
 		e.Send()
@@ -108,8 +110,8 @@ func (e *End) runDispatch() (did bool) {
 	return did
 }
 
-// choose gives the idle Dispatch Unit its next frame, and takes flows that may send
-// nothing off their lists: what they wait for makes them ready again.
+// choose gives the idle Dispatch Unit its next frame. It takes flows that may send nothing off
+// their lists: the event that they wait for makes them ready again.
 func (e *End) choose() bool {
 	u := e.timed
 	for _, l := range arctic.ByPriority {
@@ -136,7 +138,8 @@ func (e *End) choose() bool {
 	return false
 }
 
-// mayDispatch reports whether the window of the flow has room for a frame.
+// mayDispatch reports whether the congestion window of the flow has room for a frame. A peer that
+// is not established is greeted instead.
 func (e *End) mayDispatch(f *flow) bool {
 	if !f.peer.established {
 		if f.turns.first != nil && f.peer.greetAt == 0 {
@@ -168,10 +171,10 @@ func (f *flow) unqueued() *frame {
 	return nil
 }
 
-// enqueue puts the frame that the Dispatch Unit has worked on into the Send Queue. If it
-// may not be sent any more, because its context has halted meanwhile or its peer is lost,
-// nothing happens; of what has taken its place on the flow no more packets leave than the
-// time was for.
+// enqueue puts the frame that the Dispatch Unit has worked on into the Send Queue. If the frame may
+// not be sent any more, because its context has halted or its peer is lost, nothing happens. If
+// another frame has taken its place on the flow, that one has no more packets than the unit had
+// time for.
 func (e *End) enqueue(f *flow) bool {
 	if !e.mayDispatch(f) {
 		return false
@@ -204,7 +207,7 @@ func (e *End) enqueue(f *flow) bool {
 // at returns a frame of the Send Queue, 0 the first.
 func (u *timedSend) at(i int) *queued { return &u.queue[(u.first+i)%len(u.queue)] }
 
-// frame returns the frame of an entry of the Send Queue, or nil if that is void.
+// frame returns the frame of an entry of the Send Queue, or nil if the entry is stale.
 func (q *queued) frame() *frame {
 	if q.seq-q.flow.sndUna >= q.flow.sndNext-q.flow.sndUna || !q.flow.peer.established {
 		return nil
@@ -268,8 +271,8 @@ func (e *End) chooseFrame() bool {
 	return true
 }
 
-// takeOwed takes the peer that has waited longest for an acknowledgment off the list of
-// those that are owed one, except the peer to which one is about to leave on data.
+// takeOwed takes the peer that has waited longest for an acknowledgment off the list of those that
+// are owed one. It passes over the peer to which an acknowledgment is about to leave on data.
 func (e *End) takeOwed() *peer {
 	u := e.timed
 	var found *peer

@@ -17,7 +17,7 @@ type timers struct {
 // next returns the time of the earliest timer.
 func (t *timers) next() int64 { return t.first }
 
-// noteFirst keeps it where every step looks.
+// noteFirst keeps the earliest time in first, where every step looks.
 func (t *timers) noteFirst() {
 	t.first = Never
 	if len(t.heap) > 0 {
@@ -115,8 +115,8 @@ const (
 	asleepLook = 1e9
 )
 
-// Retime sets the earliest timers to what is next due, for a card that is about to sleep: it would
-// wake up in vain. What is due now stays due.
+// Retime sets the earliest timers to what is next due, for a card that is about to sleep and would
+// otherwise wake up in vain. What is due now stays due.
 func (e *End) Retime() {
 	for range retimed {
 		p := e.timers.earliest()

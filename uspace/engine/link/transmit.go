@@ -29,7 +29,7 @@ func (e *End) sendFilled(p *peer, b []byte, n, filled int) {
 	e.commit(p, b, n, filled)
 }
 
-// sendSealed is the same for a frame that is sealed.
+// sendSealed is sendFilled for a peer with a key: it seals the frame.
 func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
 	if e.see != nil {
 		e.plain = append(e.plain[:0], b[:n]...)
@@ -120,8 +120,8 @@ func (e *End) watchOver(f *flow) {
 	}
 }
 
-// noJob is the tag of frames without packets, which belong to no job unless the card is of one job
-// alone.
+// noJob returns the tag of frames without packets. They belong to no job, unless all cards are of
+// one job (Config.Direct).
 func (e *End) noJob() uint64 {
 	if e.cfg.Direct != nil {
 		return *e.cfg.Direct
@@ -129,8 +129,8 @@ func (e *End) noJob() uint64 {
 	return 0
 }
 
-// head writes the frame header and as many of the waiting rejects as end before
-// limit, and returns where packets start. The peer is owed nothing after it.
+// head writes the frame header and as many of the waiting rejects as end before limit, and returns
+// where packets start. The peer is then owed nothing but rejects that had no room.
 func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, seq uint32, limit int) int {
 	h := &e.out
 	h.Sequence, h.Age = seq, 0
@@ -177,15 +177,16 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 	return n
 }
 
-// address sets what a header says of whom it is from and for.
+// address sets the fields of a header that say from where and to where the frame goes, and for
+// which job.
 func (e *End) address(p *peer, h *arctic.Header, l arctic.Level, gid uint16, tag uint64) {
 	h.To, h.From, h.Level, h.GID, h.Route, h.Tag = p.Address, p.Local, l, gid, uint32(p.Card), tag
 	h.SourceCard, h.DestinationCard, h.Epoch = e.cfg.Card, p.Card, p.epoch
 	h.Hello, h.Bye, h.Direct = false, false, e.cfg.Direct != nil
 }
 
-// putRejects writes waiting rejects of the flow. Both kinds of reject of one
-// frame travel together: the sender settles a frame when it sees the first.
+// putRejects writes waiting rejects of the flow and returns where they end. Both kinds of reject of
+// one frame travel together, because the sender settles a frame when it sees the first.
 func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
 	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && arctic.Rejects(b) <=
 		arctic.MaxRejects-2; r = r.next {
@@ -228,9 +229,9 @@ func (e *End) oweNow(p *peer) {
 	}
 }
 
-// acknowledge sends the acknowledgments that are due. Before data has been
-// dispatched it leaves out peers for which data is about to leave, which will
-// carry them; after, it sends what is still owed because data did not leave.
+// acknowledge sends the acknowledgments that are due. Before data has been dispatched it leaves out
+// peers to which data is about to leave, because the data carries them. Afterwards it sends what is
+// still owed because data did not leave.
 func (e *End) acknowledge(dispatched bool) {
 	p := e.ackNow
 	e.ackNow = nil
@@ -272,8 +273,8 @@ func (e *End) acknowledgePeer(p *peer) bool {
 	return true
 }
 
-// answeredFor returns whose train the peer is owed an answer for, the reply level's first; nil:
-// nobody's, or a repeat's.
+// answeredFor returns the account whose train the peer is owed an answer for, the reply level's
+// first. nil: no account's, or the train was a repeat.
 func (p *peer) answeredFor() *Account {
 	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil && (f.unacked > 0 || f.answers > 0) {
@@ -283,7 +284,7 @@ func (p *peer) answeredFor() *Account {
 	return nil
 }
 
-// acknowledgeOnce sends one such frame.
+// acknowledgeOnce sends one frame without packets to a peer.
 func (e *End) acknowledgeOnce(p *peer) bool {
 	b := e.reserve(p)
 	if b == nil {

@@ -1,24 +1,24 @@
 package link
 
-// This file is the order in which a flow sends: accounts take turns, then the jobs of each
-// account, then the streams of each job (design idea 10). Who has many streams, nodes or jobs
-// waits for his own, and others do not wait for them.
+// This file is the order in which a flow sends: accounts take turns, then the jobs of each account,
+// then the streams of each job (design idea 10). An account with many streams, nodes or jobs waits
+// for its own, and others do not wait for them.
 //
-// A turn belongs to a ring of those that have something to send. The flow has a ring of
-// accounts, an account's class one of jobs, and a job's class one of streams.
-// The first of each ring is next; what has sent goes behind the others of its ring.
+// A turn belongs to a ring of those that have something to send. The flow has a ring of accounts,
+// an account's class one of jobs, and a job's class one of streams. The first of each ring is next.
+// After it has sent, it goes behind the others of its ring.
 //
-// An account's class is deferred, and on no ring, while the account has spent what it may
-// send in a round (account.go), and is full, and on no ring either, while it has
-// contendedFlight bytes in flight beside others.
+// An account's class is deferred while the account has spent what it may send in a round
+// (account.go). It is full while it has contendedFlight bytes in flight beside others. In both
+// cases it is on no ring of the flow.
 
 // turn is a place in a ring: that of a stream, of a job or of an account on a flow.
 type turn struct {
-	of         *turn   // whose ring it belongs to; nil: the flow's own
+	of         *turn   // the turn whose ring it is in; nil: it is the flow's own
 	next, prev *turn   // in that ring; nil: it has nothing to send
 	first      *turn   // of its own ring
-	stream     *stream // whose turn it is; nil: a class's
-	class      *class  // or this; nil: a stream's or the flow's own
+	stream     *stream // the stream whose turn it is; nil: it is a class's or the flow's
+	class      *class  // the class whose turn it is; nil: it is a stream's or the flow's
 }
 
 // class holds what an account, or a job of the account, sends on a flow (a class of hierarchical
@@ -60,8 +60,8 @@ func (t *turn) remove(ring **turn) {
 	t.next, t.prev = nil, nil
 }
 
-// enter puts a turn that has something to send behind the others, and with it what it is
-// part of.
+// enter puts a turn that has something to send behind the others of its ring. It does the same to
+// the class that the turn is part of, and so on.
 func (t *turn) enter() {
 	for ; t.of != nil && t.next == nil; t = t.of {
 		if t.class != nil && (t.class.deferred || t.class.full) {
@@ -71,7 +71,8 @@ func (t *turn) enter() {
 	}
 }
 
-// leave takes a turn off, and with it what has nothing else to send.
+// leave takes a turn off its ring. It does the same to the class that the turn is part of if that
+// has nothing else to send, and so on.
 func (t *turn) leave() {
 	for ; t.of != nil && t.next != nil; t = t.of {
 		if t.class != nil && t.class.deferred {
@@ -84,16 +85,16 @@ func (t *turn) leave() {
 	}
 }
 
-// pass puts a turn that has sent, the first of its ring, behind the others of it, and so
-// what it is part of.
+// pass puts a turn that has sent, the first of its ring, behind the others of the ring. It does the
+// same to the class that the turn is part of, and so on.
 func (t *turn) pass() {
 	for ; t.of != nil; t = t.of {
 		t.of.first = t.next
 	}
 }
 
-// went puts a stream that has sent, and was next, behind the others of its job, or takes it
-// off if it has no more to send now; its job and its account go behind others in either case.
+// went puts a stream that has sent, and was next, behind the others of its job, or takes it off if
+// it has no more to send now. In either case its job and its account go behind others.
 func (e *End) went(s *stream) {
 	if s.waiting.head != nil && s.flying < s.limit {
 		s.turn.pass()
@@ -120,8 +121,8 @@ func (f *flow) upcoming() *stream {
 	return t.stream
 }
 
-// classOf returns the class that a new stream of the context belongs to, made if it is the
-// first.
+// classOf returns the job's class to which a new stream of the context belongs, and makes the class
+// if the stream is the first.
 func (e *End) classOf(f *flow, o *Owner) *class {
 	a := o.Account
 	var mine *class
@@ -157,8 +158,8 @@ func (e *End) takeClass(f *flow, a *Account, of *turn) *class {
 	return s
 }
 
-// quitClass takes a stream, which is on no ring, out of its job's class, and gives back what
-// has none left.
+// quitClass takes a stream, which is on no ring, out of its job's class, and gives back classes
+// that have no members left.
 func (e *End) quitClass(s *stream) {
 	j := s.turn.of.class
 	if j.parts--; j.parts > 0 {
@@ -187,7 +188,7 @@ func (s *class) unlist(list **class) {
 	*list = s.beside
 }
 
-// giveClass keeps a class for another.
+// giveClass keeps a class as a spare.
 func (e *End) giveClass(s *class) {
 	*s = class{}
 	if e.spare.nClasses < spareClasses {
@@ -203,7 +204,7 @@ func (s *stream) payer() *class { return s.turn.of.of.class }
 // sent notes that bytes of the class are in flight.
 func (s *class) sent(bytes int) { s.flight += bytes }
 
-// answered notes that they are not any more.
+// answered notes that bytes of the class are no longer in flight.
 func (s *class) answered(bytes int) {
 	s.flight -= bytes
 	if s.full && s.flight < contendedFlight {

@@ -4,8 +4,8 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// Verdict is the rejects of a frame: bit i stands for packet i of its train. A frame without a bit
-// set is accepted.
+// Verdict holds the rejects of a frame: bit i stands for packet i of its train. A frame without a
+// bit set is accepted.
 type Verdict struct {
 	Retry, Fail uint64 // packets rejected for a transient, for a permanent reason
 	RetryReason arctic.Reason
@@ -36,7 +36,7 @@ func (v *Verdict) Note(i int, reason arctic.Reason) {
 	}
 }
 
-// first is a reason of the verdict, which rejects something: the permanent one, if there is.
+// first returns a reason of a verdict that rejects something: the permanent one, if there is one.
 func (v *Verdict) first() arctic.Reason {
 	if v.Fail != 0 {
 		return v.FailReason
@@ -55,11 +55,11 @@ func (v *Verdict) take(w arctic.Reject) {
 	}
 }
 
-// Rejections are packets by the reason for which they were rejected. Of reasons that this version
-// does not know, which a peer may send, there is one sum.
+// Rejections counts packets by the reason for which they were rejected. Reasons that this version
+// does not know, which a peer may send, share one count.
 type Rejections [len(reasons) + 1]uint64
 
-// reasons are those that travel (arctic.Reason).
+// reasons are the reasons that travel (arctic.Reason).
 var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonTooLong,
 	arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
 	arctic.ReasonTransferForm, arctic.ReasonSourceNode, arctic.ReasonReplaced, arctic.ReasonJob,
@@ -69,7 +69,7 @@ var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching,
 	arctic.ReasonPosted, arctic.ReasonPath, arctic.ReasonRequest, arctic.ReasonChain, arctic.ReasonHops,
 	arctic.ReasonWithheld}
 
-// Each calls see for each reason, and for those that are not known with arctic.ReasonNone.
+// Each calls see for each reason, and with arctic.ReasonNone for the unknown ones together.
 func (r *Rejections) Each(see func(arctic.Reason, uint64)) {
 	for i, reason := range reasons {
 		see(reason, r[i])
@@ -77,7 +77,7 @@ func (r *Rejections) Each(see func(arctic.Reason, uint64)) {
 	see(arctic.ReasonNone, r[len(reasons)])
 }
 
-// Add counts a packet.
+// Add counts a packet rejected for the reason.
 func (r *Rejections) Add(why arctic.Reason) {
 	for i, reason := range reasons {
 		if reason == why {

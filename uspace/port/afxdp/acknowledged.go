@@ -1,11 +1,11 @@
 package afxdp
 
-// This file proves a transmit queue by the card's own frames: for each queue that is not proven,
-// one frame with packets is remembered until the peer acknowledges it. So every queue that carries
-// traffic is proven within a round trip, and from then on no frame is looked at. The other queues
-// are proven by questions (SendOn; package hello).
+// This file proves transmit queues by the card's own frames. For each queue that is not proven, the
+// port remembers one frame with packets until the peer acknowledges it. So every queue that carries
+// traffic is proven within a round trip, and from then on its frames are not looked at. The other
+// queues are proven by questions (SendOn; package hello).
 //
-// Frames are not verified here: whoever can forge one can make a queue seem to work that does not,
+// Frames are not verified here. An attacker who can forge one can make a broken queue seem to work,
 // and nothing else.
 
 import (
@@ -24,8 +24,8 @@ const (
 	requestAckOffset   = 44
 	replyAckOffset     = 56
 	acknowledgedHeader = replyAckOffset + 4
-	// another is after how many frames of a queue another one is remembered: the peer of the first
-	// may be gone.
+	// another is the number of frames of a queue after which another one is remembered: the peer of
+	// the first may be gone.
 	another = 4096
 )
 
@@ -33,14 +33,14 @@ const (
 type remembered struct {
 	under    bool
 	after    int    // frames committed since
-	cards    uint32 // as the answer has them: the peer is the source
+	cards    uint32 // as in the answer: the peer is the source
 	epoch    uint64
 	sequence uint32
 	ack      int // offset of the acknowledgment in the answer
 }
 
-// remember notes a frame that is committed on the queue, unless it waits for the answer to another
-// frame.
+// remember notes a frame that is committed on the queue, unless the queue waits for the
+// acknowledgment of another frame.
 func (p *Port) remember(q *queue, frame []byte) {
 	r := &q.remembered
 	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {

@@ -2,18 +2,17 @@ package afxdp
 
 // This file receives frames that may be chains of descriptors (Config.Jumbo).
 //
-// A frame in one descriptor is lent in place. So is a chain, whose descriptors but the last have
-// PacketContinued, if its parts lie one behind the other. In copy mode they do: the kernel takes
-// from the fill ring in turn addresses that are as far apart as it writes
-// (xdp.UMEMConfig.Unaligned), and gets them back in the same order. The chain that goes on at the
-// beginning of the memory does not, nor does one in zero-copy mode. They are copied into assembly
-// memory, one piece for each frame that can be lent, because the card reads frames in one piece.
-// All UMEM frames go back to the fill ring with Release.
+// A frame in one descriptor is lent in place. So is a chain whose parts lie one behind the other;
+// its descriptors but the last have PacketContinued. In copy mode the parts do lie so: the kernel
+// takes addresses from the fill ring in turn that are as far apart as it writes
+// (xdp.UMEMConfig.Unaligned), and gets them back in the same order. The exceptions are the chain
+// that goes on at the beginning of the memory, and chains in zero-copy mode. The card reads frames
+// in one piece, so these are copied into assembly memory, one piece for each frame that can be
+// lent. All UMEM frames go back to the fill ring with Release.
 //
-// A chain whose end the kernel has not put into the ring yet waits for it. One that
-// cannot be a frame of this interface is dropped and counted: it is longer than the
-// longest frame, has more than maxParts descriptors (or than the ring has slots), or one
-// that lies outside the UMEM.
+// A chain whose end is not yet in the ring waits for it. A chain that cannot be a frame of this
+// interface is dropped and counted. It is longer than the longest frame, has more than maxParts
+// descriptors (or than the ring has slots), or has a descriptor outside the UMEM.
 
 import "github.com/funet/funet/xdp"
 
@@ -48,7 +47,7 @@ func (p *Port) Chains() Chains {
 	return p.asm.chains
 }
 
-// receiveChains is Receive.
+// receiveChains is Receive for frames that may be chains.
 func (p *Port) receiveChains(frames [][]byte) int {
 	frames = frames[:min(len(frames), maxLent)]
 	for range p.queues {
@@ -76,8 +75,8 @@ func (p *Port) receiveChains(frames [][]byte) int {
 	return 0
 }
 
-// take fills frames from the ring of q. It returns how many descriptors that took, whose
-// addresses it keeps in addr, and how many frames they were.
+// take fills frames from the ring of q. It returns the number of descriptors that it took, and the
+// number of frames. It keeps the descriptors' addresses in addr.
 func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32, lent int) {
 	// As many descriptors as the longest chains have, so that a chain which is whole in
 	// the ring is seen whole. The kernel's index is read anew, because that may bring the
@@ -115,8 +114,8 @@ func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32
 	return taken, lent
 }
 
-// chain returns how many of the ring's entries, from entry first on and before end, belong
-// to one frame, and whether its last is among them.
+// chain returns the number of the ring's entries, from entry first on and before end, that belong
+// to one frame. It also reports whether the frame's last entry is among them.
 func (q *queue) chain(first, end uint32) (parts uint32, whole bool) {
 	for i := first; i < end; i++ {
 		if q.rx.Desc(i).Options&xdp.PacketContinued == 0 {
@@ -126,7 +125,8 @@ func (q *queue) chain(first, end uint32) (parts uint32, whole bool) {
 	return end - first, false
 }
 
-// span returns a chain that lies in one piece, or nil if it does not, or cannot be a frame.
+// span returns a chain that lies in one piece. It returns nil if the chain does not, or cannot be a
+// frame.
 func (a *assembly) span(q *queue, umem *xdp.UMEM, first, parts uint32) []byte {
 	start := umem.Start(q.rx.Desc(first).Addr)
 	end := start

@@ -1,8 +1,8 @@
 package afxdp
 
-// This file opens a direct port: on a socket that a helper has made for this process, on memory of
-// the process's own. The helper has the interface, and its guard writes addresses and routes
-// (package bpf, Ports). So there is neither a program nor an address here.
+// This file opens a direct port: on a socket that a helper has made for this process, and on memory
+// of the process's own. The helper has the interface, and its guard writes addresses and routes
+// (package bpf, Ports). So there is neither a NIC program nor an address here.
 
 import (
 	"errors"
@@ -15,17 +15,17 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// GeometryFor is what a direct port needs for the MTU of its link.
+// GeometryFor returns the rings and memory that a direct port needs for the MTU of its link.
 func GeometryFor(mtu int) port.Geometry {
 	z := (&Config{}).sizes(mtu, false)
 	return port.Geometry{FrameSize: z.umemFrame, Frames: z.rxFrames + z.txFrames,
 		RxSize: z.rxSlots, TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.doneSlots}
 }
 
-// Direct is a socket of a helper's (xdp.Handover) and what it was made for.
+// Direct is a helper's socket (xdp.Handover) with the memory and link that it was made for.
 type Direct struct {
 	FD       int      // the socket
-	Memory   *os.File // that it is registered with
+	Memory   *os.File // registered with the socket
 	Geometry port.Geometry
 	MTU      int  // of the socket's link
 	Generic  bool // its program runs in generic mode
@@ -33,12 +33,12 @@ type Direct struct {
 	Sums bool
 }
 
-// ErrGeometry: a port cannot be opened on such memory and rings.
+// ErrGeometry reports memory and rings on which a port cannot be opened.
 var ErrGeometry = errors.New("no direct port has such memory; run the same version of FUNet on both sides")
 
-// OpenDirect opens a port on it. The socket becomes the port's, also if it fails; the memory stays
-// the caller's, who may close it then. It needs no capability, and the port has no Watch: its
-// interface is the helper's business.
+// OpenDirect opens a port on a helper's socket. The socket becomes the port's, even if OpenDirect
+// fails. The memory stays the caller's, who may close it afterwards. The port needs no capability
+// and has no Watch: the helper watches its interface.
 func OpenDirect(d Direct) (*Port, error) {
 	g, z := d.Geometry, (&Config{}).sizes(d.MTU, false)
 	if g != GeometryFor(d.MTU) {

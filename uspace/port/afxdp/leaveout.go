@@ -1,19 +1,20 @@
 package afxdp
 
-// This file leaves out queues that lose frames, as hellos have found out (package hello).
+// This file leaves out queues that hellos have found to lose frames (package hello).
 
 import "slices"
 
-// LeftOut: a peer did not answer hellos that left on the queue, but answered those on others, so
-// frames leave on the others.
+// LeftOut says that frames leave on the other queues: a peer answered hellos that left on those,
+// but not hellos that left on this queue.
 const LeftOut Proof = "left out"
 
-// QueueCount returns how many queues may be sent on: those of the interface, or one (Config.Queue),
-// which the functions that take a queue then call 0. It is for the port's goroutine.
+// QueueCount returns the number of queues that may be sent on: those of the interface, or one
+// (Config.Queue), which the functions with a queue number then call 0. It is for the port's
+// goroutine.
 func (p *Port) QueueCount() int { return len(p.offered) }
 
-// LeaveOut has frames leave on the other queues, but for those of SendOn. It does nothing and
-// returns false if there is no other, or the queue is left out already. It is for the port's
+// LeaveOut has frames leave on the other queues, except those of SendOn. It returns false, and does
+// nothing, if there is no other queue or the queue is left out already. It is for the port's
 // goroutine.
 func (p *Port) LeaveOut(number int) bool {
 	i := slices.IndexFunc(p.sends, func(q *queue) bool { return q.number == number })

@@ -13,13 +13,14 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// rung is a mode: where the program runs, and how frames come to the UMEM. Neither is Auto.
+// rung is a mode: the place where the program runs, and the way of frames to the UMEM. Neither is
+// Auto.
 type rung struct {
 	attach xdp.AttachMode
 	bind   xdp.BindMode
 }
 
-// failed says in a few words that the rung did not work, and what the kernel answered.
+// failed returns a few words that say that the rung did not work, and the kernel's answer.
 func (r rung) failed(attached bool, err error) string {
 	reason := err.Error()
 	if errno := unix.Errno(0); errors.As(err, &errno) {
@@ -34,15 +35,15 @@ func (r rung) failed(attached bool, err error) string {
 	return fmt.Sprintf("no sockets in %s mode (%s)", r.attach, reason)
 }
 
-// rungs are the modes to try on an interface of a kind with the given number of queues, best first,
-// at least one, and why better ones are left out. A mode that was asked for by name is the only
-// one, even if it cannot work, so that the refusal says why.
+// rungs returns the modes to try on an interface of a kind with the given number of queues: at
+// least one, best first. It also returns why better ones are left out. A mode that was asked for by
+// name is the only one, even if it cannot work, so that its error says why.
 //
-// On veth of one queue generic mode is the best. AF_XDP sends the peer's frames there as socket
-// buffers. With a native program they take a ring, another softirq and a copy into a page of the
-// driver's (veth_xdp_rx and veth_convert_skb_to_xdp_buff in drivers/net/veth.c). A generic program
-// runs in the sender's system call. A round trip takes 27.6 us with a native program and 4.0 us
-// with a generic one. Several queues of veth work in native mode only.
+// On a veth with one queue, generic mode is the best. There AF_XDP sends the peer's frames as
+// socket buffers. With a native program these take a ring, another softirq and a copy into a page
+// of the driver's (veth_xdp_rx and veth_convert_skb_to_xdp_buff in drivers/net/veth.c). A generic
+// program runs in the sender's system call. A round trip takes 27.6 us with a native program and
+// 4.0 us with a generic one. A veth with several queues works in native mode only.
 func (c *Config) rungs(kind xdp.Kind, queues int) (rungs []rung, why []string) {
 	attach := c.Attach
 	if attach == xdp.AttachAuto && c.Bind != xdp.BindZeroCopy {
@@ -68,8 +69,8 @@ func (c *Config) rungs(kind xdp.Kind, queues int) (rungs []rung, why []string) {
 	return rungs, why
 }
 
-// explicit is how to bind beside a generic program: copy, unless zero-copy was asked for, which is
-// refused then.
+// explicit returns the bind mode beside a generic program. It is copy, unless zero-copy was asked
+// for, which fails then.
 func explicit(b xdp.BindMode) xdp.BindMode {
 	if b == xdp.BindAuto {
 		return xdp.BindCopy
@@ -77,8 +78,8 @@ func explicit(b xdp.BindMode) xdp.BindMode {
 	return b
 }
 
-// final reports whether the next rung would fail with the same error, or a person has to deal with
-// it.
+// final reports whether the next rung would fail with the same error, or the administrator has to
+// solve the problem.
 func final(err error) bool {
 	for _, e := range []error{xdp.ErrPermission, xdp.ErrNoInterface, xdp.ErrNetDown, xdp.ErrBusy,
 		xdp.ErrProgramAttached, xdp.ErrConfig, ErrRing} {

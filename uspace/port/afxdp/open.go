@@ -18,11 +18,11 @@ import (
 )
 
 var (
-	// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
+	// ErrMTU reports an MTU of the interface that is too small for FUNet's frames.
 	ErrMTU = errors.New("MTU too small")
-	// ErrVLAN is wrapped where tags cannot be written or read.
+	// ErrVLAN reports that tags cannot be written or read.
 	ErrVLAN = errors.New("not possible")
-	// ErrRing is wrapped when the rx ring or the fill ring is too small for one frame.
+	// ErrRing reports an rx ring or fill ring that is too small for one frame.
 	ErrRing = errors.New("ring too small for a frame")
 )
 
@@ -30,30 +30,30 @@ var (
 type Config struct {
 	Interface string
 	Groups    []uint16 // GIDs to let in
-	// Attach and Bind are the modes. AttachAuto is generic mode on a veth of one queue, where it is
-	// several times faster, and on a bond, where nothing else works, and else native mode with
-	// zero-copy, native mode, generic mode: the first that works (modes.go).
+	// Attach and Bind are the modes. With AttachAuto Open takes the first mode that works: native
+	// mode with zero-copy, native mode, generic mode (modes.go). It takes generic mode at once on a
+	// veth of one queue, where it is several times faster, and on a bond, where no other works.
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
 	HugePages bool
 	BusyPoll  xdp.BusyPoll
-	// Jumbo sends and receives frames as long as the MTU allows, and not only as one UMEM
-	// frame holds (3836 bytes). It needs multi-buffer AF_XDP (Linux 6.6) and, in native
-	// mode, a driver that has it; where they lack Open fails. All nodes of a group agree: to
-	// one without, longer frames never arrive, so transfers to it make no progress.
+	// Jumbo sends and receives frames as long as the MTU allows, not only as long as one UMEM frame
+	// holds (3836 bytes). It needs multi-buffer AF_XDP (Linux 6.6) and, in native mode, a driver
+	// with it; otherwise Open fails. All nodes of a group have the same setting. Longer frames
+	// never arrive at a node without Jumbo, so transfers to it make no progress.
 	Jumbo bool
-	// RxRing is the size of the rx ring, a power of two, 0 or more than 2048 for 2048.
-	// FillFrames is how many UMEM frames the kernel is given to receive into, 0 or more
-	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
-	// up to 1024 in all. Small ones provoke losses.
+	// RxRing is the size of the rx ring, a power of two; 0 or more than 2048 stands for 2048.
+	// FillFrames is the number of UMEM frames that the kernel is given to receive into; 0 or more
+	// than 512 stands for 512. With Jumbo it is multiplied by the number of UMEM frames that the
+	// longest frame fills, up to 1024 in all. Small values provoke losses.
 	RxRing, FillFrames int
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and
 	// frames are shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
-	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN
-	// interface, where the kernel handles tags. It cannot be combined with UDP. The interface must
-	// leave tags in the frames that it receives (rx-vlan-hw-parse of ethtool(8)), and let those of
-	// the VLAN in.
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094. 0: none, as on a VLAN
+	// interface, where the kernel handles tags. VLAN cannot be combined with UDP. The interface
+	// must leave tags in the frames that it receives (rx-vlan-hw-parse of ethtool(8)), and let
+	// frames of the VLAN in.
 	VLAN uint16
 	// Queue, if not nil, is the only queue that frames leave on, and the NIC is told to bring
 	// frames to it (xdp.Steer). If the driver cannot, frames arrive on any queue, and Info.Why says
@@ -64,15 +64,15 @@ type Config struct {
 	NIC *bpf.NIC
 	// AttachProgram attaches the program; nil: xdp.Attach.
 	AttachProgram func(program *ebpf.Program, ifindex int, mode xdp.AttachMode) (*xdp.Attachment, error)
-	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With a NIC and this
-	// Open needs no capability.
+	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With NIC and Socket
+	// set, Open needs no capability.
 	Socket func() (int, error)
 }
 
 // Info describes what was opened.
 type Info struct {
 	Interface string
-	// of the interface in its network namespace; 0: a direct port's, which is another's
+	// of the interface in its network namespace; 0: a direct port, whose interface is the helper's
 	Index     int
 	MAC       [6]byte
 	MTU       int // bytes
@@ -84,12 +84,13 @@ type Info struct {
 	UDPPort   uint16         // 0: frames have an EtherType of their own
 	// datagrams that the kernel merged, at the last Watch: their frames are lost
 	Merged uint64
-	// Why says why the modes are no better, if others were tried or would be expected, and what
-	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
+	// Why says in a sentence why the modes are no better, if others were tried or would be
+	// expected, and what else the user should know about the interface. "": there is nothing to
+	// say.
 	Why string
 }
 
-// String is the modes for people, and why.
+// String returns the modes in words, and Why.
 func (i Info) String() string {
 	s := fmt.Sprintf("XDP %s, %s", i.XDPMode, i.BindMode)
 	if i.Why != "" {
@@ -98,8 +99,8 @@ func (i Info) String() string {
 	return s
 }
 
-// Open attaches the NIC program to the interface and binds a socket to each of its
-// receive queues. Its errors wrap those of package xdp, or ErrMTU.
+// Open attaches the NIC program to the interface and binds a socket to each of its receive queues.
+// Its errors wrap those of package xdp, or ErrMTU, ErrVLAN or ErrRing.
 func Open(c Config) (_ *Port, err error) {
 	ifc, err := xdp.Find(c.Interface)
 	if err != nil {
@@ -195,7 +196,7 @@ func Open(c Config) (_ *Port, err error) {
 	return p, p.follow()
 }
 
-// climbBest takes the best way to attach and bind that works, and returns why no better one does.
+// climbBest opens the port in the best modes that work, and returns why no better ones do.
 func (p *Port) climbBest(c Config, ifc *net.Interface, kind xdp.Kind) ([]string, error) {
 	rungs, why := c.rungs(kind, p.info.Queues)
 	for len(rungs) > 0 {
@@ -220,8 +221,7 @@ func (p *Port) climbBest(c Config, ifc *net.Interface, kind xdp.Kind) ([]string,
 	return why, nil
 }
 
-// steer has the NIC bring frames to the queue that was asked for, and returns a remark about
-// queues.
+// steer has the NIC bring frames to Config.Queue, and returns a remark about queues.
 func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
 	shifted := kind.Name == "veth" && p.info.Queues > 1 && p.info.XDPMode == xdp.AttachGeneric
 	if c.Queue == nil {
@@ -304,7 +304,7 @@ func (p *Port) stepOff() error {
 	return errors.Join(errs...)
 }
 
-// explain adds to an error what jumbo frames have to do with a missing feature.
+// explain adds to an error that jumbo frames need the missing feature, if they do.
 func (p *Port) explain(c Config, err error) error {
 	switch {
 	case !errors.Is(err, xdp.ErrNotSupported):
@@ -347,8 +347,8 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 }
 
 // Close sends the committed frames, detaches the program and gives everything back. It takes up to
-// drainTime longer when frames do not leave, and nothing ends that wait: one of the frames may be
-// the acknowledgment that spares a peer its retries. It may be called twice.
+// drainTime longer when frames do not leave. Nothing ends that wait early: one of the frames may be
+// the acknowledgment that spares a peer its retries. Close may be called twice.
 func (p *Port) Close() error {
 	p.drain()
 	var errs []error

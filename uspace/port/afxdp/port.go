@@ -7,31 +7,31 @@
 // the kernel, and the completion ring brings the frame back.
 //
 // Each queue of the interface has a socket. The NIC chooses the queue on which a frame arrives. The
-// port chooses the queue on which it leaves: one queue for all frames of one series of sequence
-// numbers, so that none overtakes another (transmit.go), or the queue that was asked for
+// port chooses the queue on which it leaves. That is one queue for all frames of one series of
+// sequence numbers, so that none overtakes another (transmit.go), or the queue that was asked for
 // (Config.Queue). One goroutine serves all queues. When the fill ring runs empty or the rx ring
-// full, the kernel drops frames and counts them (Statistics): the card's retransmission brings them
+// full, the kernel drops frames and counts them (Statistics); the card's retransmission brings them
 // again. All queues share the transmit frames. When all of those are under way, Reserve returns nil
 // and the card waits.
 //
 // With Config.Jumbo a frame may be longer than a UMEM frame (multi-buffer AF_XDP,
-// Documentation/networking/af_xdp.rst): it is a chain of descriptors in either ring
-// (chain.go, slab.go). Without, a longer frame is not sent, and one that arrives is
-// dropped by the kernel, so all nodes of a group have the same setting. In zero-copy
-// mode a driver may allow fewer parts a frame than the kernel (netdev's
-// xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
+// Documentation/networking/af_xdp.rst). It is a chain of descriptors in either ring (chain.go,
+// slab.go). Without Jumbo, longer frames are not sent, and the kernel drops those that arrive, so
+// all nodes of a group have the same setting. In zero-copy mode a driver may allow fewer parts a
+// frame than the kernel (netdev's xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
-// With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in
-// front of the frame, where Reserve left room, and Receive strips them in place, so the card sees
-// ordinary frames. The port reads the path to each peer from an immutable table, which a separate
-// goroutine makes anew when the kernel's routes and neighbours change (package paths). A frame
-// without a path is counted and not sent (Datagrams); the card sends it again, like any lost frame.
-// The MTU of a path may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
+// With Config.UDP frames travel in UDP datagrams (package encap). Commit writes the headers in
+// front of the frame, where Reserve left room. Receive strips them in place, so the card sees
+// ordinary frames. The port reads the path to each peer from an immutable table. A separate
+// goroutine replaces the table when the kernel's routes and neighbours change (package paths). A
+// frame without a path is counted and not sent (Datagrams); the card sends it again, like any lost
+// frame. The MTU of a path may change: Limits tells the owner, which tells the card
+// (engine.Card.SetLimit).
 //
 // With Config.VLAN frames have a tag of that VLAN; Commit writes it and Receive takes it out
 // (vlan.go).
 //
-// Open tries the modes best first and takes the first that works (modes.go); Info says which mode
+// Open tries the modes best first and takes the first that works (modes.go). Info says which mode
 // that is and why no better mode works. Each socket has frames on its fill ring before it is bound:
 // at bind a driver may take the receive buffers of the queue from there, and the kernel's own
 // traffic uses them, too. A driver that asks to be woken is woken. Where a socket may be zero-copy,
@@ -39,11 +39,11 @@
 //
 // A successful bind does not prove that frames arrive, for FUNet or for the kernel, and a driver
 // may forget the NIC program later. Watch, which the owner calls each second, compares counters,
-// attaches anew and steps down to a lower mode (watcher.go, watch.go). Queues says what is proven
-// about each queue.
+// attaches the program anew and steps down to a lower mode (watcher.go, watch.go). Queues says what
+// is proven about each queue.
 //
-// A port belongs to one goroutine that has locked its OS thread, because sending
-// is a raw system call; Open must run in the network namespace of the interface.
+// A port belongs to one goroutine that has locked its OS thread, because sending is a raw system
+// call. Open must run in the network namespace of the interface.
 package afxdp
 
 import (
@@ -60,21 +60,21 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	// guards the mode in info and why, which Watch changes, and what is known of queues
+	// guards the mode and Why in info, which Watch changes, and the knowledge about queues
 	mu            sync.Mutex
 	info          Info
 	ifindex       int
 	nic           *bpf.NIC
-	own           *bpf.NIC // to be closed with the port; nil: nic is another's
+	own           *bpf.NIC // to be closed with the port; nil: nic is the caller's
 	attachProgram func(*ebpf.Program, int, xdp.AttachMode) (*xdp.Attachment, error)
 	attach        *xdp.Attachment
 	watcher       watcher
-	told          bool          // Watch had nothing to mend, and said so
+	told          bool          // Watch had nothing to mend, and has said so
 	steering      *xdp.Steering // nil: the NIC chooses the queues
 	umem          *xdp.UMEM
 	queues        []*queue
 
-	// Receiving: the queue that lent frames, and which.
+	// Receiving: turn chooses the queue, and lent is the queue that lent frames.
 	turn int
 	lent *queue
 	addr [maxLent]uint64
@@ -85,8 +85,8 @@ type Port struct {
 	offered  []*queue       // queues that frames may be sent on
 	sends    []*queue       // offered queues that are not left out
 	busy     []*queue       // queues with frames that are not completed
-	flush    bool           // some have frames for Flush
-	waited   int            // acknowledgments that are waited for (acknowledged.go)
+	flush    bool           // some queues have frames for Flush
+	waited   int            // acknowledgments that the port waits for (acknowledged.go)
 	free     *xdp.Allocator // nil with Jumbo
 	slabs    *slabs         // nil without Jumbo
 	reserved []byte
@@ -96,7 +96,8 @@ type Port struct {
 	sizes    sizes
 	udp      *udp   // nil: frames have an EtherType of their own
 	vlan     uint16 // of the frames' tag; 0: none
-	// each frame has that of what follows the Ethernet header in its first two bytes (Direct.Sums)
+	// the first two bytes of each frame hold the sum of the bytes behind its Ethernet header
+	// (Direct.Sums)
 	sums bool
 
 	drainTime time.Duration // of Close; the constant, but in tests
@@ -118,19 +119,19 @@ type queue struct {
 	done      *xdp.CompletionRing
 	busy      bool          // among those of the port
 	committed uint32        // descriptors in the ring that the kernel was not told of
-	under     uint32        // that it was told of and has not completed
-	unsent    bool          // it left some in the ring
+	under     uint32        // descriptors that it was told of and has not completed
+	unsent    bool          // the kernel left some in the ring
 	kickErr   error         // of the last kick; nil when it worked
 	vain      atomic.Uint32 // kicks that left frames in the ring
 
-	vainBefore uint32 // at the last look of Watch
+	vainBefore uint32 // vain at the last look of Watch
 
 	heard      bool // a peer has acknowledged a frame that left on the queue
 	remembered remembered
 	proof      proof // queues.go
 }
 
-// FrameSize returns the longest frame that the port sends.
+// FrameSize returns the length of the longest frame that the port sends.
 func (p *Port) FrameSize() int { return p.frameMax }
 
 // Ready reports whether a frame can be received, or with Jumbo at least a part of one.
@@ -185,7 +186,7 @@ func (p *Port) Receive(frames [][]byte) int {
 	return 0
 }
 
-// nextQueue is the queue whose turn it is.
+// nextQueue returns the queue whose turn it is.
 func (p *Port) nextQueue() *queue {
 	q := p.queues[p.turn]
 	if p.turn++; p.turn == len(p.queues) {
@@ -216,8 +217,8 @@ func (p *Port) Release() {
 }
 
 // wake has the driver look into the fill ring if it asks for that. It may ask just after frames
-// were given back, so this is also done where none has arrived: else the queue would stay deaf, for
-// the kernel's frames, too.
+// were given back, so wake is also called where none has arrived. Otherwise the queue would stay
+// deaf, for the kernel's frames, too.
 func (p *Port) wake(q *queue) {
 	if err := q.sock.WakeRx(); err != nil || q.err != nil {
 		q.err = err
@@ -231,8 +232,8 @@ func (p *Port) Info() Info {
 	return p.info
 }
 
-// Err returns the error of the last kick or wake: nil when it worked, xdp.ErrNetDown when
-// the interface went down. A port that was merely too busy has no error.
+// Err returns the error of the last kick or wake: nil when it worked, xdp.ErrNetDown when the
+// interface is down. A port that was merely too busy has no error.
 func (p *Port) Err() error {
 	for _, q := range p.queues {
 		if q.kickErr != nil && !errors.Is(q.kickErr, xdp.ErrTxPending) {

@@ -1,8 +1,9 @@
 package afxdp
 
 // This file reports the state of each queue: whether frames have come through it, and whether a
-// peer has got a frame that left on it. Acknowledgments show the latter (acknowledged.go), as do
-// answers to hellos (Answered; package hello). A queue to which the interface steers nothing cannot
+// peer has received a frame that left on it. Acknowledgments show the latter (acknowledged.go), as
+// do answers to hellos (Answered; package hello). A queue to which the interface steers no frames
+// cannot be proven, which is not an error.
 // be proven, and is not wrong.
 
 import (
@@ -13,19 +14,19 @@ import (
 	"github.com/funet/funet/bpf"
 )
 
-// Proof is how far a direction of a queue is known to work.
+// Proof says how far one direction of a queue is known to work.
 type Proof string
 
 const (
-	// Proven: a frame came through the queue, or a peer got one that left on it.
+	// Proven: a frame came through the queue, or a peer received one that left on it.
 	Proven Proof = "proven"
-	// Untried: the interface steered nothing to the queue, or nothing was sent on it.
+	// Untried: the interface steered no frames to the queue, or none was sent on it.
 	Untried Proof = "untried"
-	// Unanswered: frames left on the queue, and no peer has said yet that it got one.
+	// Unanswered: frames left on the queue, and no peer has said yet that it received one.
 	Unanswered Proof = "unanswered"
 	// Lost: the NIC program handed frames to the queue's socket, and none came (Watch).
 	Lost Proof = "lost"
-	// Stuck: what was to be sent on the queue did not leave (Watch).
+	// Stuck: frames to be sent on the queue did not leave (Watch).
 	Stuck Proof = "stuck"
 )
 
@@ -36,7 +37,7 @@ type QueueState struct {
 	Sends    Proof `json:"sends"`
 	// frames, or parts of them, that came since the port was opened
 	Received uint64 `json:"received"`
-	Sent     uint64 `json:"sent"` // the same, handed to the kernel
+	Sent     uint64 `json:"sent"` // frames or parts that were handed to the kernel
 }
 
 // Describe returns a sentence about the state of queues, such as "frames came on 0, 1; none were
@@ -72,7 +73,8 @@ func Describe(all []QueueState) string {
 	return strings.Join(parts, "; ")
 }
 
-// numbers writes ascending numbers: a run of them as a range, and of too many only the first.
+// numbers returns ascending numbers as text: runs as ranges, and of too many numbers only the
+// first.
 func numbers(all []int) string {
 	var parts []string
 	for i := 0; i < len(all); {
@@ -93,7 +95,7 @@ func numbers(all []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// proof is the state of a queue's proof. The port's mutex guards it, but for answered.
+// proof is the state of a queue's proof. The port's mutex guards all but the atomic fields.
 type proof struct {
 	answered atomic.Bool // a peer got a frame that left on the queue
 	leftOut  atomic.Bool // leaveout.go
@@ -102,10 +104,10 @@ type proof struct {
 	base     uint64 // received when the program was attached, or the queue was doubted
 	lost     bool
 	stuck    bool
-	left     uint32 // how many had left when that was found
+	left     uint32 // frames that had left when stuck was set
 }
 
-// tally extends a ring's index to 64 bits. It must be read before the index has run through 2^32.
+// tally extends a ring's index to 64 bits. Call look before the index has run through 2^32.
 type tally struct {
 	last  uint32
 	total uint64
@@ -146,7 +148,7 @@ func (p *Port) Queues() []QueueState {
 	return all
 }
 
-// doubt notes a verdict about queues.
+// doubt notes a verdict about the queues of a lane.
 func (p *Port) doubt(v verdict, lane int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +166,7 @@ func (p *Port) doubt(v verdict, lane int) {
 }
 
 // SendOn sends a frame, to the address in its header, on a queue (QueueCount) that the caller
-// chooses, and reports whether it could: the queue must exist, and there must be memory for the
+// chooses, and reports whether it could. The queue must exist, and there must be memory for the
 // frame and, with datagrams, a path. A reserved frame stays reserved. SendOn is for the port's
 // goroutine.
 func (p *Port) SendOn(queue int, frame []byte) bool {
@@ -196,8 +198,8 @@ func (p *Port) unreserve() {
 	p.reserved = nil
 }
 
-// LentBy returns the queue that the frames of the last Receive came in on, until Release; -1: it
-// lent none. It is for the port's goroutine.
+// LentBy returns the queue on which the frames of the last Receive came in, until Release. It
+// returns -1 if no frames are lent. It is for the port's goroutine.
 func (p *Port) LentBy() int {
 	if p.lent == nil {
 		return -1
@@ -205,8 +207,8 @@ func (p *Port) LentBy() int {
 	return p.lent.number
 }
 
-// Answered notes that a peer got a frame that left on a queue. Any goroutine may call it until
-// Close.
+// Answered notes that a peer has received a frame that left on a queue. Any goroutine may call it
+// until Close.
 func (p *Port) Answered(queue int) {
 	if queue >= 0 && queue < len(p.offered) {
 		p.offered[queue].proof.answered.Store(true)

@@ -2,11 +2,10 @@ package afxdp
 
 // This file sends frames that may be chains of descriptors (Config.Jumbo).
 //
-// A frame is composed in one piece in a slab: as many UMEM frames in a row as the
-// longest frame needs. Commit makes a descriptor of each UMEM frame that was written
-// to. The completion ring returns them one by one, and the slab is free again with the
-// last. There are never more descriptors under way than UMEM frames to send; when no slab is
-// free Reserve returns nil.
+// A frame is composed in one piece in a slab: as many UMEM frames in a row as the longest frame
+// needs. Commit makes a descriptor of each UMEM frame that was written to. The completion ring
+// returns them one by one, and with the last one the slab is free again. There are never more
+// descriptors under way than UMEM frames to send. When no slab is free Reserve returns nil.
 
 import "github.com/funet/funet/xdp"
 
@@ -20,7 +19,7 @@ type slabs struct {
 	under []uint8 // descriptors of each slab that the kernel has
 }
 
-// newSlabs divides UMEM frames from number first on.
+// newSlabs divides the UMEM frames, from number first on, into slabs.
 func newSlabs(u *xdp.UMEM, first uint32, z sizes) *slabs {
 	count := z.txFrames / z.txParts
 	s := &slabs{umem: u, first: u.Addr(first), size: uint64(z.txParts) * uint64(z.umemFrame), frame: int(z.umemFrame),
@@ -44,8 +43,8 @@ func (s *slabs) get() (addr uint64, ok bool) {
 // sent notes that the kernel was given parts descriptors of the slab at addr.
 func (s *slabs) sent(addr uint64, parts int) { s.under[(addr-s.first)/s.size] = uint8(parts) }
 
-// put takes a descriptor back. An address that is in no slab under way, which only a
-// kernel in error returns, is ignored.
+// put takes a descriptor back. It ignores an address that is in no slab under way, which only a
+// faulty kernel returns.
 func (s *slabs) put(addr uint64) {
 	i := (addr - s.first) / s.size
 	if addr < s.first || i >= uint64(len(s.under)) || s.under[i] == 0 {

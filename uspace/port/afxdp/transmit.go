@@ -3,20 +3,20 @@ package afxdp
 // This file sends, on all queues of the interface.
 //
 // Commit chooses the queue by the frame's pair of cards and level, whose frames have one series of
-// sequence numbers. They leave on one queue, so none overtakes another, and with datagrams they
-// have one source port (package encap), so that routers and the receiving NIC keep their order,
-// too. Flush kicks each queue that has committed frames.
+// sequence numbers. They leave on one queue, so none overtakes another. With datagrams they have
+// one source port (package encap), so routers and the receiving NIC keep their order, too. Flush
+// kicks each queue that has committed frames.
 //
-// The frames to send are one pool for all queues, and Reserve, which comes before the queue is
-// known, returns nil only when all of it is under way. So each tx ring must have room, whatever the
-// others hold. The kernel reports late what it took: it stores its index when it has taken all the
-// frames that it knew of. So two kinds of frames lie between that index and ours. Those that it
+// The frames to send are one pool for all queues. Reserve, which comes before the queue is known,
+// returns nil only when the whole pool is under way. So each tx ring must have room, whatever the
+// other rings hold. The kernel reports late: it stores its index when it has taken all the frames
+// that it knew of. So two kinds of frames lie between that index and ours. Those that the kernel
 // knew of then may have been sent meanwhile, and are at most the pool. Those that were committed
 // since are at most the pool again. So a tx ring has twice as many slots as the pool has frames.
 // The completion ring returns only frames that are under way, so it needs only as many slots as the
 // pool has frames.
 //
-// A queue that does not send keeps its frames, and in the end all frames of the pool; Watch notices
+// A queue that does not send keeps its frames, and in the end all frames of the pool. Watch notices
 // that (watcher.go).
 
 import (
@@ -60,9 +60,9 @@ const (
 	levelBit    = 1
 )
 
-// queueOf chooses the queue that a frame leaves on: one after the other for a card's peers and
-// their levels. The sum of both card numbers spreads frames as evenly at the receiving card, where
-// some interfaces (veth) choose the queue by the number of the queue that a frame left on.
+// queueOf chooses the queue that a frame leaves on. It assigns the queues in turn to a card's peers
+// and their levels. The sum of both card numbers spreads frames as evenly at the receiving card.
+// Some interfaces there (veth) choose the queue by the number of the queue that a frame left on.
 func (p *Port) queueOf(frame []byte) *queue {
 	if len(p.sends) == 1 || len(frame) < cardsEnd {
 		return p.sends[0]
@@ -162,7 +162,8 @@ func (p *Port) reap() {
 	p.busy = still
 }
 
-// submitted is how many descriptors were handed to the kernel, on all queues, modulo 2^32.
+// submitted returns the number of descriptors that were handed to the kernel, on all queues, modulo
+// 2^32.
 func (p *Port) submitted() (n uint32) {
 	for _, q := range p.queues {
 		n += q.tx.Submitted()
@@ -171,8 +172,8 @@ func (p *Port) submitted() (n uint32) {
 }
 
 const (
-	// drainTime bounds the wait of Close for frames to leave: many times what a NIC takes for a
-	// full ring, so only one without a carrier, or that is being reset, reaches it.
+	// drainTime bounds the wait of Close for frames to leave. It is many times the time that a NIC
+	// takes for a full ring, so only a NIC without a carrier, or one in a reset, reaches it.
 	drainTime = 200 * time.Millisecond
 	drainStep = 100 * time.Microsecond
 )
@@ -194,7 +195,7 @@ func (p *Port) drain() {
 	}
 }
 
-// underWay is how many frames, or slabs, are neither free nor reserved.
+// underWay returns the number of frames, or slabs, that are neither free nor reserved.
 func (p *Port) underWay() int {
 	n := int(p.sizes.txFrames / p.sizes.txParts)
 	if p.slabs != nil {

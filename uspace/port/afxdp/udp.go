@@ -15,32 +15,32 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// UDP says where the peers are. The card knows them by the addresses that encap.Address makes of
-// their numbers.
+// UDP holds the addresses of a port whose frames travel in UDP datagrams. The card knows its peers
+// by the addresses that encap.Address makes of their numbers.
 type UDP struct {
 	Port  uint16     // 0: encap.DefaultPort; the same on all hosts
 	Local netip.Addr // of this card, as the peers know it
 	Peers []encap.Peer
-	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: nobody
-	// reads one.
+	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: no lines
+	// are wanted.
 	Tell func(line string)
-	// Changed is called when Path has other answers, from any goroutine; nil: nobody wants to know.
+	// Changed is called when Path has other answers, from any goroutine; nil: no call is wanted.
 	Changed func()
 }
 
 // Datagrams are counters of a port of datagrams.
 type Datagrams struct {
-	Unsent uint64 `json:"unsent"` // frames for which there was no path
-	// damaged datagrams, and frames that are no datagrams: they were dropped
+	Unsent uint64 `json:"unsent"` // frames without a path
+	// dropped: damaged datagrams, and frames that are not datagrams
 	Refused uint64 `json:"refused"`
 }
 
-// udp is the state of such a port.
+// udp is the state of a port whose frames travel in datagrams.
 type udp struct {
 	paths *paths.Follower
 	n     Datagrams
 
-	// The merged datagrams that Watch has told of, and when.
+	// The number of merged datagrams that Watch has reported, and the time of the report.
 	told   uint64
 	toldAt time.Time
 }
@@ -48,7 +48,7 @@ type udp struct {
 // leastMTU is the MTU that FUNet needs in datagrams to an address.
 func leastMTU(a netip.Addr) int { return arctic.MinMTU + encap.Overhead(a) }
 
-// complete returns the configuration with its port.
+// complete returns the configuration with its UDP port.
 func (u UDP) complete() UDP {
 	if u.Port == 0 {
 		u.Port = encap.DefaultPort
@@ -56,7 +56,7 @@ func (u UDP) complete() UDP {
 	return u
 }
 
-// openPaths begins to ask for the ways to the peers.
+// openPaths begins to follow the paths to the peers.
 func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, Port: c.Port,
 		Local: c.Local, Peers: c.Peers,
@@ -68,7 +68,8 @@ func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 	return nil
 }
 
-// merging says which interfaces below merge datagrams, and the cure; "" if none is known.
+// merging returns which interfaces below merge datagrams, and how to stop that; "" if none is
+// known.
 func (p *Port) merging() string {
 	if p.udp == nil || p.info.XDPMode != xdp.AttachGeneric {
 		return ""
@@ -82,7 +83,7 @@ func (p *Port) merging() string {
 	return strings.Join(said, "; ")
 }
 
-// tellMerged returns a line when datagrams came merged since the last, at most once each
+// tellMerged returns a line when merged datagrams came since the last line, at most one line each
 // mergedEvery.
 func (p *Port) tellMerged(s *sample) string {
 	p.mu.Lock()
@@ -105,7 +106,7 @@ func (p *Port) tellMerged(s *sample) string {
 const mergedEvery = time.Minute
 
 // follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must
-// be one for datagrams to the same port (Config.NIC).
+// be one for datagrams to the same UDP port (Config.NIC).
 func (p *Port) follow() error {
 	if p.udp == nil {
 		return nil
@@ -128,7 +129,7 @@ func (u *udp) wrap(b []byte, n int) (start, end int, ok bool) {
 	return start, end, ok
 }
 
-// unwrap replaces datagrams by the frames in them and returns how many there are.
+// unwrap replaces datagrams by the frames in them and returns the number of frames.
 func (u *udp) unwrap(frames [][]byte) int {
 	t := u.paths.Table()
 	k := 0
@@ -151,9 +152,9 @@ func (p *Port) SetPeers(peers []encap.Peer) {
 	}
 }
 
-// Limits returns how long frames to cards may be, as far as the kernel knows: for the cards whose
-// limit has changed since the last call, at the first call for all. It is nil without Config.UDP.
-// It is for the port's goroutine.
+// Limits returns the lengths of the longest frames to cards, as far as the kernel knows. The first
+// call returns those of all cards, later calls those that have changed since the last call. It
+// returns nil without Config.UDP. It is for the port's goroutine.
 func (p *Port) Limits() []paths.Limit {
 	if p.udp == nil {
 		return nil
@@ -161,8 +162,8 @@ func (p *Port) Limits() []paths.Limit {
 	return p.udp.paths.Limits()
 }
 
-// Remind has the next call of Limits return those of all cards. Any goroutine may call it until
-// Close.
+// Remind has the next call of Limits return the limits of all cards. Any goroutine may call it
+// until Close.
 func (p *Port) Remind() {
 	if p.udp != nil {
 		p.udp.paths.Remind()
@@ -178,7 +179,7 @@ func (p *Port) Datagrams() Datagrams {
 }
 
 // Paths returns the ways to the peers, nil without Config.UDP. Any goroutine may call it until
-// Close, and must not change what it got.
+// Close, and must not change the result.
 func (p *Port) Paths() []paths.State {
 	if p.udp == nil {
 		return nil

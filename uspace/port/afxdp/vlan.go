@@ -24,7 +24,7 @@ const (
 	numberMask    = 0xfff // of the tag: the rest is priority
 )
 
-// checkVLAN refuses what no port can do.
+// checkVLAN refuses VLAN settings that a port cannot have.
 func (c *Config) checkVLAN() error {
 	switch {
 	case c.VLAN > bpf.MaxVLAN:
@@ -46,7 +46,7 @@ func wrapTag(b []byte, n int, vlan uint16) (start, end int) {
 	return start, encap.Room + n
 }
 
-// unwrapTags replaces frames with the tag by those without, and returns how many there are.
+// unwrapTags strips the tags from frames and returns the number of frames.
 func unwrapTags(frames [][]byte, vlan uint16) int {
 	k := 0
 	for _, b := range frames {
@@ -61,8 +61,8 @@ func unwrapTags(frames [][]byte, vlan uint16) int {
 	return k
 }
 
-// strips reports whether the interface says that it takes tags out of frames and gives them to the
-// kernel separately, where no NIC program sees them. A veth says so and does not do it.
+// strips reports whether the interface claims to take tags out of frames and give them to the
+// kernel separately, where a NIC program does not see them. A veth claims that and does not do it.
 func strips(ifname, kind string) bool {
 	if kind == "veth" {
 		return false

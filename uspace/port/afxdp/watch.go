@@ -1,13 +1,13 @@
 package afxdp
 
-// This file has a port watch over its interface, and mends what it can: it attaches the NIC program
-// anew, or goes down the ladder of modes (modes.go) by a rung.
+// This file has a port watch over its interface, and mends problems if it can. It attaches the NIC
+// program anew, or goes down the ladder of modes (modes.go) by a rung.
 //
 //	zero-copy ──────────> native, copy ────────────> generic, copy
 //	           opened anew               attached anew
 //
-// Generic mode is the last: there the driver does nothing for FUNet, so it does not cause
-// what is still wrong.
+// Generic mode is the last: there the driver does nothing for FUNet, so it does not cause a problem
+// that remains.
 
 import (
 	"fmt"
@@ -22,29 +22,30 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Finding says what Watch found and did.
+// Finding is the result of Watch.
 type Finding struct {
-	// Said is a sentence for the log: the problem and what was done about it. "": there was no
+	// Said is a sentence for the log: the problem, and the action of Watch. "": there was no
 	// problem.
 	Said string
-	// Mended: the problem should be solved.
+	// Mended says that the problem should be solved.
 	Mended bool
 	// Reopen asks the owner to close the port and to open it with these modes in its Config: only
-	// other sockets can mend the problem. Nothing was changed.
+	// other sockets can mend the problem. Watch has changed nothing.
 	Reopen bool
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode
 }
 
-// Watch compares what the interface counted with what the NIC program saw since the last call. It
+// Watch compares the interface's counters with those of the NIC program since the last call. It
 // finds out when the driver no longer runs the program, or the interface receives nothing because
-// of it, and mends that or asks the owner to. It also finds out when frames that the program hands
-// to the socket of a queue do not arrive there, and when a queue does not send. Call it about once
-// a second with the time, from the first second on. It makes two system calls of netlink, one of
-// bpf(2) and one for each queue. When it attaches the program anew it takes as long as the driver
-// takes to reset its link, so do not call it on the card's thread. One goroutine at a time may call
-// it, in the network namespace of the interface, but not at the same time as Close. It needs no
-// capability (Linux 5.19). While the interface is gone it finds nothing.
+// of the program. It mends that or asks the owner to. It also finds out when frames that the
+// program hands to the socket of a queue do not arrive there, and when a queue does not send.
+//
+// Call Watch about once a second with the time, from the first second on. It makes two system calls
+// of netlink, one of bpf(2) and one for each queue. Attaching the program anew takes as long as the
+// driver takes to reset its link, so do not call Watch on the card's thread. One goroutine at a
+// time may call it, in the network namespace of the interface, but not at the same time as Close.
+// It needs no capability (Linux 5.19). While the interface is gone it finds nothing.
 func (p *Port) Watch(now time.Time) Finding {
 	s, err := p.sample(now)
 	if err != nil {
@@ -53,7 +54,7 @@ func (p *Port) Watch(now time.Time) Finding {
 	return p.judge(s)
 }
 
-// judge is Watch when the counters have been read.
+// judge is Watch after the counters have been read.
 func (p *Port) judge(s sample) Finding {
 	w := &p.watcher
 	before := w.still
@@ -123,8 +124,8 @@ func (p *Port) Works() bool {
 	return w.proven && w.saw.at.Equal(w.last.at) && !slices.ContainsFunc(p.Queues(), wrong)
 }
 
-// attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The
-// sockets stay. Callers of Info do not wait for a driver that resets the link.
+// attachAnew detaches the NIC program and attaches it again, and notes why the mode is no better.
+// The sockets stay. Calls of Info do not wait for a driver that resets the link.
 func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	if p.attach != nil {
 		if err := p.attach.Close(); err != nil {
@@ -190,9 +191,10 @@ func (p *Port) sample(now time.Time) (sample, error) {
 	return s, nil
 }
 
-// held is how many descriptors have not left: those that the kernel has taken, and those that it
-// does not take although it has been told of them. That is at once in zero-copy mode, unless it
-// asks to be told again, and in copy mode when it was told since the last look, in vain.
+// held returns the number of descriptors that have not left. It counts descriptors that the kernel
+// has taken, and those that it does not take although it has been told of them. In zero-copy mode
+// the latter count at once, unless the kernel asks to be told again. In copy mode they count when a
+// kick since the last look was in vain.
 func (q *queue) held(zeroCopy bool) uint32 {
 	vain := q.vain.Load()
 	told := vain != q.vainBefore || zeroCopy && !q.tx.NeedWakeup()
@@ -206,7 +208,7 @@ func (q *queue) held(zeroCopy bool) uint32 {
 	return uint32(max(0, int32(from-q.done.Filled())))
 }
 
-// lane names the queues that the program counts as one.
+// lane returns the names of the queues that the program counts as one.
 func (p *Port) lane(first int) string {
 	name := strconv.Itoa(first)
 	for n := first + bpf.CountedQueues; n < len(p.queues); n += bpf.CountedQueues {

@@ -1,9 +1,9 @@
 package afxdp
 
 // This file decides, from counters and time alone, whether the interface of a port still works: for
-// FUNet and for the kernel, whose frames come through the same queues. One host alone cannot prove
-// that an interface works while nobody sends to it. It can tell five ways in which the interface
-// does not work, two of them for each queue.
+// FUNet and for the kernel, whose frames come through the same queues. While no host sends to an
+// interface, its host alone cannot prove that it works. But the host can tell five ways in which
+// the interface does not work, two of them for each queue.
 
 import "time"
 
@@ -13,19 +13,19 @@ type sample struct {
 	rx, tx  uint64 // frames that the interface received and sent
 	missed  uint64 // frames that it could not receive: no buffer, or dropped
 	seen    uint64 // frames that the NIC program saw
-	merged  uint64 // of them, datagrams that the kernel had merged
+	merged  uint64 // of these, datagrams that the kernel had merged
 	sent    uint32 // frames, or parts of them, that the port handed to the kernel, modulo 2^32
 	carrier bool
 	lanes   []lane
 }
 
 // lane holds the counters of one queue, or of all queues that the NIC program counts as one
-// (bpf.CountedQueues). They count from anywhere.
+// (bpf.CountedQueues). Their start values are arbitrary.
 type lane struct {
 	redirected uint64 // frames that the program handed to the socket
-	arrived    uint64 // frames, or parts of them, that came to it, and that it dropped and counted
+	arrived    uint64 // frames, or parts, that came to the socket, and those it dropped and counted
 	completed  uint32 // frames, or parts, that have left
-	held       uint32 // that have not, although the kernel has them or is told to take them
+	held       uint32 // frames that have not, although the kernel has them or is told to take them
 }
 
 // verdict is a watcher's finding.
@@ -41,11 +41,11 @@ const (
 	// zero-copy queue found the fill ring empty).
 	deaf
 	// silent: a neighbour was heard a moment before the program was attached; since then the kernel
-	// sends and nothing comes back.
+	// sends and no frames come back.
 	silent
-	// lost: the program handed frames to the socket of a queue and none came there: the kernel
-	// refused the redirect, because the frame's device or queue is not the socket's (that of a
-	// device below it).
+	// lost: the program handed frames to the socket of a queue and none came there. The kernel
+	// refused the redirect, because the frame's device or queue is not the socket's (it is that of
+	// a device below).
 	lost
 	// stuck: the kernel has frames to send on a queue and sends none.
 	stuck
@@ -57,38 +57,41 @@ func (v verdict) String() string {
 }
 
 const (
-	// settle is how long frames may be counted late: drivers read a NIC's counters every two
-	// seconds.
+	// settle is the time by which frames may be counted late: drivers read a NIC's counters every
+	// two seconds.
 	settle = 3 * time.Second
-	// unseen is for how long, after that, frames must come without the program seeing one, and
-	// enough how many they must be: some NICs count a few that they keep to themselves.
+	// unseen is the time, after that, for which frames must come without the program seeing one.
+	// enough is the number of frames that must come: some NICs count a few frames that they keep to
+	// themselves.
 	unseen = 2 * time.Second
 	enough = 8
-	// A link that was reset, as some drivers do when a program is attached, is up again after two
+	// quiet is the shortest silence that proves a fault, and quietAfterReset that after a reset of
+	// the link. Some drivers reset the link when a program is attached. It is up again after two
 	// seconds, but a switch may learn for thirty more before it passes a frame.
 	quiet           = 6 * time.Second
 	quietAfterReset = 40 * time.Second
-	// unanswered is how many frames the kernel must have sent in that time; those of a TCP
-	// connection that waits are five in six seconds (RFC 6298).
+	// unanswered is the number of frames that the kernel must have sent in that time. A TCP
+	// connection that waits sends five in six seconds (RFC 6298).
 	unanswered = 4
-	// gap between two samples is too long to conclude anything: nobody looked, or the interface was
-	// down.
+	// gap is a time between two samples that is too long to conclude anything: Watch was not
+	// called, or the interface was down.
 	gap = 5 * time.Second
-	// stalled is for how long nothing of what is to be sent may leave. Flow control may stop a link
-	// for less, and the kernel resets a queue of a driver that has stopped after five seconds
+	// stalled is the time for which no frame to be sent must have left. Flow control may stop a
+	// link for less, and the kernel resets a queue of a driver that has stopped after five seconds
 	// (dev_watchdog).
 	stalled = 6 * time.Second
-	// firstTime is how long after it began a silence can be the port's fault.
+	// firstTime is the time after the watcher's beginning within which a silence can be the port's
+	// fault.
 	firstTime = 2 * time.Minute
 )
 
-// watcher compares samples, which are about a second apart. Time comes with them.
+// watcher compares samples, which are about a second apart. Each sample has its time.
 type watcher struct {
 	heardBefore bool   // a neighbour was there just before the program was attached
 	began       sample // the first
 	last        sample
-	saw         sample // the last in which the program had seen something new, or the first
-	heard       sample // the same of something received, or of the link being down
+	saw         sample // the last in which the program had seen new frames, or the first
+	heard       sample // the last in which frames were received or the link was down, or the first
 	still       sample // the first that was settle later than saw; zero: there was none
 	proven      bool   // the program has seen a frame
 	reset       bool   // the link was down
@@ -98,18 +101,18 @@ type watcher struct {
 
 // watchedLane is a queue as a watcher knows it.
 type watchedLane struct {
-	came   lane      // when something had come, or the first
+	came   lane      // when frames had last come, or the first
 	astray time.Time // the first time after that when more was handed over; zero: there was none
-	left   lane      // when something had left, or nothing had to
+	left   lane      // when frames had last left, or few were held
 	leftAt time.Time
 }
 
-// begin forgets what was.
+// begin forgets the lane's history.
 func (l *watchedLane) begin(at time.Time, now lane) {
 	*l = watchedLane{came: now, left: now, leftAt: at}
 }
 
-// look takes what counters say of a queue and judges.
+// look compares a queue's counters with earlier ones and returns a verdict.
 func (l *watchedLane) look(at time.Time, now lane, carrier bool) verdict {
 	switch {
 	case now.arrived != l.came.arrived || now.redirected < l.came.redirected:
@@ -129,7 +132,7 @@ func (l *watchedLane) look(at time.Time, now lane, carrier bool) verdict {
 	return sound
 }
 
-// lookAtLanes judges the queues, and remembers about which it did.
+// lookAtLanes judges the queues, and remembers the one that its verdict is about.
 func (w *watcher) lookAtLanes(s sample) verdict {
 	for i, now := range s.lanes {
 		if v := w.lanes[i].look(s.at, now, s.carrier); v != sound {
@@ -140,7 +143,7 @@ func (w *watcher) lookAtLanes(s sample) verdict {
 	return sound
 }
 
-// look takes a sample and judges.
+// look takes a sample and returns a verdict.
 func (w *watcher) look(s sample) verdict {
 	if s.at.Sub(w.last.at) > gap {
 		w.reset = !w.began.at.IsZero() // perhaps
@@ -183,12 +186,12 @@ func (w *watcher) look(s sample) verdict {
 	return w.lookAtLanes(s)
 }
 
-// unanswered is how many frames the kernel sent since something was heard: those that the interface
-// counted without those that the port sent, which some drivers leave out, so that they may be more.
+// unanswered returns the number of frames that the kernel sent since frames were last heard. It is
+// the interface's count minus the port's. Some drivers leave the port's frames out of their count,
+// so the true number may be higher.
 func (w *watcher) unanswered() int64 {
 	return int64(w.last.tx-w.heard.tx) - int64(w.last.sent-w.heard.sent)
 }
 
-// again forgets what was, because the program was attached anew. Whether a neighbour was heard
-// before holds on.
+// again forgets the history, because the program was attached anew. It keeps heardBefore.
 func (w *watcher) again() { *w = watcher{heardBefore: w.heardBefore} }

@@ -1,8 +1,8 @@
 package encap
 
-// This file is the Internet checksum (RFC 1071). Sums are of 16-bit words as they lie in memory,
-// read little-endian: the ones' complement sum is the same in either byte order (section 2, B), and
-// so is stored as it is read.
+// This file computes the Internet checksum (RFC 1071). It sums 16-bit words as they lie in memory,
+// read little-endian. The ones' complement sum is the same in either byte order (section 2, B), so
+// a sum is stored as the words were read.
 
 import (
 	"encoding/binary"
@@ -34,7 +34,7 @@ func sum(s uint64, b []byte) uint64 {
 	return s + carry
 }
 
-// fold makes 16 bits of a sum: 0 only if all that was added was 0.
+// fold reduces a sum to 16 bits. The result is 0 only if all words that were added were 0.
 func fold(s uint64) uint16 {
 	s = s&0xffffffff + s>>32
 	s = s&0xffffffff + s>>32
@@ -43,5 +43,6 @@ func fold(s uint64) uint16 {
 	return uint16(s)
 }
 
-// network is a number as its two bytes in network order lie in memory, read little-endian.
+// network converts a number into the value that its two bytes in network order have when read
+// little-endian.
 func network(v uint16) uint64 { return uint64(bits.ReverseBytes16(v)) }

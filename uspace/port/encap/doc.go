@@ -1,5 +1,5 @@
-// Package encap is the form in which frames cross networks that route or filter: in UDP datagrams,
-// over IPv4 or IPv6. It is pure: no socket, no state but an immutable table, no allocation per
+// Package encap puts frames into UDP datagrams, over IPv4 or IPv6, so that they can cross networks
+// that route or filter. It is pure: no socket, no state but an immutable table, no allocation per
 // frame.
 //
 // What follows the EtherType of a frame (package arctic) is the payload of a datagram:
@@ -20,10 +20,10 @@
 //
 // # Rules
 //
-//   - The source port is one of Sources, by the pair of cards and the level. So frames whose
-//     sequence numbers are of one series (package engine/link, flow.go) take one path through
-//     routers and one queue of a NIC. They overtake each other no more than they do on Ethernet;
-//     the card would take that for loss.
+//   - The pair of cards and the level choose one of Sources source ports. So frames whose sequence
+//     numbers are of one series (package engine/link, flow.go) take one path through routers and
+//     one queue of a NIC. They overtake each other no more than they do on Ethernet; the card would
+//     take that for loss.
 //   - The UDP checksum is always computed, also over IPv4 where it is optional, because some
 //     filters drop datagrams without a checksum. A receiver verifies a checksum that is there; over
 //     IPv6 one is required (RFC 8200 8.1).

@@ -1,6 +1,6 @@
 package encap
 
-// This file is the way to one peer: headers that are built once, and written in front of each
+// This file has the path to one peer: headers that are built once, and written in front of each
 // frame.
 
 import (
@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// DefaultPort is the UDP port where nobody has said another: one that IANA's registry has not
-	// assigned (30401 to 30831). Peers files that name no port mean it, on all hosts, so it stays.
+	// DefaultPort is the UDP port unless another is configured. IANA's registry has not assigned it
+	// (30401 to 30831). Peers files without a port mean it on all hosts, so it must not change.
 	DefaultPort = 30600
-	// KubernetesPort is the port that manifests for Kubernetes name: IANA has not assigned it
-	// (29170 to 29998), and it lies outside of what Kubernetes gives to services (NodePort) and of
-	// what Linux gives to clients (ip_local_port_range, 32768 to 60999).
+	// KubernetesPort is the port that manifests for Kubernetes name. IANA has not assigned it
+	// (29170 to 29998). It lies outside the range that Kubernetes gives to services (NodePort), and
+	// outside the one that Linux gives to clients (ip_local_port_range, 32768 to 60999).
 	KubernetesPort = 29600
-	// Sources is how many source ports there are: from the port itself on.
+	// Sources is the number of source ports, which begin at the port itself.
 	Sources = 16
-	// MaxPort is the greatest port that leaves room for its Sources.
+	// MaxPort is the largest port that leaves room for its Sources.
 	MaxPort = 1<<16 - Sources
 
-	// Room is how many bytes a port keeps free in front of a frame that is to be wrapped, at least
-	// as many as the longest headers need. It keeps frames as aligned as they are without.
+	// Room is the number of bytes that a port keeps free in front of a frame to be wrapped. The
+	// longest headers fit. Frames stay as aligned as they are without Room.
 	Room = 64
 
 	ethernetSize = arctic.EthernetSize
@@ -44,16 +44,16 @@ const (
 	dontFrag  = 0x4000
 )
 
-// NodePort reports whether a UDP port, or one of the Sources from it on, lies where Kubernetes
-// gives ports of nodes to services, unless it is told another range (service-node-port-range: 30000
-// to 32767).
+// NodePort reports whether a UDP port, or one of the Sources from it on, lies in the range from
+// which Kubernetes gives ports of nodes to services. The range is 30000 to 32767 unless
+// service-node-port-range says otherwise.
 func NodePort(port uint16) bool { return int(port)+Sources > 30000 && port <= 32767 }
 
-// ErrPath is wrapped when a path cannot be.
+// ErrPath reports a route from which no path can be made.
 var ErrPath = errors.New("no such path")
 
-// Overhead returns by how many bytes frames are shorter than on Ethernet where the MTU is the same:
-// IP and UDP over the family of the address.
+// Overhead returns the length of the IP and UDP headers for the address's family. At the same MTU,
+// frames are that many bytes shorter than on Ethernet.
 func Overhead(a netip.Addr) int {
 	if a.Is4() {
 		return ipv4Size + udpSize
@@ -64,29 +64,29 @@ func Overhead(a netip.Addr) int {
 // Route is the route of a path.
 type Route struct {
 	Source, Destination netip.Addr // IP, of one family
-	// Ethernet: of the interface, and of the neighbour that leads there
+	// Ethernet addresses of the interface and of the next hop
 	From, To [6]byte
 	VLAN     uint16 // number of the VLAN, if not 0
 	Port     uint16 // UDP; 1 to MaxPort
 	MTU      int    // bytes of the longest IP packet that arrives
 }
 
-// Path is the way to a peer. It is immutable.
+// Path holds the headers of datagrams to a peer. It is immutable.
 type Path struct {
 	head    [Room + ethernetSize]byte // its last size bytes are the headers
 	size    int
 	udp     int    // where the UDP header starts in head
-	ip      int    // where the IP header does
+	ip      int    // where the IP header starts
 	four    bool   // IPv4
 	port    uint16 // the first source port
 	longest int    // bytes of a frame
 	ipSum   uint64 // of the IPv4 header without its length
-	// of pseudo-header and ports, without lengths and the source port's number above the first
+	// of pseudo-header and ports, without lengths, and with the first source port
 	udpSum uint64
 	peer   origin
 }
 
-// origin is the source of datagrams: an IP address, that of IPv4 mapped into IPv6.
+// origin is the source of datagrams: an IP address, with IPv4 mapped into IPv6.
 type origin struct{ high, low uint64 }
 
 func originOf(a netip.Addr) origin {
@@ -146,26 +146,25 @@ func NewPath(r Route) (*Path, error) {
 	return p, nil
 }
 
-// Headers returns the path's headers, of which whoever writes them fills in what is a frame's own,
-// and the sums of all the rest: of an IPv4 header, and of pseudo-header and UDP header. Sums are 16
-// bits as they lie in memory.
+// Headers returns the path's headers, and the sums of their constant parts: of an IPv4 header, and
+// of pseudo-header and UDP header. Sums are 16 bits as they lie in memory. The writer of a header
+// fills in what depends on the frame.
 func (p *Path) Headers() (head []byte, ip, udp [2]byte) {
 	binary.LittleEndian.PutUint16(ip[:], fold(p.ipSum))
 	binary.LittleEndian.PutUint16(udp[:], fold(p.udpSum))
 	return p.head[len(p.head)-p.size:], ip, udp
 }
 
-// PutSum writes the sum of what follows the Ethernet header of a frame to its first two bytes, for
-// those who make a datagram of it without reading it.
+// PutSum sums the bytes behind a frame's Ethernet header and writes the sum to the frame's first
+// two bytes. A program that cannot read the whole frame makes a datagram of it with this sum.
 func PutSum(frame []byte) { binary.LittleEndian.PutUint16(frame, fold(sum(0, frame[ethernetSize:]))) }
 
 // Longest returns the length in bytes of the longest frame that the path takes.
 func (p *Path) Longest() int { return p.longest }
 
-// Wrap makes a datagram of the frame of n bytes that starts at b[Room], where b has
-// arctic.HeaderSize bytes at least. It is b[start:end]. What was in front of the frame, and its
-// Ethernet header, is overwritten. Nothing is done and ok is false if the frame is longer than the
-// path takes.
+// Wrap makes a datagram, b[start:end], of the frame of n bytes that starts at b[Room]; there b has
+// at least arctic.HeaderSize bytes. It overwrites what was in front of the frame, and its Ethernet
+// header. If the frame is longer than the path takes, Wrap does nothing and returns ok as false.
 func (p *Path) Wrap(b []byte, n int) (start, end int, ok bool) {
 	if n > p.longest {
 		return 0, 0, false
@@ -204,9 +203,9 @@ const (
 	hello = 255 // version of hellos (package uspace/port/hello)
 )
 
-// sourceOf says by how much the source port of a frame is above the first: by the two cards and the
-// level, multiplied by the golden ratio (Knuth, volume 3, 6.4); the upper bits are taken. A hello
-// says the way itself, so that several reach the other end by different queues.
+// sourceOf returns how far a frame's source port is above the first. It multiplies the two cards
+// and the level by the golden ratio (Knuth, volume 3, 6.4) and takes the upper bits. A hello states
+// its way itself, so that several hellos reach the other end by different queues.
 func sourceOf(frame []byte) uint16 {
 	if frame[versionOffset] == hello {
 		return uint16(frame[flagsOffset] & (Sources - 1))

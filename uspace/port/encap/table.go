@@ -1,7 +1,7 @@
 package encap
 
-// This file is the table of a card's paths. A frame finds its path by the made-up Ethernet address
-// on the way out, by the IP address on the way in.
+// This file has the table of a card's paths. A frame finds its path by the made-up Ethernet address
+// on the way out, and by the IP address on the way in.
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Peer is a card and where it is.
+// Peer is a card and its IP address.
 type Peer struct {
 	Card    uint16
 	Address netip.Addr
@@ -20,11 +20,11 @@ type Peer struct {
 // 802-2014 section 8.4), and never seen on a wire.
 func Address(card uint16) [6]byte { return [6]byte{0x02, 'F', 'U', 0xfe, byte(card >> 8), byte(card)} }
 
-// Nobody is the source address of frames that did not come from where their card is. It is no
-// card's.
+// Nobody is the source address of frames that did not come from the address of the card that they
+// name. No card has it.
 var Nobody = [6]byte{}
 
-// Table is the paths of a card. The zero value has no peers. It is immutable.
+// Table holds the paths of a card. It is immutable. The zero value has no peers.
 type Table struct {
 	port  uint16
 	peers []peer // by card number
@@ -54,7 +54,8 @@ func NewTable(port uint16, entries []Entry) *Table {
 	return t
 }
 
-// To returns the path of the frame, which is at least an Ethernet header; nil if there is none.
+// To returns the path of a frame, or nil if there is none. The frame has at least an Ethernet
+// header.
 func (t *Table) To(frame []byte) *Path {
 	if binary.BigEndian.Uint32(frame) != 0x024655fe {
 		return nil
@@ -62,7 +63,7 @@ func (t *Table) To(frame []byte) *Path {
 	return t.ToCard(binary.BigEndian.Uint16(frame[4:]))
 }
 
-// ToCard returns the path to a card; nil if there is none.
+// ToCard returns the path to a card, or nil if there is none.
 func (t *Table) ToCard(card uint16) *Path {
 	if int(card) >= len(t.peers) {
 		return nil
@@ -70,10 +71,10 @@ func (t *Table) ToCard(card uint16) *Path {
 	return t.peers[card].path
 }
 
-// Unwrap returns the frame within a datagram, which it changes in front of the frame. It accepts
-// any bytes. Anything but an intact datagram for the port is dropped: lengths that contradict each
-// other, options, fragments, a wrong UDP checksum, or none over IPv6. The NIC program has already
-// checked the header checksum of IPv4.
+// Unwrap returns the frame within a datagram; it changes the bytes in front of the frame. It
+// accepts any bytes. It drops anything but an intact datagram for the port: lengths that contradict
+// each other, options, fragments, a wrong UDP checksum, or no checksum over IPv6. The NIC program
+// has already checked the header checksum of IPv4.
 func (t *Table) Unwrap(b []byte) (frame []byte, ok bool) {
 	if len(b) < ethernetSize {
 		return nil, false

@@ -1,7 +1,7 @@
 package hello
 
-// This file asks questions: peers by turns, hosts that may be new, owners of numbers that another
-// host claims, and cards that somebody asks about.
+// This file asks questions: of peers by turns, of hosts that may be new, of owners of numbers that
+// another host claims, and of cards that a caller asks about.
 
 import "errors"
 
@@ -11,15 +11,15 @@ const (
 	between       = second / 5 // time between two tries
 )
 
-// ErrBusy: too many questions wait for somebody (Ask) already.
+// ErrBusy reports that too many questions of callers (Ask) wait already.
 var ErrBusy = errors.New("too many questions are under way; ask again")
 
-// purpose is why a question was asked.
+// purpose is the reason for a question.
 type purpose uint8
 
 const (
 	byTurn purpose = iota
-	asked          // somebody waits for the answer (Ask)
+	asked          // a caller waits for the answer (Ask)
 	newcomer
 	owner  // of a number that rival claims
 	parted // a peer that said goodbye
@@ -36,14 +36,14 @@ type question struct {
 	why   purpose
 	nonce uint64 // without the number of the try
 	port  int
-	queue int // that the question leaves on, modulo the queues of the port
+	queue int // the question leaves on it, modulo the queues of the port
 	to    [6]byte
 	card  uint16 // that should answer
 	tries int    // that were sent
 	most  int
 	sent  [mostTries]int64
 	due   int64 // time of the next try, or of the end
-	final bool  // it is of the last round that proves queues
+	final bool  // it is of the last round of a proof
 	rival struct {
 		address [6]byte
 		port    int
@@ -63,8 +63,8 @@ type Reply struct {
 	Tries     int    // that were sent
 }
 
-// ask sends a question. It returns nil when too many questions of the purpose wait, or one to the
-// same address.
+// ask sends a question. It returns nil when too many questions of the purpose wait. For most
+// purposes it also returns nil when one to the same address waits.
 func (s *Station) ask(now int64, why purpose, port, queue int, to [6]byte, card uint16) *question {
 	q := s.open(why, port, queue, to, card)
 	if q != nil {
@@ -73,7 +73,7 @@ func (s *Station) ask(now int64, why purpose, port, queue int, to [6]byte, card 
 	return q
 }
 
-// askLater has expire send a question at a time. It returns nil as ask does.
+// askLater has expire send a question at the given time. It returns nil when ask does.
 func (s *Station) askLater(at int64, why purpose, port int, to [6]byte, card uint16) *question {
 	q := s.open(why, port, 0, to, card)
 	if q != nil {
@@ -82,7 +82,7 @@ func (s *Station) askLater(at int64, why purpose, port int, to [6]byte, card uin
 	return q
 }
 
-// open makes a question that has not been sent yet, or returns nil as ask does.
+// open makes a question without sending it, or returns nil when ask does.
 func (s *Station) open(why purpose, port, queue int, to [6]byte, card uint16) *question {
 	if s.waits[why] == most[why] || why != asked && why != proves && s.asks(why, to) {
 		return nil
@@ -98,7 +98,7 @@ func (s *Station) open(why purpose, port, queue int, to [6]byte, card uint16) *q
 	return q
 }
 
-// asks reports whether a question to an address waits, for a purpose.
+// asks reports whether a question of a purpose to an address waits.
 func (s *Station) asks(why purpose, to [6]byte) bool {
 	for i := range s.questions {
 		if q := &s.questions[i]; q.open && q.why == why && q.to == to {
@@ -189,7 +189,7 @@ func (s *Station) answered(now int64, port int, v view, queue uint16) {
 	}
 }
 
-// unanswered draws the conclusion from silence.
+// unanswered acts on a question that got no answer.
 func (s *Station) unanswered(now int64, q *question) {
 	if q.done != nil {
 		q.done(Reply{Tries: q.tries})
@@ -230,7 +230,7 @@ func (s *Station) count(trip int64) {
 	s.n.RoundTrip += uint64(max(trip, 0))
 }
 
-// Ask asks the card that is expected at an address behind a port, for somebody who waits. A step
+// Ask asks the card that is expected at an address behind a port, for a caller that waits. A step
 // calls done within a second. Errors: ErrBusy.
 func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Reply)) error {
 	q := s.ask(now, asked, port, 0, to, card)
@@ -243,7 +243,7 @@ func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Re
 	return nil
 }
 
-// takeTurn asks the next peer when it is time, and returns when the turn after that is.
+// takeTurn asks the next peer when it is time, and returns the time of the turn after that.
 func (s *Station) takeTurn(now int64) (next int64) {
 	if len(s.order) == 0 {
 		return Never

@@ -1,6 +1,6 @@
 package hello
 
-// This file is discovery: the card's own announcements, and what follows from others'.
+// This file is discovery: the card's own announcements, and the reaction to those of others.
 
 const (
 	// soon are the times between the first announcements after the start, and often is the time
@@ -31,7 +31,7 @@ func (s *Station) announceSelf(now int64) (next int64) {
 	return s.announce
 }
 
-// toAll sends a hello to everybody on the segments.
+// toAll broadcasts a hello on the segments of all ports.
 func (s *Station) toAll(kind Kind) {
 	for port := range s.c.Ports {
 		m := Message{Kind: kind, Nonce: s.random.Uint64(), Arrived: NoQueue}
@@ -39,7 +39,7 @@ func (s *Station) toAll(kind Kind) {
 	}
 }
 
-// Leave says goodbye to stations that may have found the card. The station ends with it.
+// Leave says goodbye to stations that may have found the card, and ends the station.
 func (s *Station) Leave() {
 	s.done = true
 	if s.c.Discover {
@@ -50,8 +50,8 @@ func (s *Station) Leave() {
 	}
 }
 
-// meet takes note of a card that has said something unasked. Nothing is believed, but that card, or
-// the known owner of its number, may be asked.
+// meet notes an unsolicited hello of a card. It believes nothing of it, but may ask that card, or
+// the known owner of its number.
 func (s *Station) meet(now int64, port int, v view) {
 	if !v.isCard() || !s.judge(now, port, v) {
 		return
@@ -75,7 +75,7 @@ func (s *Station) meet(now int64, port int, v view) {
 	}
 }
 
-// leaving takes a goodbye. It asks the peer, because anybody may have said goodbye in the peer's
+// leaving handles a goodbye. It asks the peer, because anybody can forge a goodbye in the peer's
 // name.
 func (s *Station) leaving(now int64, port int, v view) {
 	p := s.byCard[v.card()]

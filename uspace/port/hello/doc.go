@@ -1,4 +1,4 @@
-// Package hello is how cards find each other, and how one card asks another whether it is there.
+// Package hello lets cards find each other, and lets one card ask another whether it is there.
 // Hellos are short frames between cards, not between processes. They go through the ports as all
 // frames do.
 //
@@ -19,12 +19,12 @@
 // a peer (Found). So a forged announcement in another's name makes nobody a peer. A peer that was
 // found stays, however silent it is. Only its goodbye, or another card's claim to its number, may
 // end that. Even then the peer stays if it answers a question about that. A message about another
-// card is a reason to ask, never to believe. Hellos have no key yet: a host on the segment can be a
-// card of any number that nobody has, or whose owner does not answer. Discovery trusts the segment,
-// and is off unless it is asked for.
+// card is a reason to ask, never to believe. Hellos have no key yet: a host on the segment can pose
+// as a card of any number that is free, or whose owner does not answer. Discovery trusts the
+// segment, and is off by default.
 //
 // A contradiction is a Fault: a number that two cards have, another cluster, another version of
-// FUNet's frames, other lengths of frames.
+// FUNet's frames, another length of the longest frame.
 //
 // The first 28 bytes of a hello are laid out as those of all of FUNet's frames (package arctic), so
 // that ports need not know more. Its version is 255, which no other frame has, and stays the same
@@ -55,13 +55,13 @@
 //   - Answers have budgets (answer): one for each peer that asks and one for all peers, one for
 //     each address of a stranger and one for all strangers. So strangers take nothing from peers.
 //     An answer is no longer than its question.
-//   - Every question that somebody else causes, by an announcement, a claim to a number or a
-//     goodbye, has a budget as well (cause.go): for its purpose, for the address that causes it,
-//     and for the peer that is asked. These questions to a peer are so rare that they never use up
-//     what it answers, also when all cards of the cluster ask it.
+//   - Every question that another card causes, by an announcement, a claim to a number or a
+//     goodbye, has budgets as well (cause.go): for its purpose, for the peer that is asked, and,
+//     except for a goodbye, for the address that causes it. These questions to a peer are so rare
+//     that they never use up its answers, even when all cards of the cluster ask it.
 //   - Questions by turns are at most turnsPerSecond, however many peers there are.
-//   - Faults, questions that wait, and frames that wait between two steps are bounded. What is
-//     beyond a bound is dropped and counted. Nothing is logged for a frame.
+//   - Faults, questions that wait, and frames that wait between two steps are bounded. Those beyond
+//     a bound are dropped and counted. No frame causes a log entry.
 //   - An answer counts only with the nonce of a question that waits, from the address that the
 //     question was sent to.
 //   - The network may bring any bytes: they decode to a Message or are dropped.

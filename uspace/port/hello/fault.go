@@ -1,6 +1,6 @@
 package hello
 
-// This file keeps faults: each fault of each host once.
+// This file keeps the faults that the station finds: each fault of each host once.
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// mostFaults is how many faults are kept. While they are fresh others find no room.
+	// mostFaults is the most faults that are kept. While all of them are fresh, others find no
+	// room.
 	mostFaults = 32
 	// freshFault is how long a fault is kept after it was last seen.
 	freshFault = 600 * second
@@ -20,20 +21,20 @@ type FaultKind uint8
 
 // The kinds.
 const (
-	// SameCard: two hosts have the same card number: this host and the one at Address, or those at
-	// Owner and Address.
+	// SameCard means that two hosts have the same card number: this host and the one at Address, or
+	// those at Owner and Address.
 	SameCard FaultKind = iota + 1
-	// OtherVersion: the host at Address has another version of frames.
+	// OtherVersion means that the host at Address has another version of frames.
 	OtherVersion
-	// OtherCluster: the host at Address is of another cluster.
+	// OtherCluster means that the host at Address is of another cluster.
 	OtherCluster
-	// OtherFrames: the longest frames of the host at Address are longer or shorter, so those of one
-	// do not arrive at the other.
+	// OtherFrames means that the longest frames of the host at Address are longer or shorter than
+	// this host's. The longer ones of one do not arrive at the other.
 	OtherFrames
-	// WrongCard: the host that is listed as Card, at Owner, says that it is another.
+	// WrongCard means that the host listed as Card, at Owner, says that it is another card.
 	WrongCard
-	// Elsewhere: the host at Address says that it is Card, which is listed at Owner, where nobody
-	// answers.
+	// Elsewhere means that the host at Address says that it is Card. Card is listed at Owner, where
+	// nobody answers.
 	Elsewhere
 )
 
@@ -43,7 +44,7 @@ var faultNames = [...]string{SameCard: "same card number", OtherVersion: "other 
 // String returns the kind in a few words.
 func (k FaultKind) String() string { return faultNames[k] }
 
-// Fault is a fault of a host that was heard.
+// Fault is a fault of a host that sent a hello.
 type Fault struct {
 	Kind    FaultKind
 	Card    uint16 // that it is about
@@ -57,7 +58,7 @@ type Fault struct {
 	new         bool
 }
 
-// String returns a line for people: what is wrong, and what mends it.
+// String returns a line for people: the fault, and how to mend it.
 func (f Fault) String() string {
 	at := func(a [6]byte) string {
 		if a == ([6]byte{}) {
@@ -91,7 +92,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault %d of %s", f.Kind, who)
 }
 
-// judge looks for faults in what a card says, and reports whether it is a card of the same cluster
+// judge looks for faults in a card's hello, and reports whether it is a card of the same cluster
 // that this card can talk to.
 func (s *Station) judge(now int64, port int, v view) (ours bool) {
 	if !v.isCard() {
@@ -122,7 +123,7 @@ func (s *Station) judge(now int64, port int, v view) (ours bool) {
 	return ours
 }
 
-// fault keeps a fault of a host that was heard.
+// fault keeps a fault of a host that sent a hello.
 func (s *Station) fault(now int64, kind FaultKind, port int, v view, card uint16, owner [6]byte) {
 	from := v.source()
 	if f := s.faultAt(kind, from); f != nil {
@@ -197,9 +198,9 @@ func (s *Station) Faults(now int64) (all []Fault) {
 	return all
 }
 
-// TakeFaults returns the faults that it has not returned before, each once while it lasts:
-// mostFaults at first, and then one each tellFault, so that a host that changes its words all the
-// time does not fill a log.
+// TakeFaults returns the new faults, each once while it lasts. It returns mostFaults at first, then
+// one each tellFault, and omits the others, so that a host that keeps changing its hellos does not
+// fill a log.
 func (s *Station) TakeFaults(now int64) (all []Fault) {
 	for i := range s.faults[:s.nFaults] {
 		f := &s.faults[i]

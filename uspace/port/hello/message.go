@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// Version stands where other frames have their version (bpf.VersionHello).
+	// Version is the version of every hello (bpf.VersionHello), at the place of other frames'
+	// version.
 	Version = 255
 	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can
 	// use has room for it.
@@ -35,13 +36,13 @@ const (
 	cardFlag, discoversFlag = 1, 2
 )
 
-// ErrMessage is returned for bytes that are no hello.
+// ErrMessage reports bytes that are not a hello.
 var ErrMessage = errors.New("not a hello")
 
 // Kind is the kind of a hello.
 type Kind uint8
 
-// The kinds. Others are dropped.
+// These are the kinds. Hellos of other kinds are dropped.
 const (
 	Question Kind = iota + 1
 	Answer
@@ -59,7 +60,7 @@ type Said struct {
 	FrameSize uint16 // bytes of the longest frame that it sends
 	Frames    uint8  // version of FUNet's frames
 	Encap     uint8  // 0: Ethernet, 1: UDP
-	Cluster   string // "": it has said none
+	Cluster   string // "": it has stated none
 	Host      string
 }
 
@@ -108,7 +109,7 @@ func (m *Message) Put(b []byte, to, from [6]byte) int {
 	return Size
 }
 
-// sum is the checksum of a hello, from offset 14 to the end of b.
+// sum returns the checksum of a hello, from offset 14 to the end of b.
 func sum(b []byte) uint32 {
 	c := crc32.Update(0, castagnoli, b[before:crcAt])
 	return crc32.Update(c, castagnoli, b[crcAt+4:])
@@ -153,11 +154,11 @@ func (v view) frameSize() uint16   { return binary.LittleEndian.Uint16(v[frameAt
 func (v view) frames() uint8       { return v[framesAt] }
 func (v view) encap() uint8        { return v[encapAt] }
 
-// cluster is the bytes of the cluster's name.
+// cluster returns the bytes of the cluster's name.
 func (v view) cluster() []byte { return named(v[clusterAt : clusterAt+MaxName]) }
 func (v view) host() []byte    { return named(v[hostAt : hostAt+MaxName]) }
 
-// named is a field without the zeroes at its end.
+// named returns a field without the zeroes at its end.
 func named(b []byte) []byte {
 	for len(b) > 0 && b[len(b)-1] == 0 {
 		b = b[:len(b)-1]
@@ -165,7 +166,7 @@ func named(b []byte) []byte {
 	return b
 }
 
-// said is the sender's description of itself, in words that are safe to print.
+// said returns the sender's description of itself, with names that are safe to print.
 func (v view) said() Said {
 	return Said{Card: v.card(), Incarnation: v.incarnation(), IsCard: v.isCard(), Discovers: v.discovers(),
 		FrameSize: v.frameSize(),

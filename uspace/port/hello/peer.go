@@ -1,8 +1,8 @@
 package hello
 
-// This file keeps the peers, those that are listed and those that were found.
+// This file keeps the peers, both the listed and the found ones.
 
-// mostFound bounds the peers that are found. Further ones are counted (Counters.Crowded).
+// mostFound bounds the peers that are found. Further ones are only counted (Counters.Crowded).
 const mostFound = 4096
 
 // Peer is a card that is asked by turns.
@@ -11,12 +11,12 @@ type Peer struct {
 	Port    int
 	Address [6]byte
 	Found   bool // by discovery; otherwise it was set (SetPeer)
-	// Heard is the time of its last answer; Never: there was none. RoundTrip is that answer's, in
+	// Heard is the time of its last answer, or Never. RoundTrip is that answer's round trip in
 	// nanoseconds. Silent counts the questions without an answer since then.
 	Heard, RoundTrip int64
 	Silent           int
 	Incarnation      uint32 // of its last answer; 0: none yet
-	Host             string // name that it has said; "": none
+	Host             string // name that it has stated; "": none
 }
 
 // peer is the station's record of a Peer.
@@ -60,7 +60,7 @@ func (p *peer) unheard(s *Station) {
 // silent reports whether the peer did not answer when it was last asked, or was not asked yet.
 func (p *peer) silent() bool { return p.Silent > 0 || p.Heard == Never }
 
-// SetPeer says where a listed card is. It replaces a peer of that number that was found.
+// SetPeer sets the place of a listed card. It replaces a found peer of that number.
 func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
 	if p := s.byCard[card]; p != nil {
 		if p.Port == port && p.Address == address && !p.Found {
@@ -115,7 +115,7 @@ func (s *Station) remove(p *peer) {
 	}
 }
 
-// admit makes a card that has answered a peer, or moves the peer to its new place.
+// admit makes a peer of a card that has answered, or moves a peer to its new place.
 func (s *Station) admit(now int64, port int, v view, trip int64) {
 	card, from := v.card(), v.source()
 	var before *peer // a host with another number than before; only one is found at a place
@@ -150,7 +150,7 @@ func (s *Station) admit(now int64, port int, v view, trip int64) {
 	s.tell(p)
 }
 
-// drop forgets a peer that was found, and tells it.
+// drop forgets a peer that was found, and puts that among the news.
 func (s *Station) drop(p *peer) {
 	s.remove(p)
 	s.tell(p)
@@ -164,11 +164,11 @@ func (s *Station) tell(p *peer) {
 	}
 }
 
-// News reports whether TakeNews, TakeFaults or TakeQueueNews has something.
+// News reports whether TakeNews, TakeFaults or TakeQueueNews has something to return.
 func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
 
-// TakeNews returns at most the given number of changes of peers that were found, in the order in
-// which they happened: peers that were added or moved, and those that are gone.
+// TakeNews returns at most the given number of changes of found peers, in the order in which they
+// happened. A peer was added or moved, or is gone.
 func (s *Station) TakeNews(most int) (all []Change) {
 	n := min(most, len(s.news))
 	for _, p := range s.news[:n] {
@@ -185,8 +185,8 @@ type Change struct {
 	Gone bool
 }
 
-// Peers returns at most the given number of peers, in no order but that silent ones come first. It
-// looks at no more than look of them.
+// Peers returns at most the given number of peers, silent ones first and otherwise in no order. It
+// looks at no more than the given number of them.
 func (s *Station) Peers(most, look int) (all []Peer) {
 	some := s.order[:min(look, len(s.order))]
 	for _, silent := range []bool{true, false} {

@@ -1,15 +1,15 @@
 package hello
 
-// This file is the ports of a Station. They look at one byte of each frame that has arrived, which
-// the engine is about to read anyway, and keep hellos back until the Station is stepped.
+// This file has the ports of a Station. They look at one byte of each frame that has arrived, which
+// the engine is about to read anyway. They keep hellos back until the Station is stepped.
 
 import "github.com/funet/funet/uspace/port"
 
-// kept is how many hellos wait between two steps; further ones are dropped.
+// kept is the most hellos that wait between two steps; further ones are dropped.
 const kept = 64
 
-// Port is a port whose hellos a Station gets; it implements port.Port. It belongs to the goroutine
-// of its card.
+// Port is a port that hands its hellos to a Station; it implements port.Port. It belongs to the
+// goroutine of its card.
 type Port struct {
 	port.Port
 	queues  func() Queues
@@ -26,28 +26,29 @@ type waiting struct {
 	queue uint16
 }
 
-// longest is how many bytes of a hello are kept: one of a later version may be longer than Size.
+// longest is the most bytes of a hello that are kept. A hello of a later version may be longer than
+// Size.
 const longest = 256
 
 // Queues are the queues of an interface. Package afxdp implements them.
 type Queues interface {
 	// QueueCount returns the number of queues.
 	QueueCount() int
-	// LentBy returns the queue that the frames of the last Receive came in on, -1 if there were
+	// LentBy returns the queue on which the frames of the last Receive arrived, or -1 if there were
 	// none.
 	LentBy() int
 	// SendOn sends a frame on a queue, or reports that it could not.
 	SendOn(queue int, frame []byte) bool
-	// Answered notes that a peer got a frame that left on the queue.
+	// Answered notes that a peer has answered a frame that left on the queue.
 	Answered(queue int)
-	// LeaveOut has other frames leave on the other queues, unless there are none; TakeIn ends that.
-	// They report whether they changed anything.
+	// LeaveOut has other frames leave on the other queues, if there are any. TakeIn ends that. Both
+	// report whether they changed anything.
 	LeaveOut(queue int) bool
 	TakeIn(queue int) bool
 }
 
-// NewPort makes a port around another. queues returns the queues of the port's interface, nil while
-// the port has no interface; nil for queues means that the port's queues cannot be told apart.
+// NewPort makes a port around another. queues returns the queues of the port's interface, or nil
+// while the port has no interface. If queues itself is nil, the port's queues cannot be told apart.
 func NewPort(inner port.Port, queues func() Queues) *Port {
 	if queues == nil {
 		queues = func() Queues { return nil }
@@ -55,7 +56,7 @@ func NewPort(inner port.Port, queues func() Queues) *Port {
 	return &Port{Port: inner, queues: queues}
 }
 
-// lentBy returns the queue of the frames that were lent last.
+// lentBy returns the queue of the frames that were lent last, or NoQueue.
 func (p *Port) lentBy() uint16 {
 	if q := p.queues(); q != nil {
 		if n := q.LentBy(); n >= 0 {
@@ -65,8 +66,8 @@ func (p *Port) lentBy() uint16 {
 	return NoQueue
 }
 
-// Receive lends frames of the port inside that are no hellos. It may return 0 although more frames
-// wait.
+// Receive lends the frames of the port inside that are not hellos. It may return 0 although more
+// frames wait.
 func (p *Port) Receive(frames [][]byte) int {
 	n := p.Port.Receive(frames)
 	for i, b := range frames[:n] {
@@ -77,8 +78,8 @@ func (p *Port) Receive(frames [][]byte) int {
 	return n
 }
 
-// sift keeps the hellos among the frames, from index from on, where the first is, and returns how
-// many other frames there are.
+// sift keeps the hellos among the frames and returns the number of other frames. from is the index
+// of the first hello.
 func (p *Port) sift(frames [][]byte, from int) int {
 	n := from
 	for _, b := range frames[from:] {

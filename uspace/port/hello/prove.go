@@ -1,22 +1,23 @@
 package hello
 
 // This file proves the transmit queues of a port. When the port has been opened, questions leave on
-// each queue, to a peer that answers. Where frames travel in datagrams the questions take different
-// ways (source ports), so that they reach the peer, and its answers this host, on many queues. An
-// answer proves the queue that its question left on. A queue is left out when no question on it is
-// answered, while questions on others are: frames then leave on the others. Now and then a question
-// still leaves on that queue, and the first answer takes the queue in again. The frames that arrive
-// prove the receive queues (package afxdp): only the NIC knows to which of them it steers frames.
+// each queue, to a peer that answers. Where frames travel in datagrams, the questions take
+// different ways (source ports). So they reach the peer on many queues, and its answers reach this
+// host on many. An answer proves the queue on which its question left. A queue is left out when no
+// question on it is answered, while questions on others are; frames then leave on the others. Now
+// and then a question still leaves on that queue, and the first answer takes the queue in again.
+// Receive queues are proven by the frames that arrive (package afxdp), because only the NIC knows
+// to which of them it steers frames.
 
 const (
-	// proofRounds is how many questions leave on each queue, each with its tries. proofGap is the
-	// time between two: long enough for the peer to answer all of them, also if this card is a
-	// stranger to it.
+	// proofRounds is the number of questions on each queue, each with its tries. proofGap is the
+	// time between two questions. It is long enough for the peer to answer all of them, even if
+	// this card is a stranger to it.
 	proofRounds = 4
 	proofGap    = second / 25
 	// retryGap is the time between two questions on queues that were left out.
 	retryGap = 2 * second
-	// mostQueues is how many queues are proven.
+	// mostQueues is the most queues that are proven.
 	mostQueues = 64
 )
 
@@ -43,8 +44,8 @@ type QueueNews struct {
 	Asked       int // questions without an answer, if the queue was left out
 }
 
-// Prove has the queues of a port proven, as soon as there is a peer that answers. Whoever opens the
-// port calls it: the port may have other queues than before.
+// Prove begins to prove the queues of a port, as soon as there is a peer that answers. The opener
+// of the port calls it, because the port may have other queues than before.
 func (s *Station) Prove(port int) {
 	p := &s.proofs[port]
 	*p = proof{peer: p.peer, rounds: proofRounds, turn: p.turn}
@@ -55,7 +56,7 @@ func (s *Station) Prove(port int) {
 	}
 }
 
-// queueCount is how many queues of a port are proven.
+// queueCount returns how many queues of a port are proven.
 func (s *Station) queueCount(port int) int {
 	if q := s.c.Ports[port].queues(); q != nil {
 		return min(q.QueueCount(), mostQueues)
@@ -63,7 +64,7 @@ func (s *Station) queueCount(port int) int {
 	return 0
 }
 
-// nextQueue is the queue of the next question by turns.
+// nextQueue returns the queue of the next question by turns.
 func (s *Station) nextQueue(port int) int {
 	p := &s.proofs[port]
 	p.turn++
@@ -73,7 +74,7 @@ func (s *Station) nextQueue(port int) int {
 	return 0
 }
 
-// prove asks on the next queue of each port that is not proven, and returns when it next wants to.
+// prove asks on the next queue of each port that is not proven, and returns when it next has to.
 func (s *Station) prove(now int64) (next int64) {
 	next = Never
 	for port := range s.proofs {
@@ -145,8 +146,8 @@ func (s *Station) unproven(q *question) {
 	s.judgeQueues(q.port)
 }
 
-// judgeQueues leaves out the queues that were not proven, when all questions of the proof have
-// ended.
+// judgeQueues counts a question of a proof as ended. When all have ended, it leaves out the queues
+// that were not proven.
 func (s *Station) judgeQueues(port int) {
 	p := &s.proofs[port]
 	if p.under--; p.under > 0 || p.rounds > 0 || p.judged {
@@ -172,14 +173,14 @@ func (s *Station) judgeQueues(port int) {
 	}
 }
 
-// queueNews keeps news of a queue; they are few.
+// queueNews keeps news of a queue, up to a bound.
 func (s *Station) queueNews(n QueueNews) {
 	if len(s.left) < 2*mostQueues {
 		s.left = append(s.left, n)
 	}
 }
 
-// TakeQueueNews returns which queues were left out or taken in since it was last called.
+// TakeQueueNews returns the queues that were left out or taken in since the last call.
 func (s *Station) TakeQueueNews() []QueueNews {
 	all := s.left
 	s.left = nil

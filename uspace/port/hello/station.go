@@ -1,6 +1,6 @@
 package hello
 
-// This file is the Station as a whole, and its step.
+// This file has the Station as a whole, and its step.
 
 import (
 	"math"
@@ -12,8 +12,8 @@ const Never = math.MaxInt64
 
 const (
 	second = int64(1e9)
-	// turnsPerSecond bounds the questions by turns; period is how often a peer has its turn, where
-	// there are few.
+	// turnsPerSecond bounds the questions by turns. Where there are few peers, each has its turn
+	// once a period.
 	turnsPerSecond = 20
 	period         = 4 * second
 )
@@ -22,20 +22,20 @@ const (
 type Config struct {
 	// Self describes the station itself. New sets IsCard and Discovers.
 	Self Said
-	// Discover announces the station on its ports, and finds others that announce themselves with
-	// the same name of a cluster, which must not be empty.
+	// Discover announces the station on its ports. It also finds other stations that announce the
+	// same name of a cluster, which must not be empty.
 	Discover bool
 	// Ports are the card's ports, by the engine's numbers, and Addresses the card's Ethernet
 	// addresses on them.
 	Ports     []*Port
 	Addresses [][6]byte
-	// Seed makes the nonces, which nobody can guess if it is secret, and the times of
+	// Seed determines the nonces, which nobody can guess while Seed is secret, and the times of
 	// announcements.
 	Seed [32]byte
 }
 
-// Station says hello for a card. All its methods are for the goroutine of the card's ports; times
-// are in nanoseconds, of a clock that does not run backwards.
+// Station sends and answers hellos for a card. All its methods are for the goroutine of the card's
+// ports. Times are in nanoseconds, of a clock that does not run backwards.
 type Station struct {
 	c      Config
 	random *rand.Rand
@@ -48,7 +48,7 @@ type Station struct {
 	at     map[place]*peer // the first peer of a list (peer.beside)
 	order  []*peer         // in which they have turns
 	turn   int             // index in order of the peer whose turn is next
-	fresh  []*peer         // that were set and have had none yet
+	fresh  []*peer         // that were set and have had no turn yet
 	next   int64           // time of the next turn
 	found  int
 	silent int // peers that did not answer when they were last asked
@@ -76,23 +76,23 @@ type Station struct {
 
 // Counters are totals since the station was made.
 type Counters struct {
-	Arrived    uint64 `json:"arrived"`    // frames that are hellos, or are said to be
+	Arrived    uint64 `json:"arrived"`    // frames with the version of hellos
 	Questions  uint64 `json:"questions"`  // sent
 	Answered   uint64 `json:"answered"`   // questions that got their answer
 	Unanswered uint64 `json:"unanswered"` // questions that got none in time
 	Answers    uint64 `json:"answers"`    // sent
-	Refused    uint64 `json:"refused"`    // questions that came too fast, or from nowhere
-	Malformed  uint64 `json:"malformed"`  // frames that are no hellos after all
+	Refused    uint64 `json:"refused"`    // questions too fast, or without a source
+	Malformed  uint64 `json:"malformed"`  // of these, frames that are no hellos
 	Dropped    uint64 `json:"dropped"`    // hellos that found no room between two steps
-	// hosts, faults, and questions that others would have caused, that found no room
+	// that found no room: hosts, faults, and questions that others would have caused
 	Crowded uint64 `json:"crowded"`
-	// RoundTrips counts answers by their round trip: up to the limit of the same index of
-	// RoundTripLimits, or longer.
+	// RoundTrips counts answers by their round trip. Entry i has those up to RoundTripLimits[i],
+	// and the last entry has longer ones.
 	RoundTrips [len(RoundTripLimits) + 1]uint64 `json:"round_trips"`
 	RoundTrip  uint64                           `json:"round_trip_ns"` // sum
 }
 
-// RoundTripLimits are the classes of round trips, in nanoseconds.
+// RoundTripLimits holds the upper limits of the classes of round trips, in nanoseconds.
 var RoundTripLimits = [...]int64{10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 50e6, 200e6}
 
 // New makes a station.
@@ -120,8 +120,8 @@ func (s *Station) Waiting() bool {
 	return false
 }
 
-// Step takes what has arrived, answers first, sends what is due, and returns when it next wants to
-// be called. It calls the functions that were given to Ask.
+// Step handles the hellos that have arrived, then sends those that are due. It returns when it next
+// wants to be called. It calls the functions that were given to Ask.
 func (s *Station) Step(now int64) (next int64) {
 	if s.done {
 		return Never // an answer would contradict the goodbye
@@ -147,7 +147,7 @@ func (s *Station) Step(now int64) (next int64) {
 	return next
 }
 
-// receive takes a frame.
+// receive handles a frame that has arrived.
 func (s *Station) receive(now int64, port int, frame []byte, queue uint16) {
 	v, ok := check(frame)
 	if !ok {
@@ -198,14 +198,14 @@ func (s *Station) answer(now int64, port int, v view, queue uint16) {
 	}
 }
 
-// hash is the index of an address among the buckets of sources.
+// hash returns the index of an address among the buckets of sources.
 func (s *Station) hash(a [6]byte) uint8 {
 	x := uint64(a[0])<<40 | uint64(a[1])<<32 | uint64(a[2])<<24 | uint64(a[3])<<16 | uint64(a[4])<<8 | uint64(a[5])
 	return uint8((x ^ s.secret) * 0x9e3779b97f4a7c15 >> 56) // Knuth, volume 3, 6.4
 }
 
 // send sends a hello on a queue, modulo the number of queues. It returns false if the port has no
-// room: then the hello is lost, as it could be on the wire.
+// room; the hello is then lost, as it could be on the wire.
 func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
 	p := s.c.Ports[port]
 	m.Said = s.c.Self
@@ -236,8 +236,8 @@ func (s *Station) Counters() Counters {
 // bucket bounds a rate (the generic cell rate algorithm, ITU-T I.371 Annex A).
 type bucket struct{ full int64 }
 
-// take reports whether the bucket has one more, and takes it: one each period on average, and
-// atOnce at once.
+// take takes one unit from the bucket and reports whether there was one. The bucket yields one a
+// period on average, and atOnce at once.
 func (b *bucket) take(now, period int64, atOnce int64) bool {
 	full := max(b.full, now)
 	if full-now >= atOnce*period {

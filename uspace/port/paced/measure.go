@@ -1,8 +1,8 @@
 package paced
 
-// This file measures how long the real wire takes: from a frame with packets to an acknowledgment
-// of it, which the other card sends at once, is twice the way. The result is the median
-// of the measurements, so that as many frames arrive before the model's time as after it.
+// This file measures how long the real wire takes. The time from a frame with packets to its
+// acknowledgment, which the other card sends at once, is twice the way. The result is the median of
+// the measurements, so that as many frames arrive before the model's time as after it.
 
 import (
 	"time"
@@ -10,14 +10,15 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// forgotten is how long a frame is waited for whose acknowledgment does not come.
+// forgotten is how long the probe waits for the acknowledgment of a frame.
 const forgotten = int64(10 * time.Millisecond)
 
-// nudge is by how much what was seen moves the estimate, in ns: one that is moved up as
-// often as down is at the median.
+// nudge is the step, in ns, by which a measurement moves the estimate up or down. An estimate that
+// moves up as often as down is the median.
 const nudge = 10
 
-// probe is the frame that is waited for. The frames that it looks at may say anything.
+// probe measures one frame at a time, from sending to acknowledgment. It accepts any bytes as
+// frames.
 type probe struct {
 	under    bool // one is under way
 	level    arctic.Level
@@ -26,7 +27,7 @@ type probe struct {
 	took     int64 // from a frame to its acknowledgment; 0: none was measured
 }
 
-// sent notes a frame with packets if none is waited for.
+// sent notes a frame with packets, unless the probe waits for another.
 func (r *probe) sent(b []byte, now int64) {
 	f, ok := arctic.Peek(b)
 	if !ok || f.Packets() == 0 {
@@ -58,7 +59,7 @@ func (r *probe) received(b []byte, now int64) {
 	}
 }
 
-// wire is how long the real wire takes one way.
+// wire returns how long the real wire takes one way, in nanoseconds.
 func (p *Port) wire() int64 {
 	if p.probe.took == 0 {
 		return int64(p.c.Wire)
@@ -66,8 +67,8 @@ func (p *Port) wire() int64 {
 	return p.probe.took / 2
 }
 
-// Wire returns what the real wire was measured to take one way, or 0 if it was not, and how
-// much of that cannot be hidden for the shortest frame: each frame is late by that time.
+// Wire returns the measured time of the real wire, one way, or 0 if it was not measured. excess is
+// the part of it that cannot be hidden for the shortest frame: each frame is late by that time.
 func (p *Port) Wire() (way, excess time.Duration) {
 	if p.probe.took == 0 {
 		return 0, 0

@@ -1,27 +1,27 @@
-// Package paced is a port around another one that makes it as slow as the links of a
-// modelled network: a frame leaves when the link is idle, and keeps the link for as long
-// as its words take. No frame is received sooner than it could have arrived.
+// Package paced is a port around another one that makes it as slow as the links of a modelled
+// network. A frame leaves when the link is idle, and occupies the link for as long as its words
+// take. No frame is received sooner than it could have arrived.
 //
 // The journey of a frame out: Commit puts it among the waiting frames. When the link is idle Flush
 // or Advance gives it to the port inside, which sends it with Send. High priority goes first, as on
 // Arctic (thesis 5.6.1): replies, and frames that only acknowledge. At most Waiting frames wait;
-// then Reserve returns nil and the card waits. In: Pull copies what the port inside has received,
-// and Receive lends it from the time on at which its tail would have arrived. When Held frames are
-// kept back, further ones stay with the port inside, whose ring drops what it cannot hold. Frames
-// keep their order.
+// then Reserve returns nil and the card waits. In: Pull copies the frames that the port inside has
+// received. Receive lends a frame from the time on at which its tail would have arrived. When Held
+// frames are kept back, further ones stay with the port inside, whose ring drops those that it
+// cannot hold. Frames keep their order.
 //
-// Only the packets of a frame take time on the link. On the papers' network a packet was its own
-// frame, and had no header like ours (design idea 7, uspace/DESIGN.md).
+// Only the packets of a frame take time on the link. On the network of the papers a packet was its
+// own frame and had no such header (design idea 7, uspace/DESIGN.md).
 //
-// Frames carry no time, and the real wire takes some itself, which is measured (measure.go). A
-// frame is held for as long as the wire takes less than the model. When the wire takes longer, the
-// frame is said to have arrived earlier than it did, by at most Config.Back. That changes no
-// result, as a card works that long on a frame before anybody can see one. Nothing can make up for
-// a wire that is slower still, and Wire reports it.
+// Frames carry no time. The real wire takes time itself, which is measured (measure.go). A frame is
+// held for as long as the wire takes less than the model. When the wire takes longer, the frame
+// counts as having arrived earlier than it did, by at most Config.Back. That changes no result,
+// because a card works that long on a frame before anybody can see one. Nothing can make up for a
+// wire that is slower still, and Wire reports it.
 //
-// A port belongs to the goroutine of its card. Times are nanoseconds: those of the model,
-// with which the card is stepped, and those of the host's clock, by which the wire is
-// measured. Both are passed in with Advance and do not run backwards.
+// A port belongs to the goroutine of its card. Times are nanoseconds of two clocks: the model's,
+// with which the card is stepped, and the host's, by which the wire is measured. Both are passed in
+// with Advance and do not run backwards.
 package paced
 
 import (
@@ -33,19 +33,19 @@ import (
 )
 
 const (
-	// Waiting is how many frames may wait for the link.
+	// Waiting is the most frames that wait for the link.
 	Waiting = 16
-	// Held is how many received frames may be kept back.
+	// Held is the most received frames that are kept back.
 	Held = 64
-	// never is when nothing will happen unasked.
+	// never is the time of an event that will not happen by itself.
 	never = math.MaxInt64
 )
 
-// Config says how fast the network is. All are from 0 to a day.
+// Config gives the times of the network. All are from 0 to a day.
 type Config struct {
 	Word    time.Duration // that a link takes for 32 bits
 	Latency time.Duration // of the head of a frame, from card to card
-	Wire    time.Duration // of the real wire, one way, as long as nothing was measured
+	Wire    time.Duration // of the real wire, one way, until it is measured
 	Back    time.Duration // that a frame may have arrived before it was received
 }
 
@@ -66,7 +66,7 @@ type Port struct {
 	first  int // of what is held
 	held   int
 	lent   int
-	told   int // of what is held, the first: it had arrived when the card was stepped last
+	told   int // of what is held, frames that had arrived when the card was stepped last
 	pulled [Held][]byte
 }
 
@@ -88,7 +88,7 @@ type queue struct {
 type in struct {
 	data []byte
 	n    int
-	at   int64 // it can be lent
+	at   int64 // when it can be lent
 }
 
 // New makes a port around another one, which nobody else may use.
@@ -110,8 +110,8 @@ func New(inner port.Port, c Config) *Port {
 // FrameSize returns the length of the longest frame that the port inside sends.
 func (p *Port) FrameSize() int { return p.inner.FrameSize() }
 
-// words returns what of a frame of n bytes would travel: its packets, or one packet
-// header if it has none.
+// words returns the number of words of a frame of n bytes that travel in the model: its packets, or
+// one packet header if it has none.
 func words(n int) int64 {
 	return int64(max(n-arctic.HeaderSize, arctic.PacketHeaderSize)+3) / 4
 }
@@ -151,8 +151,8 @@ func (p *Port) Flush() { p.transmit(p.now) }
 // waits.
 func (p *Port) Send() { p.inner.Flush() }
 
-// Advance says what time it is in the model and on the host, and lets the link take what it
-// is now idle for.
+// Advance sets the times of the model and of the host, and lets the link take the frames that it is
+// now idle for.
 func (p *Port) Advance(now, host int64) {
 	p.now, p.host = max(p.now, now), host
 	for p.told < p.held && p.ring[(p.first+p.told)%Held].at <= p.now {
@@ -161,9 +161,9 @@ func (p *Port) Advance(now, host int64) {
 	p.transmit(p.now)
 }
 
-// Next returns when a frame can leave or be received, as far as is known, which may be past; the
-// end of int64 if none is. A frame that had arrived at the last Advance is not told of again: a
-// card that works on another takes it when that is done.
+// Next returns the earliest known time at which a frame can leave or be received. It may be past,
+// and is the end of int64 if there is none. A frame that had arrived at the last Advance does not
+// count again: a card that works on another takes it when that is done.
 func (p *Port) Next() int64 {
 	next := int64(never)
 	if p.waiting[0].n+p.waiting[1].n > 0 {
@@ -175,15 +175,15 @@ func (p *Port) Next() int64 {
 	return next
 }
 
-// Drain sends all that waits, as far as the port inside takes it, whatever time it is.
+// Drain sends all waiting frames at once, as far as the port inside takes them, whatever the time.
 func (p *Port) Drain() {
 	p.busy = math.MinInt64
 	p.transmit(never)
 	p.Send()
 }
 
-// transmit gives frames to the port inside for which the link is idle by then. When that
-// port is full they go on waiting.
+// transmit gives waiting frames to the port inside, as long as the link is idle by the given time.
+// When that port is full, frames go on waiting.
 func (p *Port) transmit(until int64) {
 	for p.busy <= until {
 		q := &p.waiting[1]
@@ -226,8 +226,8 @@ func (p *Port) Receive(frames [][]byte) int {
 	return p.lent
 }
 
-// Pull takes what the port inside has received, at the given times of the model and of the
-// host. Next tells when the first of it arrives.
+// Pull takes the frames that the port inside has received, at the given times of the model and of
+// the host. Next returns when the first of them arrives.
 func (p *Port) Pull(now, host int64) {
 	p.host = host
 	room := Held - p.held

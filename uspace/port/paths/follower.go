@@ -1,6 +1,6 @@
 package paths
 
-// This file is the follower: its configuration, its goroutine and its results.
+// This file has the follower: its configuration, its goroutine and its results.
 
 import (
 	"errors"
@@ -20,27 +20,28 @@ import (
 )
 
 const (
-	// refresh is how often everything is asked for again, whatever the kernel tells.
+	// refresh is the time after which the follower looks again, even if the kernel reports no
+	// change.
 	refresh = time.Second
-	// pause is the least time between two rounds: a storm of changes costs a tenth of that at most.
+	// pause is the least time between two rounds. A storm of changes costs a tenth of that at most.
 	pause = 100 * time.Millisecond
-	// first is the most time that Open waits for neighbours, and routed that it waits for routers
-	// to say that a datagram is too long for them.
+	// first is the most time that Open waits for neighbours. routed is the time that it waits for
+	// routers to say that a datagram is too long for them.
 	first  = 500 * time.Millisecond
 	routed = 50 * time.Millisecond
 )
 
-// Errors for what callers decide on.
+// These errors are for callers' decisions.
 var (
-	// ErrAddress: the own address is on no interface of this host.
+	// ErrAddress reports that no interface of this host has the own address.
 	ErrAddress = errors.New("no interface has the address")
-	// ErrPort: somebody else has one of the UDP ports.
+	// ErrPort reports that another process has one of the UDP ports.
 	ErrPort = errors.New("the UDP port is in use")
-	// ErrNoPath: there is no way to a peer at present.
+	// ErrNoPath reports a peer to which there is no path at present.
 	ErrNoPath = errors.New("no path")
 )
 
-// Config says what to follow.
+// Config configures a Follower.
 type Config struct {
 	Interface string
 	Index     int        // of the interface
@@ -49,14 +50,14 @@ type Config struct {
 	Peers     []encap.Peer
 	// Least is the MTU in bytes that FUNet's shortest frames need.
 	Least int
-	// Tell takes a line when the way to a peer is lost or found; nil: nobody reads one.
+	// Tell takes a line when the path to a peer is lost, found, or said to be of another length;
+	// nil discards the lines.
 	Tell func(line string)
-	// Changed is called when a way is another, or there is one more or less; nil: nobody wants to
-	// know.
+	// Changed, if not nil, is called when States has changed.
 	Changed func()
 }
 
-// State is the way to a peer.
+// State is the state of the way to a peer.
 type State struct {
 	Card    uint16 `json:"card"`
 	Address string `json:"address"`
@@ -67,11 +68,11 @@ type State struct {
 	// Missing says why there is no path; "": there is one.
 	Missing string `json:"missing,omitempty"`
 	// Heard says that the path is too narrow for FUNet, and repeats the last ICMP error about the
-	// peer within a minute. "": neither is known.
+	// peer within a minute. "" means that there is neither.
 	Heard string `json:"icmp,omitempty"`
 }
 
-// Follower follows the kernel. See the package for which goroutines.
+// Follower follows the kernel. Any goroutine may call its methods.
 type Follower struct {
 	c       Config
 	handle  *netlink.Handle
@@ -83,10 +84,10 @@ type Follower struct {
 	own    func([]netip.Addr) error // tells the NIC program
 	owned  []netip.Addr             // what it was told last
 
-	// For the goroutine that makes rounds.
+	// These belong to the goroutine that makes rounds.
 	ways  []way
-	began bool  // to tell of changes
-	turn  int   // the last way that was asked for anyway
+	began bool  // changes are reported (Config.Tell)
+	turn  int   // the last way asked for without a known change
 	seen  *link // in the last round
 
 	mu     sync.Mutex // guards what follows
@@ -94,11 +95,11 @@ type Follower struct {
 	doubts doubts
 	heard  map[netip.Addr]heard
 	told   map[uint16]int // the last limit of a card
-	news   map[uint16]int // of them, those that nobody has taken yet
+	news   map[uint16]int // of them, those that Limits has not returned yet
 
 	isNews atomic.Bool // news is not empty
 
-	wake chan struct{} // of one: something has changed
+	wake chan struct{} // holds one: something has changed
 	quit chan struct{}
 	done sync.WaitGroup
 	once sync.Once
@@ -106,16 +107,16 @@ type Follower struct {
 
 // doubts are the paths that may have changed since the last round.
 type doubts struct {
-	peers    bool // there are others
+	peers    bool // SetPeers has set others
 	all      bool // routes
 	prefixes []netip.Prefix
 	hosts    map[netip.Addr]bool
 }
 
-// mostPrefixes bounds how many are told apart.
+// mostPrefixes bounds the prefixes that are told apart.
 const mostPrefixes = 64
 
-// of reports whether the route to an address is among them.
+// of reports whether the route to an address may have changed.
 func (d *doubts) of(a netip.Addr) bool {
 	return d.hosts[a] || slices.ContainsFunc(d.prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
@@ -126,7 +127,7 @@ type heard struct {
 	at   time.Time
 }
 
-// Open opens the sockets, and asks for the first table. It must run in the network namespace of the
+// Open opens the sockets, and makes the first table. It must run in the network namespace of the
 // interface, and returns within a second. Errors wrap ErrAddress or ErrPort, or are the kernel's.
 func Open(c Config) (_ *Follower, err error) {
 	if c.Tell == nil {
@@ -192,7 +193,7 @@ func Open(c Config) (_ *Follower, err error) {
 	return f, nil
 }
 
-// whole makes rounds until nothing is left to be asked for.
+// whole makes rounds until no route is left to be asked for.
 func (f *Follower) whole() (r round, err error) {
 	for r.left = true; r.left && err == nil; {
 		r, err = f.round()
@@ -207,8 +208,9 @@ func (f *Follower) Table() *encap.Table { return f.table.Load() }
 // change it.
 func (f *Follower) States() []State { return *f.states.Load() }
 
-// Fault says what is known to be wrong with the way to a card: that there is none, which wraps
-// ErrNoPath, or what a router or the peer has answered of late; nil if nothing is.
+// Fault returns a known fault of the way to a card, or nil. An error that wraps ErrNoPath means
+// that there is no path. Another repeats what a router or the peer has answered of late, or says
+// that the path is too narrow.
 func (f *Follower) Fault(card uint16) error {
 	for _, s := range f.States() {
 		switch {
@@ -222,16 +224,16 @@ func (f *Follower) Fault(card uint16) error {
 	return nil
 }
 
-// Limit is how long the frames to a card may be, in bytes, as far as the kernel knows: routers say
-// so to anybody's packets, and anybody can say it in their name.
+// Limit is the length in bytes of the longest frames to a card, as far as the kernel knows. The
+// kernel believes routers' answers to anybody's packets, and anybody can forge these answers.
 type Limit struct {
 	Card  uint16
 	Frame int
 }
 
-// Limits returns what has changed since the last call, and costs next to nothing when that is
-// nothing. At the first call it holds what the kernel knew of all cards that there was a path to.
-// Limits are never below Config.Least.
+// Limits returns the limits that have changed since the last call. It costs next to nothing when
+// none has. The first call returns the limits of all cards with a path. Limits are never below
+// Config.Least, as a frame.
 func (f *Follower) Limits() (changed []Limit) {
 	if !f.isNews.Load() {
 		return nil
@@ -246,8 +248,8 @@ func (f *Follower) Limits() (changed []Limit) {
 	return changed
 }
 
-// Remind has the next call of Limits return those of all cards: the caller knows cards now that it
-// did not know before.
+// Remind has the next call of Limits return the limits of all cards. A caller uses it when it knows
+// new cards.
 func (f *Follower) Remind() {
 	f.mu.Lock()
 	clear(f.told)
@@ -255,10 +257,10 @@ func (f *Follower) Remind() {
 	f.limit(f.States())
 }
 
-// mostNarrow bounds how many paths that became narrow are told of at once.
+// mostNarrow bounds the changed paths that are reported at once.
 const mostNarrow = 8
 
-// limit notes how long frames on the paths may be, and tells of those that became narrower or
+// limit notes how long frames on the paths may be, and reports the paths that became narrower or
 // wider.
 func (f *Follower) limit(states []State) {
 	var lines []string
@@ -297,8 +299,8 @@ func (f *Follower) SetPeers(peers []encap.Peer) {
 	f.changed()
 }
 
-// Follow begins to follow, and calls own with the addresses for which datagrams are to be taken,
-// now and when they have changed. It is called once.
+// Follow begins to follow. It calls own with the addresses for which datagrams are to be taken, at
+// once and when they have changed. It is called once.
 func (f *Follower) Follow(own func([]netip.Addr) error) error {
 	f.own = own
 	if _, err := f.whole(); err != nil {
@@ -320,8 +322,8 @@ func (f *Follower) changed() {
 	}
 }
 
-// listen wakes the follower when the kernel tells of a change, and notes which routes it may
-// concern: all, if the kernel could not tell because there was too much (ENOBUFS).
+// listen wakes the follower when the kernel reports a change, and notes the routes that it may
+// concern. These are all routes if reports were lost because there were too many (ENOBUFS).
 func (f *Follower) listen() {
 	for {
 		messages, _, err := f.events.Receive()
@@ -343,8 +345,8 @@ func (f *Follower) listen() {
 	}
 }
 
-// note notes which routes a change concerns. Addresses and links are looked at in each round, and
-// come with routes of their own.
+// note notes the routes that a change concerns. Addresses and links need no note: each round looks
+// at them, and their changes come with those of routes.
 func (d *doubts) note(m *syscall.NetlinkMessage) {
 	switch m.Header.Type {
 	// neighbours are looked at in each round

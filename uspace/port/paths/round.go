@@ -1,6 +1,7 @@
 package paths
 
-// This file is one round: it asks the kernel for everything, and makes a table from the answers.
+// This file has one round: it asks the kernel for what may have changed, and makes a table from the
+// answers.
 
 import (
 	"errors"
@@ -20,7 +21,7 @@ import (
 // heardFor is how long an ICMP error is reported.
 const heardFor = time.Minute
 
-// round holds the findings of one round.
+// round is the result of one round.
 type round struct {
 	local      bool // this host has the own address
 	mtu        int  // of the interface
@@ -28,7 +29,7 @@ type round struct {
 	unresolved int  // peers whose next hop is being resolved
 	gateways   bool // a route leads through one
 	asked      int  // routes
-	left       bool // others are to be asked for in the next
+	left       bool // the next round has routes to ask for
 }
 
 // link is the card's interface in a round.
@@ -51,7 +52,7 @@ type way struct {
 	made  encap.Route // what path was made of
 	hop   netip.Addr  // the next hop that it leads to
 	path  *encap.Path // nil: there is none
-	// since is when the next hop's Ethernet address was first not known any more; zero: it is.
+	// since is the time at which the next hop's Ethernet address became unknown; zero: it is known.
 	since time.Time
 }
 
@@ -65,15 +66,16 @@ type route struct {
 }
 
 const (
-	// routesAtOnce is how many routes a round asks for, some 10 us each: so what is known of some
-	// peers is used while others are asked for.
+	// routesAtOnce is the most routes that a round asks for, which take some 10 us each. So answers
+	// about some peers are used while others are asked for.
 	routesAtOnce = 4096
-	// routesAnyway is how many of those are asked for though the kernel has told of no change, in
-	// turn: an exception to a route that another program's packets made is nowhere told.
+	// routesAnyway is the number of routes that a round asks for, in turn, although the kernel has
+	// reported no change. The kernel does not report an exception to a route that another program's
+	// packets made.
 	routesAnyway = 256
 )
 
-// round asks for what may have changed, publishes a table if something has, and tells what.
+// round asks for what may have changed, and publishes and reports any changes.
 func (f *Follower) round() (round, error) {
 	l, all, err := f.ask()
 	if err != nil {
@@ -115,7 +117,7 @@ func (f *Follower) round() (round, error) {
 	return r, f.tellOwn(l, r.local)
 }
 
-// same reports whether nothing that a path is made of is another than when it was.
+// same reports whether everything that a path is made of is as it was when the path was made.
 func (f *Follower) same(l *link, w *way) bool {
 	n := l.neighbours[w.route.next]
 	return w.path != nil && w.route.err == nil && w.heard == w.told && w.made.From == l.mac && w.made.MTU == l.mtu &&
@@ -123,8 +125,8 @@ func (f *Follower) same(l *link, w *way) bool {
 		string(w.made.To[:])
 }
 
-// doubt marks the routes that the kernel must be asked for, and reports whether the peers are
-// others than before.
+// doubt marks the routes that the kernel must be asked for, and reports whether the peers have
+// changed.
 func (f *Follower) doubt(l *link) (others bool) {
 	f.mu.Lock()
 	peers, d := f.peers, f.doubts
@@ -167,7 +169,7 @@ func (f *Follower) doubt(l *link) (others bool) {
 	return others
 }
 
-// publish makes a table and states of what is known, and tells what became of the ways.
+// publish makes a table and states of what is known, and reports changes of the ways.
 func (f *Follower) publish() {
 	entries, states := make([]encap.Entry, len(f.ways)), make([]State, len(f.ways))
 	for i := range f.ways {
@@ -201,8 +203,8 @@ func (f *Follower) tell(before []State) {
 	}
 }
 
-// tellOwn tells the NIC program for which addresses to take datagrams: the interface's, and the own
-// one wherever on this host it is.
+// tellOwn tells the NIC program for which addresses to take datagrams: those of the interface, and
+// the card's own address on whichever interface of this host it is.
 func (f *Follower) tellOwn(l *link, local bool) error {
 	if f.own == nil {
 		return nil
@@ -222,7 +224,8 @@ func (f *Follower) tellOwn(l *link, local bool) error {
 	return nil
 }
 
-// ask reads interface, addresses and neighbours, and returns the addresses of the whole host, too.
+// ask reads the interface with its addresses and neighbours. It also returns the addresses of the
+// whole host.
 func (f *Follower) ask() (_ *link, all []netip.Addr, err error) {
 	dev, err := f.handle.LinkByIndex(f.c.Index)
 	if err != nil {
@@ -261,16 +264,16 @@ func (f *Follower) ask() (_ *link, all []netip.Addr, err error) {
 	return l, all, nil
 }
 
-// address is an IP address as package net has it, without zone.
+// address converts an IP address of package net. It has no zone.
 func address(ip net.IP) (netip.Addr, bool) {
 	a, ok := netip.AddrFromSlice(ip)
 	return a.Unmap(), ok
 }
 
-// errUnresolved: the next hop does not answer, or has not yet.
+// errUnresolved reports a next hop that does not answer, or has not answered yet.
 var errUnresolved = errors.New("not resolved")
 
-// way finds the path to a peer, and notes what it found. The errors are for people.
+// way finds the path to a peer, and notes what it found in w. The errors are for people.
 func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 	s := &w.state
 	s.Source, s.Gateway, s.MAC, s.MTU, s.Heard = "", "", "", 0, w.heard
@@ -317,14 +320,14 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 	return encap.NewPath(made)
 }
 
-// keepFor is how long an address is used that the kernel does not know any more: it asks three
+// keepFor is how long a path uses an address that the kernel no longer knows. The kernel asks three
 // times, a second apart, before it says that nobody answers (arp(7), mcast_solicit and
 // retrans_time_ms).
 const keepFor = 5 * time.Second
 
-// keeps reports whether a path that there is goes on while the kernel finds its next hop anew:
-// somebody has flushed the table of neighbours. The kernel does the same with an address that it
-// doubts (NUD_STALE, NUD_PROBE).
+// keeps reports whether an existing path stays while the kernel resolves its next hop anew, for
+// instance because the table of neighbours was flushed. The kernel itself goes on using an address
+// that it doubts (NUD_STALE, NUD_PROBE).
 func (w *way) keeps(l *link) bool {
 	if w.path == nil || w.hop != w.route.next || l.neighbours[w.hop].State&netlink.NUD_FAILED != 0 {
 		return false
@@ -346,7 +349,7 @@ func gatewayOf(r *netlink.Route) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// route asks which route leads to an address, and what of it counts.
+// route asks which route leads to an address, and returns the parts of it that matter.
 func (f *Follower) route(l *link, to netip.Addr) (r route) {
 	found, err := f.routeTo(l, to)
 	if err != nil {
@@ -400,8 +403,8 @@ func (f *Follower) routeTo(l *link, to netip.Addr) (*netlink.Route, error) {
 	return r, nil
 }
 
-// noRoute says what the kernel's refusal means. Asked for a route through an interface the kernel
-// does not say why there is none, so it is asked again for any.
+// noRoute explains the kernel's refusal. The kernel does not say why there is no route through an
+// interface, so noRoute asks again for a route through any.
 func (f *Follower) noRoute(to netip.Addr, err error) error {
 	switch any, e := f.handle.RouteGet(to.AsSlice()); {
 	case e != nil:
@@ -431,8 +434,8 @@ func (f *Follower) noRoute(to netip.Addr, err error) error {
 // include/net/neighbour.h).
 const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
 
-// neighbour returns the Ethernet address of the next hop to a peer, and has the kernel find it, or
-// make sure of it.
+// neighbour returns the Ethernet address of the next hop to a peer. If need be it has the kernel
+// resolve the address, or verify it.
 func (f *Follower) neighbour(l *link, a, to netip.Addr) (mac [6]byte, err error) {
 	n, known := l.neighbours[a]
 	if !known || n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) == 0 {
@@ -457,7 +460,7 @@ func (f *Follower) neighbour(l *link, a, to netip.Addr) (mac [6]byte, err error)
 		a, how, f.c.Interface)
 }
 
-// allHeard returns the last ICMP errors, by peer, that are not long ago.
+// allHeard returns the last ICMP errors by peer, without old ones (heardFor).
 func (f *Follower) allHeard() map[netip.Addr]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

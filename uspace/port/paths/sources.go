@@ -1,7 +1,7 @@
 package paths
 
-// This file is the UDP sockets that hold the source ports: they send the datagrams that make
-// routers and neighbours answer, and hear the answers.
+// This file has the UDP sockets that hold the source ports. They send the datagrams that make
+// routers and neighbours answer, and read the answers.
 
 import (
 	"context"
@@ -27,13 +27,13 @@ type sources struct {
 	nudged  map[netip.Addr]nudge // by next hop; it belongs to the goroutine that makes rounds
 }
 
-// nudge is an empty datagram that was sent, or why it was not.
+// nudge records an empty datagram that was sent, or the error that prevented it.
 type nudge struct {
 	at  time.Time
 	err error
 }
 
-// open opens and binds them to the interface.
+// open opens the sockets and binds them to the interface.
 func (s *sources) open(c *Config) error {
 	four := c.Local.Is4()
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -61,8 +61,8 @@ func (s *sources) open(c *Config) error {
 	return nil
 }
 
-// prepare sets what the sockets are for: errors are told with what routers said, datagrams are sent
-// as long as they are even where the kernel knows better, and little that arrives is kept.
+// prepare sets a socket's options. It reports errors with the routers' answers, sends datagrams at
+// their full length even where the kernel knows a smaller MTU, and keeps little of what arrives.
 func prepare(fd int, ifname string, four bool) error {
 	level, receive, discover, probe := unix.IPPROTO_IPV6, unix.IPV6_RECVERR, unix.IPV6_MTU_DISCOVER,
 		unix.IPV6_PMTUDISC_PROBE
@@ -76,7 +76,7 @@ func prepare(fd int, ifname string, four bool) error {
 		unix.SetsockoptInt(fd, level, discover, probe))
 }
 
-// probe sends to each peer that there is a path to a datagram as long as the interface's MTU.
+// probe sends each peer that has a path a datagram as long as the interface's MTU.
 func (s *sources) probe(states []State, peers []encap.Peer, mtu int) {
 	for i, p := range peers {
 		if states[i].Missing == "" {
@@ -86,8 +86,8 @@ func (s *sources) probe(states []State, peers []encap.Peer, mtu int) {
 	}
 }
 
-// nudge sends an empty datagram to a peer, so that the kernel finds the next hop, or asks it
-// whether it is still there: at most one a second for each next hop.
+// nudge sends an empty datagram to a peer, so that the kernel resolves the next hop, or asks it
+// whether it is still there. It sends at most one a second for each next hop.
 func (s *sources) nudge(next, to netip.Addr) error {
 	n, now := s.nudged[next], time.Now()
 	if now.Sub(n.at) < refresh {
@@ -101,8 +101,8 @@ func (s *sources) nudge(next, to netip.Addr) error {
 	return n.err
 }
 
-// send sends zeros to a port at which the NIC program of the peer does not look; a socket like
-// these takes them there, or the peer's kernel answers that nobody does.
+// send sends zeros to a port that the peer's NIC program ignores. A socket like these takes them
+// there, or the peer's kernel answers that nobody does.
 func (s *sources) send(to netip.Addr, bytes int) (err error) {
 	port := uint16(s.sockets[1].LocalAddr().(*net.UDPAddr).Port)
 	for range 2 { // an error that a router sent for an earlier one comes in place of sending
@@ -113,7 +113,7 @@ func (s *sources) send(to netip.Addr, bytes int) (err error) {
 	return err
 }
 
-// listen begins to hear.
+// listen starts a goroutine for each socket that reads its errors.
 func (s *sources) listen(f *Follower) {
 	for _, c := range s.sockets {
 		f.done.Go(func() { f.hear(c) })
@@ -126,10 +126,10 @@ func (s *sources) close() {
 	}
 }
 
-// atOnce is how many errors are read before the follower rests.
+// atOnce is the number of errors that are read before the follower rests.
 const atOnce = 16
 
-// hear reads errors, and throws away what else arrives, until the socket is closed.
+// hear reads errors, and discards everything else that arrives, until the socket is closed.
 func (f *Follower) hear(c *net.UDPConn) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -208,8 +208,8 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 	return true
 }
 
-// explain says what an extended error means, and who sent it; "" if it is of no interest. Too long
-// a datagram is no error: the kernel has noted the path's MTU.
+// explain returns the meaning and the sender of an extended error, or "" if it is of no interest. A
+// datagram that was too long is no error, because the kernel has noted the path's MTU.
 func explain(data []byte) string {
 	e := unix.SockExtendedErr{Errno: binary.NativeEndian.Uint32(data), Origin: data[4], Type: data[5], Code: data[6],
 		Info: binary.NativeEndian.Uint32(data[8:])}
@@ -238,7 +238,7 @@ func explain(data []byte) string {
 	return fmt.Sprintf("%s answers: %s (ICMP type %d, code %d)", who, what, e.Type, e.Code)
 }
 
-// icmp is a kind of ICMP error, and meaning what it says.
+// icmp is a kind of ICMP error; meaning is its meaning for a path.
 type icmp struct {
 	six        bool
 	kind, code uint8
@@ -254,7 +254,7 @@ const (
 	unreachable
 )
 
-// meant has the meaning of the errors that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC
+// meant maps the errors that routers and hosts send to their meanings (RFC 792, RFC 1812 5.2.7, RFC
 // 4443 3).
 var meant = map[icmp]meaning{
 	{false, 3, 3}: nobody, {true, 1, 4}: nobody,

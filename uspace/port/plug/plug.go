@@ -2,11 +2,12 @@
 // back: the port inside can be taken out, and another put in.
 //
 // The journey of a frame is that of the port inside. While there is none, frames that the card
-// sends are lost and none arrive. The card can live with that, and neither waits nor looks for
-// room. The peers' silence ends the packets to them, as always.
+// sends are lost and none arrive. The card can live with that, and waits neither for the port nor
+// for room. Packets to peers that stay silent end with an error, as always.
 //
-// A Port belongs to the goroutine of its card, Plug too. What was inside before may be closed once
-// the card has taken another step: until then it may read frames that it was lent.
+// A Port belongs to the goroutine of its card, which also calls Plug. The port that was inside
+// before may be closed once the card has taken another step. Until then the card may read frames
+// that it was lent.
 package plug
 
 import "github.com/funet/funet/uspace/port"
@@ -22,8 +23,8 @@ type Port struct {
 // New returns an empty port for frames of at most size bytes.
 func New(size int) *Port { return &Port{size: size, spare: make([]byte, size)} }
 
-// Plug puts a port in instead of the present one; nil: none. FrameSize is that of the port inside,
-// but never more than at first.
+// Plug replaces the port inside; nil leaves none. FrameSize is then that of the port inside, but
+// never more than at first.
 func (p *Port) Plug(inner port.Port) {
 	if p.inner = inner; inner != nil {
 		p.size = min(inner.FrameSize(), len(p.spare))
@@ -48,7 +49,7 @@ func (p *Port) Receive(frames [][]byte) int {
 	return p.inner.Receive(frames)
 }
 
-// Release gives them back.
+// Release gives the frames of the last Receive back.
 func (p *Port) Release() {
 	if p.inner != nil {
 		p.inner.Release()
@@ -66,7 +67,7 @@ func (p *Port) Reserve() []byte {
 	return nil
 }
 
-// Commit queues the frame, or loses it.
+// Commit queues the reserved frame, or loses it if there is no port inside.
 func (p *Port) Commit(n int) {
 	if p.inner == nil {
 		p.lost++
@@ -75,7 +76,7 @@ func (p *Port) Commit(n int) {
 	p.inner.Commit(n)
 }
 
-// Flush has queued frames sent.
+// Flush has the port inside send the queued frames.
 func (p *Port) Flush() {
 	if p.inner != nil {
 		p.inner.Flush()

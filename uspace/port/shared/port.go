@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// lent is how many frames of rings Receive lends at most.
+	// lent is the most frames of rings that Receive lends.
 	lent = 64
-	// firstAsk is how many frames go to a neighbour by the port inside before memory is asked for.
-	// After each time in vain it is twice as many again as before, up to lastAsk.
+	// firstAsk is the number of frames that go to a neighbour by the port inside before the port
+	// asks for memory. After each refusal the number doubles, up to lastAsk.
 	firstAsk, lastAsk = 16, 1 << 20
 )
 
-// Offsets in a frame; see package arctic.
+// These are offsets in a frame; see package arctic.
 const (
 	flagsAt  = arctic.EthernetSize + 1
 	gidAt    = 18
@@ -27,45 +27,45 @@ const (
 	flagHello = 1 << 1
 )
 
-// Config says whose port it is.
+// Config names the node whose port it is.
 type Config struct {
 	Node uint16 // its card
 	GID  uint16
 	Tag  uint64 // of the job (arctic.JobTag)
-	// Want asks for the memory of this node and a neighbour, and returns at once: false if it could
-	// not take the request. Join or Refused follows.
+	// Want asks for the memory of this node and a neighbour, and returns at once. It returns false
+	// if it could not take the request; otherwise a call of Join or Refused follows.
 	Want func(node uint16) bool
 }
 
-// Memory is what two neighbours share: Size bytes at the beginning of a page. Close takes the
-// mapping back, once.
+// Memory is the memory that two neighbours share: Size bytes at the beginning of a page. Close
+// unmaps it, and is called once.
 type Memory struct {
 	Bytes []byte
 	Close func()
 }
 
-// Counters count frames, and what became of memory. None ever goes back.
+// Counters count frames, and the fates of shared memory. No counter ever decreases.
 type Counters struct {
 	Sent     uint64 `json:"sent"`     // through rings
-	Received uint64 `json:"received"` // from rings, and good
-	// Frames for neighbours with memory that went by the port inside, by reason. Full: the ring was
-	// full. Asleep: the neighbour slept. Woken: the neighbour fell asleep when the frame was in the
-	// ring (the frame is counted as sent, too). Unread: the neighbour has not mapped the memory
-	// yet.
+	Received uint64 `json:"received"` // from rings, and valid
+	// These count frames for neighbours with memory that went by the port inside, by reason. Full:
+	// the ring was full. Asleep: the neighbour slept. Woken: the neighbour fell asleep when the
+	// frame was in the ring (the frame is counted as sent, too). Unread: the neighbour has not
+	// mapped the memory yet.
 	Full   uint64 `json:"ring_full"`
 	Asleep uint64 `json:"neighbour_asleep"`
 	Woken  uint64 `json:"neighbour_woken"`
 	Unread uint64 `json:"neighbour_absent"`
-	// Frames that a neighbour may not send, and which were dropped.
+	// These count frames that a neighbour may not send, and that were dropped.
 	BadVersion uint64 `json:"bad_version"`
 	BadLength  uint64 `json:"bad_length"`
 	Forged     uint64 `json:"forged"`    // not its group, card or job
 	Misrouted  uint64 `json:"misrouted"` // not for this card
-	// Memory.
+	// These count events of memory.
 	Joined  uint64 `json:"memory_joined"`
 	Refused uint64 `json:"memory_refused"`
-	Ended   uint64 `json:"memory_ended"`  // the neighbour has
-	Broken  uint64 `json:"memory_broken"` // a neighbour has written what cannot be
+	Ended   uint64 `json:"memory_ended"`  // erased at the neighbour's end
+	Broken  uint64 `json:"memory_broken"` // a neighbour has written a contradiction
 }
 
 // neighbour is a node of the job on this host.
@@ -76,21 +76,21 @@ type neighbour struct {
 	out    writer
 	broken bool // Attend drops the memory
 
-	frames  uint64 // that went to it without memory
-	askAt   uint64 // of them, when memory is asked for
-	between uint64 // and how many more until the next time
+	frames  uint64 // sent to it while it had no memory
+	askAt   uint64 // value of frames at which to ask for memory
+	between uint64 // the last distance of askAt
 	asked   bool
 }
 
-// Port is such a port; it implements port.Port.
+// Port sends through memory where it can; it implements port.Port.
 type Port struct {
 	cfg      Config
 	inner    port.Port
 	reserved []byte
-	nodes    []*neighbour // by node; nil: it is none
+	nodes    []*neighbour // by node; nil: not a neighbour
 	joined   []*neighbour // that have memory
-	turn     int          // among them, whose frames come first
-	innerOne bool         // the port inside is before them
+	turn     int          // index in joined; its frames come first
+	innerOne bool         // the port inside came before the rings
 	departs  bool
 	buffers  [][]byte
 	counters Counters
@@ -99,7 +99,7 @@ type Port struct {
 // New returns a port around another. It has no neighbours.
 func New(inner port.Port, c Config) *Port { return &Port{cfg: c, inner: inner} }
 
-// Neighbours says which nodes of the job are on this host. It is called once.
+// Neighbours sets the nodes of the job that are on this host. It is called once.
 func (p *Port) Neighbours(nodes []uint16) {
 	for _, n := range nodes {
 		if n == p.cfg.Node {
@@ -112,8 +112,8 @@ func (p *Port) Neighbours(nodes []uint16) {
 	}
 }
 
-// Join takes the memory of this node and a neighbour, which is the port's from then on, and reads
-// its ring. Memory that this node, or a process before it, has read already is refused.
+// Join takes over the memory of this node and a neighbour, and begins to read its ring. It refuses
+// memory that this node, or a process before it, has already read.
 func (p *Port) Join(node uint16, m Memory) {
 	x := p.nodes[node]
 	x.asked = false
@@ -138,21 +138,21 @@ func (p *Port) Join(node uint16, m Memory) {
 	p.counters.Joined++
 }
 
-// Refused says that there is no memory for now.
+// Refused tells the port that there is no memory for now.
 func (p *Port) Refused(node uint16) {
 	p.counters.Refused++
 	p.nodes[node].later()
 }
 
-// later has memory asked for again, when some frames more have gone than before the last time.
+// later postpones the next request for memory by twice as many frames as before the last.
 func (x *neighbour) later() {
 	x.asked = false
 	x.between = min(2*x.between, lastAsk)
 	x.askAt = x.frames + x.between
 }
 
-// Attend lets go of memory that a neighbour's end has erased, or whose words contradict each other.
-// The card calls it now and then, awake.
+// Attend lets go of memory that was erased at a neighbour's end, or whose words contradict each
+// other. The card calls it now and then, while awake.
 func (p *Port) Attend() {
 	p.Wake()
 	if !slices.ContainsFunc(p.joined, (*neighbour).over) {
@@ -173,11 +173,11 @@ func (p *Port) Attend() {
 	})
 }
 
-// over reports whether the memory serves no more: this process alone writes that word, unless the
-// neighbour is hostile.
+// over reports whether the memory is no longer of use. Only this process writes the word that over
+// looks at, besides the helper and a hostile neighbour.
 func (x *neighbour) over() bool { return x.broken || x.in.reader.Load() != reads }
 
-// drop lets go of memory, and says so to a neighbour that is still there.
+// drop lets go of memory, and tells a neighbour that is still there.
 func (p *Port) drop(x *neighbour) {
 	if v := x.in.reader.Load(); v != 0 {
 		x.in.reader.CompareAndSwap(v, left)
@@ -186,8 +186,8 @@ func (p *Port) drop(x *neighbour) {
 	x.memory, x.in, x.out = nil, reader{}, writer{}
 }
 
-// Depart has all that is sent from now on go by the port inside, which keeps what it has been given
-// when this process ends.
+// Depart sends all further frames by the port inside, which keeps its frames when this process
+// ends.
 func (p *Port) Depart() { p.departs = true }
 
 // Close lets go of all memory.
@@ -201,10 +201,10 @@ func (p *Port) Close() {
 // Counters returns the counters.
 func (p *Port) Counters() Counters { return p.counters }
 
-// Shared returns how many neighbours there is memory for.
+// Shared returns the number of neighbours with memory.
 func (p *Port) Shared() int { return len(p.joined) }
 
-// FrameSize returns that of the port inside.
+// FrameSize returns the FrameSize of the port inside.
 func (p *Port) FrameSize() int { return p.inner.FrameSize() }
 
 // Reserve returns a buffer of the port inside.
@@ -213,7 +213,7 @@ func (p *Port) Reserve() []byte {
 	return p.reserved
 }
 
-// Commit sends the frame the way that it can go.
+// Commit sends the reserved frame through a ring if it can, and otherwise by the port inside.
 func (p *Port) Commit(n int) {
 	if len(p.nodes) > 0 && !p.departs && p.share(p.reserved[:n]) {
 		return
@@ -221,7 +221,8 @@ func (p *Port) Commit(n int) {
 	p.inner.Commit(n)
 }
 
-// share puts a frame into the ring of a neighbour, and reports whether that is all there is to do.
+// share puts a frame into the ring of a neighbour if it can. It reports false if the port inside
+// has to send the frame.
 func (p *Port) share(b []byte) bool {
 	to := int(binary.LittleEndian.Uint16(b[toAt:]))
 	if to >= len(p.nodes) || p.nodes[to] == nil {
@@ -260,8 +261,8 @@ func (p *Port) share(b []byte) bool {
 	return true
 }
 
-// without counts a frame to a neighbour without memory. A greeting says only that this node wants
-// to know of it.
+// without counts a frame to a neighbour without memory, and asks for memory when there were enough.
+// A greeting does not count: it only shows that this node wants to know the neighbour.
 func (p *Port) without(x *neighbour, b []byte) {
 	if x.asked || b[flagsAt]&flagHello != 0 {
 		return
@@ -271,10 +272,10 @@ func (p *Port) without(x *neighbour, b []byte) {
 	}
 }
 
-// Flush has the port inside send what went there.
+// Flush has the port inside send its frames.
 func (p *Port) Flush() { p.inner.Flush() }
 
-// Ready reports whether a ring has something.
+// Ready reports whether a ring has a frame.
 func (p *Port) Ready() bool {
 	for _, x := range p.joined {
 		if x.in.ready() && !x.broken {
@@ -284,7 +285,7 @@ func (p *Port) Ready() bool {
 	return false
 }
 
-// Receive takes frames from rings and from the port inside, which are first in turn.
+// Receive takes frames from the rings and from the port inside; they come first by turns.
 func (p *Port) Receive(frames [][]byte) (n int) {
 	if len(p.joined) == 0 {
 		return p.inner.Receive(frames)
@@ -297,11 +298,11 @@ func (p *Port) Receive(frames [][]byte) (n int) {
 	return n + p.inner.Receive(frames[n:])
 }
 
-// Release gives back what the port inside has lent. What rings had is the port's own already.
+// Release gives back the frames that the port inside has lent. Frames of rings are already copies.
 func (p *Port) Release() { p.inner.Release() }
 
-// take takes frames from the rings, beginning with another each time, and at most as many as there
-// is room for from each, good or not.
+// take takes frames from the rings, beginning with another ring each time. From each ring it takes
+// at most as many as frames has room for, valid or not.
 func (p *Port) take(frames [][]byte) (n int) {
 	if frames = frames[:min(len(frames), lent)]; len(frames) == 0 {
 		return 0 // and it is nobody's turn
@@ -332,8 +333,8 @@ func (p *Port) take(frames [][]byte) (n int) {
 	return n
 }
 
-// judge returns the counter of what is wrong with a frame of a neighbour, as the guard would find
-// it (bpf/guard.c); nil: nothing is.
+// judge checks a frame of a neighbour as the guard would (bpf/guard.c). It returns the counter of
+// the fault, or nil if there is none.
 func (p *Port) judge(x *neighbour, b []byte) *uint64 {
 	f, err := arctic.Look(b)
 	le, n := binary.LittleEndian, &p.counters
@@ -351,8 +352,8 @@ func (p *Port) judge(x *neighbour, b []byte) *uint64 {
 	return nil
 }
 
-// Doze says to all neighbours that this process is about to sleep until the port inside has
-// something, and reports whether it may. Wake follows.
+// Doze tells all neighbours that this process is about to sleep until the port inside has a frame,
+// and reports whether it may. A call of Wake follows.
 func (p *Port) Doze() bool {
 	for _, x := range p.joined {
 		x.in.reader.CompareAndSwap(reads, asleep) // an erased word stays 0
@@ -360,7 +361,7 @@ func (p *Port) Doze() bool {
 	return !p.Ready()
 }
 
-// Wake says that it reads again.
+// Wake tells all neighbours that this process reads again.
 func (p *Port) Wake() {
 	for _, x := range p.joined {
 		if x.in.reader.Load() == asleep {

@@ -1,27 +1,26 @@
 package shared
 
-// This file is a ring: frames of one process for one other, in memory that both map. Both may be
-// hostile: each end keeps its own position in memory of its own, and believes of a word in the ring
-// no more than it has checked.
+// This file is a ring: frames from one process to another, in memory that both map. Either may be
+// hostile to the other. So each end keeps its own position in its own memory, and checks every word
+// that it reads from the ring.
 //
 //	0      u32 reader: 0 nobody, 1 it reads, 2 it sleeps, 3 it reads no more; the reader's to
 //	       write
 //	64     u64 tail: bytes that the reader has taken since the beginning; the reader's to write
 //	4096   data: records, each at a multiple of 64 bytes (a cache line)
 //
-// A record is a u32, 4 bytes of nothing, and a frame of as many bytes as the word says. It does not
-// go around the end of the data: where the rest is too short it has a record whose word is around,
-// and the next record is at the beginning.
+// A record is a u32 word, 4 unused bytes, and a frame of as many bytes as the word says. A record
+// does not go around the end of the data. Where the rest is too short there is a record whose word
+// is around, and the next record is at the beginning.
 //
-// The word of a record makes it visible, so the reader looks at one line where a head beside the
-// data would be another. Whatever was there a lap ago might look like a word; the writer therefore
-// clears the word behind a record before it makes the record visible, and keeps a line free for
-// that.
+// The word of a record makes it visible. So the reader looks at one cache line; a head beside the
+// data would be another. Bytes from a lap ago might look like a word. The writer therefore clears
+// the word behind a record before it makes the record visible, and keeps a line free for that.
 //
-// The words are atomic. Those of Go are sequentially consistent, which the sleep needs: the writer
-// stores a record's word and then loads reader; the reader stores asleep and then loads the next
-// record's word. One of the two sees the other's store (Dekker), so no frame waits for a reader
-// that sleeps.
+// The words are atomic. Go's atomics are sequentially consistent, and sleeping needs that. The
+// writer stores a record's word and then loads reader; the reader stores asleep and then loads the
+// next record's word. One of the two sees the other's store (Dekker), so no frame waits for a
+// reader that sleeps.
 
 import (
 	"sync/atomic"
@@ -36,17 +35,17 @@ const (
 	capacity = 256 << 10  // of the data, in bytes; a power of two
 	around   = ^uint32(0) // word of a record: the next one is at the beginning
 	frameAt  = 8          // in a record
-	// tellEvery is how many bytes the reader takes until it stores tail: its line then goes to the
-	// writer's processor once for many frames.
+	// tellEvery is the number of bytes that the reader takes before it stores tail. So the cache
+	// line of tail goes to the writer's processor once for many frames.
 	tellEvery = capacity / 8
 
 	ringSize = control + capacity
-	// Size is how much memory two neighbours share, in bytes: a ring for each direction, the first
-	// of which is the lower node's to write.
+	// Size is the memory that two neighbours share, in bytes: a ring for each direction. The lower
+	// node writes the first.
 	Size = 2 * ringSize
 )
 
-// Words of reader.
+// These are values of the word reader.
 const (
 	reads  = 1
 	asleep = 2
@@ -66,31 +65,31 @@ func ringOf(b []byte) ring {
 		b[control:ringSize]}
 }
 
-// word is that of the record at a position, a multiple of line.
+// word returns the word of the record at a position, a multiple of line.
 func (r *ring) word(at uint64) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&r.data[at%capacity]))
 }
 
-// span is how many bytes the record of a frame takes.
+// span returns the number of bytes that the record of a frame takes.
 func span(frame int) uint64 { return uint64(frame+frameAt+line-1) &^ (line - 1) }
 
 // writer is the writing end.
 type writer struct {
 	ring
 	head uint64 // position of the next record
-	seen uint64 // tail, when it was last looked at
+	seen uint64 // tail, when it was last loaded
 }
 
-// fate is what became of a frame.
+// fate is the outcome of putting or taking a frame.
 type fate uint8
 
 const (
 	none   fate = iota // no frame is there, or there is no room for one
 	moved              // one was put in, or taken out
-	broken             // the other end has written what cannot be
+	broken             // the other end has written a contradiction
 )
 
-// put puts a frame of arctic.HeaderSize bytes or more in.
+// put adds a frame of arctic.HeaderSize bytes or more to the ring.
 func (w *writer) put(frame []byte) fate {
 	at, need := w.head, span(len(frame))
 	if rest := capacity - at%capacity; need > rest {
@@ -123,7 +122,7 @@ type reader struct {
 	told uint64 // tail
 }
 
-// ready reports whether something is there.
+// ready reports whether a record is there.
 func (r *reader) ready() bool { return r.word(r.at).Load() != 0 }
 
 // next copies the next frame into b. Each word is loaded once.
@@ -145,7 +144,7 @@ func (r *reader) next(b []byte) (frame []byte, _ fate) {
 	return frame, moved
 }
 
-// tell says now and then how far the reader is.
+// tell stores tail when the reader has taken tellEvery bytes more.
 func (r *reader) tell() {
 	if r.at-r.told >= tellEvery {
 		r.told = r.at

@@ -10,16 +10,16 @@ type span struct {
 	number     uint32
 }
 
-// arena is a range of addresses, parts of which are taken. Free ones are given out from the lowest,
-// so that what has just come free is used again at once.
+// arena is a range of addresses, parts of which are taken. It gives out the lowest free addresses
+// first, so that an address is used again as soon as it is free.
 type arena struct {
 	first, end uint32
 	seam       uint32 // no span that take returns lies across it
 	taken      []span // in order of address
 }
 
-// take takes a number of bytes, a multiple of 16, for a message, and returns their address,
-// or 0 if there is no such gap. Of none the address is never 0.
+// take takes a number of bytes, a multiple of 16, for a message. It returns their address, or 0 if
+// there is no such gap. For a size of 0 the address is never 0.
 func (a *arena) take(size, number uint32) uint32 {
 	size = max(size, 16)
 	at := a.first

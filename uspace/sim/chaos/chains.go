@@ -1,13 +1,14 @@
 package chaos
 
-// This file is what processes send along chains while all else goes wrong (engine/chain.go). Each
-// group has some chains, each a tree of its own over the same nodes, so that they cross each other.
-// Every life of a member joins them all; now and then it leaves one, and joins it again.
+// This file has the multicasts that processes send along chains while all other faults happen
+// (engine/chain.go). Each group has some chains. Each is a tree of its own over the same nodes, so
+// they cross each other. Every life of a member joins them all; now and then it leaves one, and
+// joins it again.
 //
-// No node has a multicast twice, in whatever life. A multicast of a process that lives is complete
-// once. Without a failure it has come to all members that have lived since it was sent. With one,
-// each member is counted once: as many as are said to have it do, or have died; as many as are said
-// not to have it do not; and each node that is named is a member.
+// No node gets a multicast twice, in any life. A multicast of a process that lives is complete
+// once. Without a failure it has come to all members that have lived since it was sent. With a
+// failure each member is counted once. Of the members counted as having it, each has it or has
+// died. The members counted as not having it do not have it. Each node that is named is a member.
 
 import (
 	"math/rand/v2"
@@ -18,12 +19,12 @@ import (
 
 const (
 	chainsOfGroup = 3
-	// chainBit is that of the numbers of multicasts: of their first words, and of their cookies.
-	// Messages and operations are fewer.
+	// chainBit marks the numbers of multicasts, in their first words and in their cookies. The
+	// numbers of messages and operations are below it.
 	chainBit = 1 << 31
 )
 
-// tree is a chain of a group: who is behind whom.
+// tree is a chain of a group: the order of its members.
 type tree struct {
 	number  uint16
 	members []int32 // the first one first
@@ -33,7 +34,7 @@ type tree struct {
 	joined  map[int32]bool   // of the present lives
 }
 
-// multicast is one of the run's.
+// multicast is the record of one multicast.
 type multicast struct {
 	number   uint32
 	from     *member
@@ -82,8 +83,8 @@ func (r *run) plant(gid uint16, members []int32) {
 	}
 }
 
-// join makes the member one of a chain, unless it is none of the tree, and reports whether there
-// was a slot for it.
+// join makes the member join the chain, if it is one of the tree, and reports whether there was a
+// slot for that.
 func (m *member) join(t *tree) bool {
 	if _, ok := t.size[int32(m.number)]; !ok {
 		return true
@@ -107,7 +108,7 @@ func (m *member) join(t *tree) bool {
 	return true
 }
 
-// leaves takes a life of the member from all chains: a new one has yet to join them.
+// leaves notes that a new life of the member has yet to join all chains.
 func (m *member) leaves() {
 	for _, t := range m.run.trees[m.gid] {
 		t.joined[int32(m.number)] = false
@@ -123,8 +124,8 @@ func (m *member) joins() {
 	}
 }
 
-// multicasts sends some along a chain of the group; or the member leaves one, or comes back to
-// those that it has left.
+// multicasts sends some multicasts along a chain of the group. Or the member leaves a chain, or
+// rejoins those that it has left.
 func (m *member) multicasts() {
 	m.joins()
 	t := m.run.trees[m.gid][m.random.IntN(chainsOfGroup)]
@@ -223,7 +224,7 @@ func (m *member) noted(n *funi.Notification) {
 	}
 }
 
-// told takes what a multicast has come to.
+// told takes the outcome of a multicast.
 func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	r := m.run
 	r.oracle.progress = r.world.Now()
@@ -271,7 +272,7 @@ func (t *tree) has(r *run, node uint16) bool {
 	return false
 }
 
-// mayBreak checks that a chain may be broken for a reason.
+// mayBreak checks that the reason may break a chain.
 func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 	switch {
 	case reason == arctic.ReasonChain: // a member has left, or not joined yet
@@ -287,7 +288,7 @@ func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 	}
 }
 
-// settleChains checks what has become of multicasts, when nothing is under way any more.
+// settleChains checks the outcomes of multicasts, when nothing is under way any more.
 func (r *run) settleChains() {
 	for _, o := range r.multicasts {
 		number := o.number &^ chainBit

@@ -1,6 +1,6 @@
 package chaos
 
-// This file is the sessions of every protocol of package rats, from both ends.
+// This file has both ends of the sessions of every protocol of package rats.
 
 import (
 	"encoding/binary"
@@ -82,7 +82,7 @@ func (s *session) idle() bool {
 		s.simple[0] == nil && (s.kind != groupSession || s.sent == 0)
 }
 
-// missing says what is missing of a session that should be complete, or "".
+// missing returns what a session lacks that should be complete, or "".
 func (s *session) missing() string {
 	switch {
 	case !s.alive() || s.refused || s.fromErr != nil || s.toErr != nil || s.thirdErr != nil:
@@ -97,7 +97,7 @@ func (s *session) missing() string {
 	return ""
 }
 
-// open opens sessions that others want, and gives seeds away once their keys are open.
+// open opens sessions that other members want, and hands out seeds once their keys are open.
 func (k *keyed) open() {
 	if len(k.opening) > 0 && k.Settled() {
 		for _, s := range k.opening {
@@ -170,7 +170,7 @@ func (k *keyed) openOne(s *session) (ok bool) {
 	return err == nil
 }
 
-// receive takes what has come for the servers of several sessions.
+// receive takes what has arrived for the servers of several sessions.
 func (k *keyed) receive() {
 	if k.port == nil {
 		return
@@ -232,7 +232,7 @@ func (k *keyed) receive() {
 	}
 }
 
-// size is how long message i of the session is.
+// size returns the length of message i of the session.
 func (s *session) size(i, most int) int { return 8 + int(s.number*7919+uint32(i)*977)%(most-7) }
 
 // of returns the session with a number, if it is of that kind and has its server here.
@@ -281,7 +281,7 @@ func (k *keyed) stray(n int) {
 		k.m.number, n)
 }
 
-// client lets the end of a session go on that began it.
+// client advances the end of a session that began it.
 func (k *keyed) client(s *session) (over bool) {
 	if s.refused || k.stage == closing {
 		s.closed = true
@@ -370,7 +370,7 @@ func (k *keyed) closeClient(s *session) bool {
 	return s.out[0] == nil && !lasts
 }
 
-// free frees what a role of the session has sent from, when the card has taken it.
+// free frees the memory that a role of the session has sent from, when the card has taken it.
 func (k *keyed) free(s *session, role int) {
 	if s.out[role] == nil {
 		return
@@ -451,7 +451,7 @@ func (k *keyed) came(s *session, role int) (g rats.Message, ok bool, err error) 
 	return g, true, nil
 }
 
-// failed returns why the last message did not arrive; nil: it may.
+// failed returns why the last message did not arrive, or nil if it still may.
 func (k *keyed) failed(s *session, role int) error {
 	return k.failedOne(s, s.handle[role])
 }
@@ -504,7 +504,8 @@ func (k *keyed) pingPong(s *session) (err error) {
 	}
 }
 
-// Of a group's memory the client sends the first and the last part, and whoever helps the middle.
+// groupPart is the size of a part. The client sends the first and the last part of a group's
+// memory, and the helper the middle.
 const groupPart = 600
 
 func (k *keyed) sendParts(s *session) (err error) {
@@ -555,7 +556,7 @@ func (k *keyed) sendParts(s *session) (err error) {
 	return nil
 }
 
-// help sends the parts of groups that others have left to this member.
+// help sends the parts of groups that other members have left to this one.
 func (k *keyed) help() {
 	k.helps = k.goOn(k.helps, func(s *session) bool {
 		if s.thirdLife != k.m.attached || k.stage == closing {
@@ -678,7 +679,7 @@ func (k *keyed) request(s *session) (err error) {
 	}
 }
 
-// serve lets the end of a session go on that serves it alone.
+// serve advances the end of a session that serves it alone.
 func (k *keyed) serve(s *session) (over bool) {
 	if k.stage == closing {
 		k.free(s, 1)

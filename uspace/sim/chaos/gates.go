@@ -14,14 +14,14 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// gates are the ports of a scenario's direct cards, by card.
+// gates has the ports of a scenario's direct cards, by card.
 type gates struct {
 	random  *rand.Rand
 	between *sim.Switch
 	host    []int // where the port of a card is, or was last
 	jobs    []sim.Job
-	// stopped is until when the funid of each host does not run: nothing changes in its table, and
-	// it makes no port.
+	// stopped has, by host, the time until which its funid does not run. Until then nothing changes
+	// in the host's table, and no port is made there.
 	stopped []int64
 }
 
@@ -36,7 +36,7 @@ func (r *run) newGates() *gates {
 }
 
 // admit opens the port of a card that begins a life, and makes the card its job's. If the host's
-// funid does not run it returns until when.
+// funid does not run, admit returns the time until which it is stopped.
 func (r *run) admit(i int, cfg *engine.Config) (until int64) {
 	g, m := r.gates, r.members[i]
 	if r.scenario.Faults&Ports != 0 && g.random.IntN(2) == 0 {
@@ -84,8 +84,7 @@ func (r *run) part(i int) {
 	}
 }
 
-// announce has all hosts hear where a card's node is, at once or, where ports come and go, any
-// time.
+// announce tells all hosts where a card's node is: at once, or with the fault Ports at any time.
 func (r *run) announce(i int) {
 	job, node := r.gates.jobs[i], r.members[i].node
 	for host := range r.hosts {
@@ -100,7 +99,7 @@ func (r *run) announce(i int) {
 	}
 }
 
-// hear has a host hear of a node at a time, or when its funid runs again.
+// hear tells a host of a node at a time, or when its funid runs again.
 func (r *run) hear(host int, job sim.Job, node uint16, at int64) {
 	if at = max(at, r.gates.stopped[host]); at > r.world.Now() {
 		r.world.At(at, func() { r.hear(host, job, node, 0) })
@@ -109,7 +108,7 @@ func (r *run) hear(host int, job sim.Job, node uint16, at int64) {
 	r.gates.between.Hear(host, job, node)
 }
 
-// unsettle ends the port of a card, or has the funid of a host stop.
+// unsettle ends the port of a card, or stops the funid of a host.
 func (r *run) unsettle(e *episode, i int) {
 	if host := e.random.IntN(r.hosts); e.random.IntN(2) == 0 {
 		r.gates.stopped[host] = max(r.gates.stopped[host], e.ends)
@@ -118,7 +117,7 @@ func (r *run) unsettle(e *episode, i int) {
 	r.endCard(e, i)
 }
 
-// endCard ends a card with its process, with or without a word, until the end of the episode.
+// endCard ends a card and its process, with or without a goodbye, until the end of the episode.
 func (r *run) endCard(e *episode, i int) {
 	c := r.world.Cards()[i]
 	switch {
@@ -132,8 +131,8 @@ func (r *run) endCard(e *episode, i int) {
 	r.down(e, i)
 }
 
-// pretend returns what a stranger on the wire writes into a frame that he would have from one card
-// to another.
+// pretend returns the header of a frame by which a stranger on the wire pretends to be one card
+// that sends to another.
 func (r *run) pretend(as, to int) arctic.Header {
 	h := arctic.Header{To: sim.Address(to), From: sim.Address(as), Route: uint32(to), SourceCard: uint16(as),
 		DestinationCard: uint16(to)}

@@ -1,22 +1,23 @@
 package chaos
 
-// This file looks for an order of the operations on a word that explains all that they answered
-// (Wing and Gong, 1993; Lowe, 2017). Each operation that was carried out is in it once, and answers
-// what the one before it has left. One of unknown outcome is in it or not. None comes after another
-// that was issued when it was complete already. The order ends with what memory holds.
+// This file looks for an order of the operations on a word that explains all their answers (Wing
+// and Gong, 1993; Lowe, 2017). Each operation that was carried out is in the order once, and
+// answers what the one before it has left. An operation of unknown outcome may be in it or not. No
+// operation comes after one that was issued when it was already complete. The order ends with what
+// memory holds.
 //
-// The search goes from operation to operation and back again. It notes what it came to in vain:
-// which operations were placed, and what the word held. Operations of unknown outcome are few
-// between two that are known, so it first looks for orders with one of them in a row, then with 2,
-// 4 and so on. When it has looked everywhere there is no order. When it has come to mostStates
-// states the word is undecided, and counted so.
+// The search places operation after operation, and goes back where it cannot continue. It remembers
+// the states from which it found nothing: which operations were placed, and what the word held. Few
+// operations of unknown outcome lie between two known ones. So the search first looks for orders
+// with one of them in a row, then with 2, 4 and so on. When it has looked everywhere there is no
+// order. When it has come to mostStates states the word is undecided, and counted so.
 
 import "math/rand/v2"
 
-// mostStates bounds the states that the search for an order comes to.
+// mostStates bounds the states that the search for an order visits.
 const mostStates = 1 << 19
 
-// state is what the search has come to.
+// state is a state of the search.
 type state struct {
 	placed uint64 // the exclusive or of numbers of the operations
 	holds  uint64
@@ -26,17 +27,17 @@ type state struct {
 type search struct {
 	known, unknown []*operation // nil: placed
 	marks          map[*operation]uint64
-	wanted         map[uint64]int // how many known operations are not placed that found this
+	wanted         map[uint64]int // how many known operations, not yet placed, found this value
 	left           int            // known operations that are not placed
 	ends           bool           // the word must hold the last number at the end
 	last           uint64
 	bound          int
-	seen           map[state]int // and how many unknown ones more were allowed in a row there
-	best           int           // how few known ones were left
+	seen           map[state]int // and how many more unknown ones were allowed in a row there
+	best           int           // the fewest known ones that were left
 	bestHolds      uint64
 }
 
-// order is what the search has found out.
+// order is the result of the search.
 type order uint8
 
 const (
@@ -45,9 +46,9 @@ const (
 	undecided
 )
 
-// linearizable reports whether there is an order of operations on a word that holds 0 at first;
-// ends: and last at the end. It also returns how many known ones fit no order that was found, and
-// what the word holds before them.
+// linearizable reports whether there is an order of operations on a word that holds 0 at first and,
+// if ends is true, last at the end. It also returns how many known operations fit no order that was
+// found, and what the word holds before them.
 func linearizable(known, unknown []*operation, ends bool, last uint64, bound int) (o order, left int, holds uint64) {
 	x := rand.New(rand.NewPCG(1, uint64(len(known))))
 	s := &search{known: known, marks: map[*operation]uint64{}, wanted: map[uint64]int{}, left: len(known), ends: ends,
@@ -83,8 +84,8 @@ func linearizable(known, unknown []*operation, ends bool, last uint64, bound int
 // mayChange reports whether an operation changes the word if it finds the right number there.
 func (o *operation) mayChange() bool { return o.after(o.a) != o.a || o.after(o.a+1) != o.a+1 }
 
-// from goes on from a state, with at most so many unknown operations in a row, of which some are
-// left for this one.
+// from continues the search at a state. row is how many unknown operations may be in a row, and
+// left how many of these are left.
 func (s *search) from(at state, left, row int) order {
 	if s.left < s.best {
 		s.best, s.bestHolds = s.left, at.holds

@@ -17,11 +17,11 @@ import (
 type Report struct {
 	Seeds int `json:"seeds"`
 	Result
-	// EventsPerSecond is how many events were simulated in a second of processor time
-	// of the whole process.
+	// EventsPerSecond is the number of events simulated in a second of processor time of the whole
+	// process.
 	EventsPerSecond float64 `json:"events_per_s"`
-	// Trace is a number over everything that happened in all of them: the same for
-	// the same scenarios, always.
+	// Trace is a number over everything that happened in all scenarios. It is always the same for
+	// the same scenarios.
 	Trace string `json:"trace_hash"`
 	// Failed are the scenarios that broke a promise, in the order of their seeds.
 	Failed []Failure `json:"failed,omitempty"`
@@ -30,15 +30,15 @@ type Report struct {
 // Failure is a scenario that broke a promise.
 type Failure struct {
 	Scenario Scenario `json:"-"`
-	Command  string   `json:"arguments"` // that run it again
+	Command  string   `json:"arguments"` // that run the scenario again
 	Reasons  []string `json:"reasons"`
 	Smallest string   `json:"smallest,omitempty"` // arguments of what Shrink made of it
 }
 
 // Many runs the scenarios of seeds first to last on the given number of goroutines. When the
-// context ends it stops within some events, in the middle of runs; Seeds says how many were run.
-// The sums do not depend on the number of goroutines. Ran is called after each run, on several
-// goroutines; nil: nobody wants to know.
+// context ends it stops within some events, in the middle of runs; Seeds is how many were run. The
+// sums do not depend on the number of goroutines. Many calls ran after each run, on several
+// goroutines, unless ran is nil.
 func Many(ctx context.Context, of func(seed uint64) Scenario, first, last uint64, workers int, ran func()) Report {
 	over, release := overWith(ctx)
 	defer release()
@@ -83,7 +83,7 @@ func Many(ctx context.Context, of func(seed uint64) Scenario, first, last uint64
 	return r
 }
 
-// overWith returns a function that says whether the context has ended, for less than Err costs.
+// overWith returns a function that reports whether the context has ended, and costs less than Err.
 func overWith(ctx context.Context) (over func() bool, release func()) {
 	var ended atomic.Bool
 	if ctx.Err() != nil {
@@ -93,8 +93,8 @@ func overWith(ctx context.Context) (over func() bool, release func()) {
 	return ended.Load, func() { stop() }
 }
 
-// processorTime returns the processor time that this process has used: what others do
-// on the machine does not slow a simulation down in it.
+// processorTime returns the processor time that this process has used. Other work on the machine
+// does not count in it.
 func processorTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

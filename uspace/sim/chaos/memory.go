@@ -1,11 +1,11 @@
 package chaos
 
-// This file is the memory that cards read and write for transfers. The oracle checks
-// that the data is where it belongs, and that nothing else has changed.
+// This file has the memory that cards read and write for transfers. The oracle checks that the data
+// is where it belongs, and that nothing else has changed.
 //
-// A word of a destination that belongs to no transfer is a canary, a function of its
-// address. One that belongs to a transfer is a canary or a word of that transfer's, and
-// at the notice certainly the latter; from then on it is a canary again.
+// A word of a destination that belongs to no transfer is a canary, a function of its address. A
+// word that belongs to a transfer is a canary or a word of that transfer. At the notice it must be
+// the latter; from then on it is a canary again.
 
 import (
 	"encoding/binary"
@@ -14,14 +14,14 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Where the segments of every process begin: one of sources, and two of destinations
-// of the same size one behind the other, which a transfer must not lie across.
+// The addresses where the segments of every process begin: one of sources, and two of destinations.
+// The two have the same size and lie one behind the other; a transfer must not lie across them.
 const (
 	sourceBase = 0x1000_0000
 	targetBase = 0x2000_0000
 )
 
-// memory is the segments of one life of a member.
+// memory has the segments of one life of a member.
 type memory struct {
 	source, target []byte
 	patrol         int // where the target is looked at next
@@ -29,7 +29,7 @@ type memory struct {
 
 // pending is a transfer whose source the card has not taken yet.
 type pending struct {
-	sent   uint64 // how many the member had sent of its level with it
+	sent   uint64 // how many messages of its level the member had sent with it
 	source uint32
 }
 
@@ -52,7 +52,7 @@ func (m *member) newMemory() {
 	}
 }
 
-// canary is the word at an address that nobody may write.
+// canary returns the word at an address that nothing may write.
 func canary(address uint32) uint32 { return address*2654435761 ^ 0xca9a21e5 }
 
 // clean puts canaries into part of the target.
@@ -62,7 +62,7 @@ func (y *memory) clean(first, end uint32) {
 	}
 }
 
-// scribble makes part of the source useless.
+// scribble overwrites part of the source with other data.
 func (y *memory) scribble(first, end uint32) {
 	for at := first; at < end; at += arctic.WordSize {
 		binary.LittleEndian.PutUint32(y.source[at-sourceBase:], ^canary(at))
@@ -76,8 +76,8 @@ func (y *memory) compose(o *oracle, at, number uint32, words int) {
 	}
 }
 
-// retired overwrites the sources of transfers that the card has taken: it is said
-// to have read them, and must not do so again.
+// retired overwrites the sources of transfers that the card has taken: the card says that it has
+// read them, and must not read them again.
 func (m *member) retired() {
 	for l := range m.pending {
 		q := m.pending[l]
@@ -94,9 +94,9 @@ func (m *member) retired() {
 	}
 }
 
-// moved checks that all of a transfer is in the memory of member at, and takes the
-// memory for other ones. Also of one that was under way when the member died and was
-// attached again: it comes back unless the member has got all of it.
+// moved checks that all of a transfer is in the memory of member at, and frees the memory for other
+// transfers. It also checks a transfer that was under way when the member died and was attached
+// again: that comes back unless the member has got all of it.
 func (o *oracle) moved(at *member, number uint32, t *transfer) {
 	b := at.memory.target[t.address-targetBase:]
 	for k := range t.words {
@@ -111,8 +111,7 @@ func (o *oracle) moved(at *member, number uint32, t *transfer) {
 	at.targets.give(t.address)
 }
 
-// intact checks size bytes of the member's target from an offset on. What is wrong is
-// said once.
+// intact checks size bytes of the member's target from an offset on. It reports each fault once.
 func (o *oracle) intact(m *member, offset, size int) {
 	y := m.memory
 	i := m.targets.find(targetBase + uint32(offset))
@@ -156,7 +155,7 @@ func (m *member) watchMemory() {
 	m.memory.patrol = (m.memory.patrol + patrolled) % len(m.memory.target)
 }
 
-// bury takes the memory of a life away from a card that must not touch it any more.
+// bury removes the memory of a life that the card must no longer touch.
 func (m *member) bury() {
 	y := m.memory
 	if y == nil {

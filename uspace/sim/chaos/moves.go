@@ -1,6 +1,6 @@
 package chaos
 
-// This file is processes that move to other cards, again and again as long as an episode lasts.
+// This file moves processes to other cards, again and again as long as an episode lasts.
 
 import (
 	"slices"
@@ -65,16 +65,15 @@ func (r *run) moves(e *episode, m *member) {
 	}
 }
 
-// comesBack makes the process of a member anew whose card may have gone meanwhile.
+// comesBack makes a new process for a member whose card may have gone meanwhile.
 func (r *run) comesBack(m *member) {
 	if r.world.Cards()[m.card].Engine() != nil {
 		r.attach(m)
 	} // else it comes back with its card
 }
 
-// settles notes where a member is from now on. Cards hear of a move from each other; where one has
-// gone before all had heard of it, the launcher of the job says it to all, as `funet route set`
-// does.
+// settles notes where a member is from now on. Cards hear of a move from each other. If a card has
+// gone before all had heard of it, the launcher of the job tells all, as `funet route set` does.
 func (r *run) settles(m *member, card int) {
 	table := r.homes[m.gid]
 	if table == nil {

@@ -1,6 +1,6 @@
 package chaos
 
-// This file is the two networks that a scenario may be run on.
+// This file has the two networks that a scenario may run on.
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // Network is the kind of network that connects the cards.
 type Network uint8
 
-// The networks. Arctic never loses a packet: what is wrong there is processes and cards.
+// The networks. Arctic never loses a packet: there only processes and cards can go wrong.
 const (
 	Ethernet Network = iota
 	Arctic
@@ -23,7 +23,7 @@ const (
 
 var networkNames = [...]string{"ethernet", "arctic"}
 
-// ErrNetwork is returned for a name that is not one of a network.
+// ErrNetwork reports a name that is not that of a network.
 var ErrNetwork = errors.New("chaos: no such network")
 
 // ParseNetwork reads "ethernet" or "arctic".
@@ -39,7 +39,7 @@ func ParseNetwork(s string) (Network, error) {
 // String returns the form that ParseNetwork reads.
 func (n Network) String() string { return networkNames[n%2] }
 
-// faultsOfEthernet are the kinds that Arctic does not know.
+// faultsOfEthernet are the kinds of faults that Arctic does not have.
 const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes
 
 // maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
@@ -49,7 +49,7 @@ const maxArctic = 1024
 // mostMTU is the longest Ethernet payload, in bytes.
 const mostMTU = 3498
 
-// ethernet draws the Ethernet and what goes wrong on it by chance.
+// ethernet draws the Ethernet and its faults by chance.
 func (s *Scenario) ethernet(p *plan) {
 	r := s.stream(streamNet)
 	p.net = sim.EthernetConfig{
@@ -111,7 +111,7 @@ func (s *Scenario) arctic(p *plan) {
 	}
 }
 
-// network holds what both kinds of network report.
+// network has what both kinds of network report.
 type network interface {
 	// UnderWay returns how many frames the network holds.
 	UnderWay() int
@@ -163,7 +163,7 @@ func (r *run) peers(i int) (all []engine.Peer) {
 	return all
 }
 
-// heal makes the network fair. Whatever has its own end ends by itself.
+// heal makes the network fair. Faults that have an end of their own are left to it.
 func (r *run) heal() {
 	if r.ethernet != nil {
 		r.ethernet.SetFaults(sim.Faults{})

@@ -1,15 +1,15 @@
 package chaos
 
-// This file is the notices of funids about processes with direct ports that have ended or are there
-// (ctl/daemon/fate.go). Funids tell them to each other and to their processes. They also answer a
-// card that doubts whether a silent peer lives. Notices and answers come at once or late, twice,
-// out of order, or not at all. This file is also what must hold then:
+// This file has the notices of funids about processes with direct ports that have ended or are
+// there (ctl/daemon/fate.go). Funids send them to each other and to their processes. They also
+// answer a card that doubts whether a silent peer lives. Notices and answers come at once or late,
+// twice, out of order, or not at all. The file also checks what must hold then:
 //
-//   - a card that is told of the end of the life that it has met gives it up at once, and one that
-//     has met another life does not;
+//   - a card that is told of the end of the life that it has met gives that peer up at once; a card
+//     that has met another life does not;
 //   - a silent card that is vouched for is not given up before ConnectTimeout, however long its
 //     silence lasted;
-//   - nobody is given up as departed who never was, or whose life the card was told of last.
+//   - no card is given up as departed that never was, or whose life the card was told of last.
 
 import (
 	"math/rand/v2"
@@ -27,7 +27,7 @@ type seat struct {
 	node uint16
 }
 
-// news is what became of the process of a node.
+// news says what became of the process of a node.
 type news struct {
 	seat
 	life  uint32
@@ -36,13 +36,13 @@ type news struct {
 	died  int64  // when it ended, for the count of those that had been waited for longer
 }
 
-// told is news that a card was told before a message was sent.
+// told is news that a card was told, and how many messages had been sent before.
 type told struct {
 	news
 	before int
 }
 
-// vouch is what a card was told of a silent peer: it lives.
+// vouch is the news for a card that a silent peer lives.
 type vouch struct {
 	life        uint32
 	since, over int64 // of the silence; over 0: it goes on
@@ -63,13 +63,13 @@ type notices struct {
 	left             []bool           // by card: a life of it has said that it leaves
 	silence, connect int64            // PeerTimeout and ConnectTimeout
 
-	// What was tried: news that ended a peer that would have been waited for longer, that were of
-	// another life than the card had met, that were older than the last, questions, and silences
-	// that were vouched for.
+	// What was tried: news that ended a peer that would have been waited for longer; news of
+	// another life than the card had met; news older than the last; questions; and silences that
+	// were vouched for.
 	ended, strange, late, doubts, vouched int
 }
 
-// newNotices is of hosts that know nothing.
+// newNotices returns notices of hosts that know nothing.
 func (r *run) newNotices() *notices {
 	n := &notices{random: r.scenario.stream(streamFaults + 24), lives: make([]uint32, r.cards),
 		died: map[uint32]int64{}, left: make([]bool, r.cards)}
@@ -83,11 +83,11 @@ func (r *run) newNotices() *notices {
 	return n
 }
 
-// seatOf is that of a card, or that it had last.
+// seatOf returns the seat of a card, or the last one that it had.
 func (r *run) seatOf(i int) seat { return seat{r.gates.jobs[i], r.members[i].node} }
 
-// born is told when a card begins a life, whose configuration it completes: it hears who has ended,
-// and others that it is there, if they know of an earlier end.
+// born handles the start of a card's life, and completes its configuration. The card hears who has
+// ended. Others that know of an earlier end hear that it is there.
 func (r *run) born(i int, cfg *engine.Config) {
 	n, at, host := r.notices, r.seatOf(i), r.gates.host[i]
 	n.last[i], n.vouches[i], n.lives[i] = map[uint16]told{}, map[uint16]*vouch{}, cfg.Incarnation
@@ -104,8 +104,8 @@ func (r *run) born(i int, cfg *engine.Config) {
 	}
 }
 
-// over is told when a card's life has ended, with or without a word: its host's funid tells
-// everybody, or the next one does.
+// over handles the end of a card's life, with or without a goodbye: its host's funid tells all, or
+// the next funid does.
 func (r *run) over(i int) {
 	n, at, host := r.notices, r.seatOf(i), r.gates.host[i]
 	if n == nil {
@@ -116,7 +116,7 @@ func (r *run) over(i int) {
 	r.whenRuns(host, func() { r.spread(host, n.decide(at, host, life, false)) })
 }
 
-// leave ends a card and its process with a word.
+// leave ends a card and its process with a goodbye.
 func (r *run) leave(c *sim.Card) {
 	if r.notices != nil {
 		r.notices.left[c.Number()] = true
@@ -124,7 +124,7 @@ func (r *run) leave(c *sim.Card) {
 	c.Leave()
 }
 
-// decide makes news of a node of a host.
+// decide makes news about a node of a host.
 func (n *notices) decide(at seat, host int, life uint32, lives bool) news {
 	n.order++
 	f := news{at, life, lives, n.order, n.died[life]}
@@ -132,7 +132,7 @@ func (n *notices) decide(at seat, host int, life uint32, lives bool) news {
 	return f
 }
 
-// whenRuns has the funid of a host do something, now or when it runs again.
+// whenRuns makes the funid of a host do something, now or when it runs again.
 func (r *run) whenRuns(host int, do func()) {
 	if until := r.gates.stopped[host]; until > r.world.Now() {
 		r.world.At(until, func() { r.whenRuns(host, do) })
@@ -141,13 +141,13 @@ func (r *run) whenRuns(host int, do func()) {
 	do()
 }
 
-// soon draws when something arrives: mostly within some microseconds, and perhaps after everybody
-// has given up.
+// soon draws the time when something arrives: mostly within some microseconds, and perhaps after
+// all peers have given up.
 func (r *run) soon() int64 {
 	return r.world.Now() + r.notices.random.Int64N(int64(10*time.Microsecond)<<r.notices.random.IntN(14))
 }
 
-// spread has everybody told what became of a process of a host.
+// spread tells all hosts and processes what became of a process of a host.
 func (r *run) spread(host int, f news) {
 	r.tellProcesses(host, f)
 	for other := range r.hosts {
@@ -157,7 +157,7 @@ func (r *run) spread(host int, f news) {
 	}
 }
 
-// post has the funid of another host told.
+// post tells the funid of another host.
 func (r *run) post(host int, f news) {
 	n := r.notices
 	if n.random.IntN(8) < n.lost {
@@ -180,7 +180,7 @@ func (r *run) post(host int, f news) {
 	}
 }
 
-// tellProcesses tells the processes of a host that are of the job.
+// tellProcesses tells the other processes of the job on a host.
 func (r *run) tellProcesses(host int, f news) {
 	for i := range r.cards {
 		if at := r.seatOf(i); r.gates.host[i] == host && at.Job == f.Job && at.node != f.node &&
@@ -201,7 +201,7 @@ func (r *run) tellProcess(i int, f news) {
 	})
 }
 
-// learn is what a card does with news, and what must come of it.
+// learn makes a card act on news, and checks the outcome.
 func (r *run) learn(i int, e *engine.Card, f news) {
 	n := r.notices
 	if n.last[i][f.node].order >= f.order {
@@ -243,8 +243,8 @@ func (r *run) cardOf(at seat) int {
 	return -1
 }
 
-// doubt is a question of a card for a silent peer. Its funid asks that of the peer's host, which
-// answers what is so, if both run.
+// doubt handles a card's question about a silent peer. Its funid asks the funid of the peer's host,
+// which answers with the truth, if both run.
 func (r *run) doubt(i int, asking uint32, node uint16, life uint32) {
 	n, at := r.notices, seat{r.gates.jobs[i], node}
 	n.doubts++
@@ -275,7 +275,7 @@ func (r *run) doubt(i int, asking uint32, node uint16, life uint32) {
 	})
 }
 
-// heed looks whether the silences that a card was told to suffer are over.
+// heed checks whether the silences end that a card was told to tolerate.
 func (r *run) heed(c *sim.Card) {
 	if c.Engine() == nil {
 		return
@@ -287,8 +287,8 @@ func (r *run) heed(c *sim.Card) {
 	}
 }
 
-// judge says whether a message may have come back to a member because its peer was silent, or gone.
-// Somebody who forges greetings can make a card believe that its peer has another life, which its
+// judge checks whether a message may have come back to a member because its peer was silent, or
+// gone. Forged greetings can make a card believe that its peer has another life, which the peer's
 // funid says has ended.
 func (r *run) judge(at *member, b funi.Returned) {
 	n, number := r.notices, int(b.Word)-1

@@ -1,6 +1,6 @@
 package chaos
 
-// This file is the oracle: it knows what became of every message.
+// This file has the oracle, which knows the fate of every message.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // message is the record of one message; its index in oracle.messages plus one is its
 // number, which travels as its first payload word.
 type message struct {
-	from, to   int32  // members; to is nobody for a message that nobody may get
+	from, to   int32  // members; to is nobody for a message to a node that does not exist
 	fromDeaths uint16 // how often they had died when it was sent
 	toDeaths   uint16
 	toAttached uint16      // and attached
@@ -28,8 +28,8 @@ type message struct {
 	transfer   int32         // its index in oracle.transfers plus one; 0: a plain message
 }
 
-// transfer is the record of a message that transfers memory, besides that of the message. Its
-// number travels as its argument.
+// transfer is the record of a message that transfers memory, in addition to that of the message.
+// Its number travels as its argument.
 type transfer struct {
 	owner   int32  // the member whose memory it is for
 	address uint32 // there; 0: its queue
@@ -40,9 +40,10 @@ type transfer struct {
 // nobody is the receiver of a message to a node that does not exist.
 const nobody = -1
 
-// oracle knows what was sent and hears what arrived. Its counts go to the result.
+// oracle records what was sent and checks what arrives. It counts in the result.
 type oracle struct {
-	// for which messages may come back because somebody forges or repeats greetings
+	// excused has the reasons for which messages may come back because greetings are forged or
+	// repeated
 	excused   []arctic.Reason
 	seed      uint64
 	messages  []message
@@ -51,11 +52,11 @@ type oracle struct {
 	result    *Result
 	now       func() int64
 	progress  int64 // when something was last sent, delivered or reported
-	// probes is where the messages of the two rounds of probes begin.
+	// probes has the places where the messages of the two rounds of probes begin.
 	probes []int
 }
 
-// fail notes a broken promise; the first ones in words.
+// fail counts a broken promise, and keeps the first ones in words.
 func (o *oracle) fail(count *int, format string, args ...any) {
 	*count++
 	if len(o.result.Failures) < 5 {
@@ -63,15 +64,15 @@ func (o *oracle) fail(count *int, format string, args ...any) {
 	}
 }
 
-// word is payload word k of a message.
+// word returns payload word k of a message.
 func (o *oracle) word(number uint32, k int) uint32 {
 	x := o.seed ^ uint64(number)<<32 ^ uint64(k)*0x9e3779b97f4a7c15
 	x = (x ^ x>>31) * 0xbf58476d1ce4e5b9
 	return uint32(x >> 32)
 }
 
-// sends composes the next message in the slot and notes it; the caller commits it. It
-// has the given number of words, at least one.
+// sends composes the next message in the slot and records it; the caller commits it. It has the
+// given number of words, at least one.
 func (o *oracle) sends(s *funi.Slot, from *member, to int32, node uint16, l funi.Level, typ uint16, words int) {
 	number := o.next()
 	h := funi.NewHeader(node, typ, words)
@@ -83,8 +84,7 @@ func (o *oracle) sends(s *funi.Slot, from *member, to int32, node uint16, l funi
 	o.note(message{from: int32(from.number), to: to, header: h, arrives: h, level: l})
 }
 
-// moves notes the transfer that is composed in the slot, with the next number as its
-// argument.
+// moves records the transfer that is composed in the slot, with the next number as its argument.
 func (o *oracle) moves(s *funi.Slot, from *member, to int32, l funi.Level, t transfer) {
 	o.transfers = append(o.transfers, t)
 	h := s.Header()
@@ -114,7 +114,7 @@ func (o *oracle) note(m message) {
 	o.messages = append(o.messages, m)
 }
 
-// receiver returns the member that the message is for, also if the message must come back, or
+// receiver returns the member that the message is for, even if the message must come back, or
 // nobody.
 func (o *oracle) receiver(m *message) int32 {
 	if m.transfer != 0 {
@@ -123,8 +123,8 @@ func (o *oracle) receiver(m *message) int32 {
 	return m.to
 }
 
-// parted reports whether sender and receiver of the message were, or are, of different jobs:
-// numbers of jobs only grow.
+// parted reports whether sender and receiver of the message were, or are, of different jobs.
+// Numbers of jobs only grow.
 func (o *oracle) parted(m *message) bool {
 	to := o.receiver(m)
 	return to != nobody && (m.toJob != m.job || o.members[to].job != m.job)
@@ -213,23 +213,22 @@ func (o *oracle) refusal(m *message) arctic.Reason {
 	return o.transfers[m.transfer-1].refused
 }
 
-// replaced reports whether the message is a transfer of many packets, not to be refused,
-// whose receiver has been attached since it was sent: only then can some of it have
-// come to its predecessor.
+// replaced reports whether the message is a transfer of many packets whose receiver has been
+// attached, or has moved, since it was sent. Only then can some of it have come to another process.
 func (o *oracle) replaced(m *message) bool {
 	return m.transfer != 0 && m.to != nobody && o.transfers[m.transfer-1].words > arctic.MaxSingleWords &&
 		(m.toAttached != o.members[m.to].attached || m.toMoved != o.members[m.to].moved)
 }
 
-// waits reports whether the message is a transfer of many packets, and so may already have begun
-// when its two cards, which had lost each other, began a new epoch while one of them had not heard
-// of the last. Other messages have nothing in flight then.
+// waits reports whether the message is a transfer of many packets. Such a transfer may already have
+// begun when its two cards lost each other and began a new epoch, while one of them had not heard
+// of the last epoch. Other messages have nothing in flight then.
 func (o *oracle) waits(m *message) bool {
 	return m.transfer != 0 && o.transfers[m.transfer-1].words > arctic.MaxSingleWords
 }
 
-// mayFail reports whether the message, to be refused for a reason if that is one, may
-// come back for the given one.
+// mayFail reports whether the message may come back for the given reason. refused is the reason for
+// which it must be refused, if there is one.
 func (m *message) mayFail(reason, refused arctic.Reason) bool {
 	switch reason {
 	case refused:
@@ -243,8 +242,8 @@ func (m *message) mayFail(reason, refused arctic.Reason) bool {
 	return false
 }
 
-// account counts what became of all messages once nothing can happen any more. What a
-// full return ring could only count is found by counting.
+// account counts the fates of all messages once nothing can happen any more. By counting it finds
+// the returns for which the return ring had no room.
 func (o *oracle) account() {
 	r := o.result
 	r.Messages = len(o.messages)

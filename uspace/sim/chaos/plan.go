@@ -1,6 +1,6 @@
 package chaos
 
-// This file draws a plan from a seed: cluster, placement, pace, and what goes wrong.
+// This file draws a plan from a seed: cluster, placement, pace, and faults.
 
 import (
 	"errors"
@@ -39,9 +39,10 @@ const (
 	Switch   // processes are switched out and in again
 	Transfer // programs move memory, and ask for what they may not have
 	Jobs     // a job ends, host after host, and another takes its GID
-	// ways come to carry shorter frames, and their cards are told so, or told lies, or nothing
+	// Narrow makes paths carry shorter frames for a time, and their cards are told so, or told
+	// lies, or nothing
 	Narrow
-	// somebody forges greetings, and echoes what he has seen of others
+	// Forge has a stranger forge greetings, with echoes of what it has seen of others
 	Forge
 	Replay // frames come again that were recorded any time before
 	Sizes  // cards have ports that carry frames of different lengths
@@ -49,10 +50,11 @@ const (
 	RMA    // programs operate on each other's windows
 	Chains // programs send along chains
 	Moves  // processes move to other cards; see ends
-	// direct ports come and go, on other hosts, and funids stop and go on; see Scenario.Direct
+	// Ports has direct ports come and go, on other hosts, and funids stop and go on; see
+	// Scenario.Direct
 	Ports
-	// funids tell each other and their processes which of those with direct ports have ended or are
-	// there
+	// Notices has funids tell each other and their processes which of those with direct ports have
+	// ended or are there
 	Notices
 	All = Notices<<1 - 1
 )
@@ -61,14 +63,14 @@ var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "pa
 	"crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma",
 	"chains", "moves", "ports", "notices"}
 
-// ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is
-// even, and these if it is odd.
+// ends are the faults that end processes. A scenario that asks for these and Moves has Moves if its
+// seed is even, and these if it is odd.
 const ends = Crash | Restart | Jobs
 
-// FaultNames are the kinds that ParseFaults knows.
+// FaultNames returns the names of the kinds that ParseFaults knows.
 func FaultNames() []string { return slices.Clone(faultNames) }
 
-// ErrFaults is returned for a name that is not one of a fault.
+// ErrFaults reports a name that is not that of a fault.
 var ErrFaults = errors.New("chaos: no such fault")
 
 // ParseFaults reads "all", "none", or names with commas between them.
@@ -135,7 +137,7 @@ func (s *Scenario) Check() error {
 	return err
 }
 
-// profile reads the scenario's profile; nil: it times nothing.
+// profile reads the scenario's profile; nil: it gives no times.
 func (s *Scenario) profile() (*hwprofiles.Profile, error) {
 	if s.Profile == "" || s.Profile == Native {
 		return nil, nil
@@ -179,15 +181,15 @@ func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values)
 type plan struct {
 	cards  int
 	routes []uint32 // node to card, for all groups
-	// hosts is how many hosts have the direct cards, and jobNodes how many nodes the jobs of a
-	// group have, some of whom nobody ever is.
+	// hosts is how many hosts have the direct cards. jobNodes is how many nodes the jobs of a group
+	// have; some of them never have a process.
 	hosts    int
 	jobNodes map[uint16]int
 	members  []place
 	slots    int
-	// crowd is how many of 8 processes share a card with others. A swarm has an MTU of its own and
-	// as many slots for each member's queues; 0 and none: all members have slots, and the network
-	// draws the MTU.
+	// crowd is how many of 8 processes share a card with others. A swarm has an MTU of its own, and
+	// slots of its own for each member's queues. Without them (0 and none), all members have slots,
+	// and the network draws the MTU.
 	crowd  int
 	mtu    int
 	queues []int
@@ -202,7 +204,8 @@ type plan struct {
 	pattern int // says to which members a member sends
 	replies int // in 16 requests
 	segment int // bytes of a process that are sources of transfers, and destinations
-	// keyed: all cards have a key, which is drawn where somebody forges or replays frames.
+	// keyed says that all cards have a key. A key is drawn if greetings are forged or frames
+	// replayed.
 	keyed, readable bool
 }
 
@@ -212,7 +215,7 @@ type place struct {
 	card      int
 }
 
-// ready takes from a scenario the kinds of faults that it cannot have and returns its plan. Errors:
+// ready removes the kinds of faults that a scenario cannot have, and returns its plan. Errors:
 // those of Check.
 func (s *Scenario) ready() (plan, error) {
 	if err := s.Check(); err != nil {
@@ -279,7 +282,7 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	return p
 }
 
-// queue returns the size of a member's queues at first, in slots.
+// queue returns the initial size of a member's queues, in slots.
 func (p *plan) queue(member int) int {
 	if p.queues == nil {
 		return p.slots
@@ -287,8 +290,8 @@ func (p *plan) queue(member int) int {
 	return p.queues[member]
 }
 
-// place puts processes on cards: mostly one to a card, some share one, and some have
-// the node number of a process of another group. Direct cards have one each.
+// place puts processes on cards. Most have a card alone, some share one, and some have the node
+// number of a process of another group. Direct cards have one process each.
 func (s *Scenario) place(p *plan) {
 	r := s.stream(streamPlace)
 	groups := 1 + r.IntN(3)
@@ -356,10 +359,10 @@ func (s *Scenario) cluster(p *plan) {
 	}
 }
 
-// timed is a configuration with the profile's times and limits. Only the back-off is not
-// the profile's: "at once" is for the bare packets of the thesis, whose acknowledgments are
-// much shorter than they are. As frames, the rejects of a node that takes nothing fill its
-// link, and what it sends waits behind them for longer than the judge has patience.
+// timed returns a configuration with the profile's times and limits. Only the back-off is not the
+// profile's. Its "at once" is for the bare packets of the thesis, whose acknowledgments are much
+// shorter than they are. As frames, the rejects of a node that takes nothing fill its link. What
+// the node sends then waits behind them for longer than patience.
 func timed(drawn func(*engine.Config), profile *hwprofiles.Profile) func(*engine.Config) {
 	return func(c *engine.Config) {
 		drawn(c)
@@ -370,14 +373,14 @@ func timed(drawn func(*engine.Config), profile *hwprofiles.Profile) func(*engine
 	}
 }
 
-// episode is something that goes wrong for a time.
+// episode is a fault that lasts for a time.
 type episode struct {
 	kind     Faults
 	at, ends int64
 	random   *rand.Rand
 }
 
-// episodes draws those of all kinds of the scenario, in no order.
+// episodes draws the episodes of all kinds of the scenario, in no order.
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k

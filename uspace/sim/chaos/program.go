@@ -1,7 +1,7 @@
 package chaos
 
-// This file is the program that every process runs: random operations, and whatever
-// arrives in between. Another kind of operation is another entry of operations.
+// This file has the program that every process runs: random operations, and the handling of what
+// arrives in between. To add a kind of operation, add an entry to operations.
 
 import (
 	"errors"
@@ -27,15 +27,16 @@ type member struct {
 	peers    []int32 // members of its group
 	probes   []int32 // members that it has yet to probe
 
-	// For transfers: memory is that of the present life, until the card must not touch it. sources
-	// says which sources the card has not read, and pending how many packets were sent. targets
-	// says what others have sent to, in any life. graves is the memory of earlier lives.
+	// These are for transfers. memory is that of the present life, until the card must not touch
+	// it. sources says which sources the card has not read, and pending how many packets were sent.
+	// targets says where transfers of other members write, in any life. graves is the memory of
+	// earlier lives.
 	memory  *memory
 	sources arena
 	pending [arctic.Levels][]pending
 	targets arena
 	graves  []*memory
-	// of the present life; nil: neither package rats nor windows nor chains are used
+	// keyed is of the present life; nil: neither package rats nor windows nor chains are used
 	keyed   *keyed
 	windows *windows // of the present life; nil: there are none, or it has no key slot for one
 }
@@ -48,8 +49,8 @@ func (m *member) returnsLost() uint32 {
 	return m.process.Interface().ReturnsLost()
 }
 
-// operations are the actions of a program, and how often each occurs in comparison. Each ends with
-// nothing half done.
+// operations has the actions of a program, with the relative frequency of each. No action leaves
+// anything half done.
 var operations = []struct {
 	weight int
 	kind   Faults // that the scenario must have, if any
@@ -68,9 +69,9 @@ var operations = []struct {
 	{4, Chains, (*member).multicasts},
 }
 
-// program runs a life of the member: it starts an operation every now and then, until
-// all messages of the scenario are sent, and serves its queues for ever. What it is
-// asked to probe then, it does at once.
+// program runs a life of the member. It starts an operation every now and then, until all messages
+// of the scenario are sent, and serves its queues for ever. It carries out requests to probe at
+// once.
 func (m *member) program(p *sim.Process) error {
 	total := 0
 	for _, o := range operations {
@@ -118,11 +119,11 @@ func (m *member) program(p *sim.Process) error {
 	}
 }
 
-// idle draws a time between two operations, twice the mean at most.
+// idle draws the time between two operations, at most twice the mean.
 func (m *member) idle() int64 { return m.random.Int64N(2*m.run.pause + 1) }
 
-// serve takes what has arrived, replies first, and what came back. At level Reply it
-// takes replies only: a handler that waits for room to reply may do no more.
+// serve takes what has arrived, replies first, and what came back. At level Reply it takes replies
+// only: a handler that waits for room to reply may take nothing else.
 func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	i := p.Interface()
 	if m.keyed != nil {
@@ -179,8 +180,8 @@ func (m *member) send(p *sim.Process, l funi.Level, to int32, node uint16, words
 	}
 }
 
-// slot returns the slot for the next message, or nil if all have been sent. It waits for
-// room in the queue as the rules of package am have it.
+// slot returns the slot for the next message, or nil if all have been sent. It waits for room in
+// the queue by the rules of package am.
 func (m *member) slot(p *sim.Process, l funi.Level) *funi.Slot {
 	i := p.Interface()
 	for s := i.Reserve(l); m.run.more(); s = i.Reserve(l) {
@@ -215,8 +216,8 @@ func (m *member) burst() {
 	}
 }
 
-// flood sends many short requests to one member, and takes nothing that arrives as long
-// as there is room to send.
+// flood sends many short requests to one member, and takes nothing that arrives as long as there is
+// room to send.
 func (m *member) flood() {
 	to := m.choose()
 	for n := 20 + m.random.IntN(200); n > 0 && m.run.quota(); n-- {
@@ -239,12 +240,12 @@ func (m *member) stray() {
 	m.send(m.process, funi.Request, nobody, node, 1)
 }
 
-// long does nothing for up to ten times as long as usual, while messages pile up.
+// long does nothing for up to ten times the usual pause, while messages pile up.
 func (m *member) long() { m.process.Sleep(min(10*m.idle(), m.run.horizon)) }
 
-// resize changes the size of the queues, to what they were at first at most. Queues that
-// hold more than would fit stay as they are. It ends also within long transfers, whatever
-// their receivers do: a card needs no room in a queue to carry one on.
+// resize changes the size of the queues, to at most their initial size. Queues that hold more than
+// would fit stay as they are. Long transfers under way do not delay it, whatever their receivers
+// do: a card needs no room in a queue to carry one on.
 func (m *member) resize() {
 	p := m.process
 	slots := 2 << m.random.IntN(bits.Len(uint(m.run.queue(m.number)))-1)

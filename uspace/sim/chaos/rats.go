@@ -1,14 +1,14 @@
 package chaos
 
-// This file is what processes do with package rats while all else goes wrong: sessions of every
-// protocol, each between two members and, for groups, a third. What is sent is a function of the
-// session and of a number, so that whoever receives it can tell whether it is whole, came once, and
-// came to the right one. conversation.go is the protocols.
+// This file has what processes do with package rats while all other faults happen: sessions of
+// every protocol, each between two members and, for groups, a third. Data is a function of the
+// session and of a number. So the receiver can tell whether it is whole, came once, and came to the
+// right place. conversation.go has the protocols.
 //
 // Seeds travel outside the network, in no time. A session ends early when one of its members dies,
-// or by an error that a fault explains; all others must be complete when the network has fallen
-// silent. Then everybody closes everything: all memory, areas, credits, key slots and instances
-// must be free again, and no byte changed that nobody had a key to.
+// or by an error that a fault explains. All other sessions must be complete when the network has
+// fallen silent. Then all members close everything: all memory, areas, credits, key slots and
+// instances must be free again. No byte may have changed for which no key was given out.
 
 import (
 	"bytes"
@@ -24,9 +24,10 @@ import (
 
 const (
 	keyedBase = 0x3000_0000
-	// guardBytes is what nobody may write to, beside what others may.
+	// guardBytes is the length of the memory beside the shared parts that nothing may write to.
 	guardBytes = 4096
-	// readBytes is how much of a member others read, and partBytes how much of one they write to.
+	// readBytes is how much of a member others read, and partBytes how much of a part they write
+	// to.
 	readBytes = 4096
 	partBytes = 1024
 	parts     = 16
@@ -34,12 +35,12 @@ const (
 	sessionsAtOnce = 8
 	// staleWrites is how many writes with closed keys a member tries.
 	staleWrites = 4
-	// leastSlots is the least size of send queues at first, where rats is used: its servers open
-	// with many requests at once.
+	// leastSlots is the least initial size of send queues where rats is used: its servers open with
+	// many requests at once.
 	leastSlots = 32
 )
 
-// stage is what the run has come to, for sessions.
+// stage is the stage of the run, for sessions.
 type stage uint8
 
 const (
@@ -80,7 +81,7 @@ type closer interface {
 	Closed() bool
 }
 
-// prober is one that can ask whether the other end is there.
+// prober is an instance that can ask whether the other end is there.
 type prober interface{ Probe() }
 
 // remoteSizes is how much remote memory members have.
@@ -94,7 +95,7 @@ func (s *Scenario) remoteSizes() funi.RemoteSizes {
 	return funi.RemoteSizes{KeySlots: 256, Areas: 512, Notifications: 1024}
 }
 
-// keys are randomness for the keys of a life.
+// keys is the source of randomness for the keys of a life.
 type keys struct{ *rand.ChaCha8 }
 
 // newKeyed makes what a new life has of package rats.
@@ -141,13 +142,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// life is a number for the member's present life.
+// life returns a number for the member's present life.
 func (m *member) life() uint32 { return uint32(m.number)<<16 | uint32(m.attached) }
 
-// serverKey is the key of the group's servers for initial requests.
+// serverKey returns the key of the group's servers for initial requests.
 func (m *member) serverKey() rats.Key { return rats.Key(uint64(m.gid)<<32|0x5ea1) << 16 }
 
-// fill puts into b what number i of a session is, from a place on.
+// fill writes into b the data of number i of a session, from a place on.
 func fill(b []byte, number uint32, i int) {
 	x := number*2654435761 ^ uint32(i)*0x9e3779b9
 	for j := range b {
@@ -155,7 +156,7 @@ func fill(b []byte, number uint32, i int) {
 	}
 }
 
-// holds reports whether b is what fill puts there.
+// holds reports whether b has the data that fill writes there.
 func holds(b []byte, number uint32, i int) bool {
 	want := make([]byte, len(b))
 	fill(want, number, i)
@@ -187,10 +188,10 @@ func (m *member) converse() {
 	to.process.Wake()
 }
 
-// none is no part of a target.
+// none stands for no part of a target.
 const none = -1
 
-// step lets everything of a life go on as far as it can. It never waits.
+// step advances everything of a life as far as it can. It never waits.
 func (k *keyed) step() {
 	k.Poll()
 	k.due = sim.Never
@@ -222,7 +223,7 @@ func (k *keyed) step() {
 	k.ends = k.ends[:n]
 }
 
-// goOn lets sessions go on, and returns those that are not over for this member.
+// goOn advances sessions, and returns those that are not over for this member.
 func (k *keyed) goOn(list []*session, step func(s *session) (over bool)) []*session {
 	n := 0
 	for _, s := range list {
@@ -251,7 +252,7 @@ func (k *keyed) closeAll() {
 	}
 }
 
-// judge notes that an end of a session has failed, and whether a fault explains that.
+// judge records that an end of a session has failed, and whether a fault explains that.
 func (k *keyed) judge(s *session, end *error, err error) {
 	if err == nil || *end != nil {
 		return
@@ -286,10 +287,10 @@ func (k *keyed) judge(s *session, end *error, err error) {
 	}
 }
 
-// calm is what explains no failure of a session.
+// calm has the faults that explain no failure of a session.
 const calm = Rats | RMA | Chains | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
 
-// settle ends all sessions on the fair and silent network, and checks that they were complete and
+// settle ends all sessions on the fair and silent network. It checks that they were complete and
 // that everything is free.
 func (r *run) settle() bool {
 	// The second time those hear it whose other end has closed only the first time.

@@ -22,19 +22,19 @@ type Scenario struct {
 	Faults   Faults
 	Network  Network // without some kinds of Faults if it is Arctic
 	Shape    Shape   // of a Swarm the seed draws more; see Drawn
-	// Direct: each node has a card of its own, on a direct port of a host (engine.Config.Direct),
-	// with a switch between them (sim.Switch); without Moves. Not on Arctic.
+	// Direct gives each node a card of its own, on a direct port of a host (engine.Config.Direct),
+	// with a switch between them (sim.Switch). It excludes Moves and Arctic.
 	Direct bool
-	// Profile is the hardware profile, as hwprofiles.Load has it, that the cards are timed
-	// and limited as; empty, or one without a machine such as native: what the seed draws,
-	// and no unit takes time. The network is the seed's in either case, and programs are
-	// not slowed down.
+	// Profile is the hardware profile, as hwprofiles.Load has it, whose times and limits the cards
+	// have. If it is empty, or has no machine, as native, the seed draws the limits, and no unit
+	// takes time. The network is drawn from the seed in either case, and programs are not slowed
+	// down.
 	Profile string
 	// Trace and Capture, if not nil, get a trace and a capture of the run.
 	Trace, Capture io.Writer
 }
 
-// String is the arguments of the command that runs the scenario again.
+// String returns the arguments of the command that runs the scenario again.
 func (s Scenario) String() string {
 	text := ""
 	if s.Shape != Given {
@@ -53,18 +53,18 @@ func (s Scenario) String() string {
 	return text
 }
 
-// Native is the profile that times nothing.
+// Native is the profile that gives no times.
 const Native = "native"
 
-// Result counts what became of the messages of a scenario, or of several.
+// Result counts the fates of the messages of a scenario, or of several.
 type Result struct {
 	Messages       int `json:"messages"`
 	Transfers      int `json:"transfers"` // of the messages, those that transfer memory
 	Delivered      int `json:"delivered"`
 	ReportedFailed int `json:"reported_failed"`
 	Both           int `json:"delivered_and_reported"` // of those two; the acknowledgment was lost
-	// Ended is neither: its sender or receiver ended before anybody could tell. With it
-	// Delivered + ReportedFailed - Both + Ended + Lost is Messages.
+	// Ended counts messages that are neither, because sender or receiver ended before the fate was
+	// reported. With it Delivered + ReportedFailed - Both + Ended + Lost is Messages.
 	Ended        int `json:"ended_with_process"`
 	Lost         int `json:"lost"`
 	Duplicated   int `json:"duplicated"`
@@ -73,8 +73,8 @@ type Result struct {
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
-	// Undecided counts words of windows for whose operations no order was found before the search
-	// for one ended (linearize.go). That breaks no promise.
+	// Undecided counts words of windows for which the search for an order of their operations ended
+	// before it found one (linearize.go). That breaks no promise.
 	Undecided int `json:"undecided"`
 
 	Events   uint64   `json:"-"`
@@ -90,11 +90,11 @@ func (r *Result) Failed() bool {
 	return r.Lost+r.Duplicated+r.Misdelivered+r.Damaged+r.Stuck != 0
 }
 
-// patience is how long, in virtual time, a fair network may show no progress while
-// something is outstanding: many times what any timer of the cards is set to.
+// patience is how long, in virtual time, a fair network may make no progress while something is
+// outstanding. It is many times the longest timer of the cards.
 const patience = int64(2 * time.Second)
 
-// run is a scenario that runs.
+// run is a scenario that is running.
 type run struct {
 	plan
 	scenario Scenario
@@ -103,19 +103,19 @@ type run struct {
 	world    *sim.World
 	net      network
 	ethernet *sim.Ethernet // nil on Arctic
-	spy      *spy          // nil: nobody listens
+	spy      *spy          // nil: there is none
 	key      *link.Key     // nil: there is none
 	gates    *gates        // nil: cards are not direct
-	notices  *notices      // nil: no funid tells
+	notices  *notices      // nil: funids send no notices
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
-	jobs     map[half]uint32     // whose the GID is there, from 0
-	newest   map[uint16]uint32   // of them, by GID
+	jobs     map[half]uint32     // the job that has the GID there, from 0
+	newest   map[uint16]uint32   // the newest job, by GID
 	homes    map[uint16][]uint32 // route tables of groups whose processes have moved
 	moved    int
-	signs    map[half][]*engine.Context // that they have left
-	fair     int64                      // all faults are over
+	signs    map[half][]*engine.Context // left behind by the processes that moved
+	fair     int64                      // the time when all faults are over
 	stop     func() bool                // nil: nothing ends the run early
 	probing  bool
 	sessions []*session
@@ -131,12 +131,12 @@ type run struct {
 	orders, puts, gets, locks int
 }
 
-// Run runs a scenario. An impossible one returns Check's error in Failures and counts
-// as stuck.
+// Run runs a scenario. For an impossible one it returns Check's error in Failures, and counts it as
+// stuck.
 func Run(s Scenario) Result { return runOf(s, nil).result }
 
-// runOf is the run of a scenario, with all that it has come to. Stop, if not nil, is asked after
-// every event; a run that it ends has come to nothing.
+// runOf runs a scenario and returns the run with all its records. Unless stop is nil, it is called
+// after every event. A run that it ends has no result.
 func runOf(s Scenario, stop func() bool) (r *run) {
 	p, err := s.ready()
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *run) build() {
 	r.world.At(r.fair, r.heal)
 }
 
-// start makes card i anew, and its processes after the given delay.
+// start begins a new life of card i, and of its processes after the given delay.
 func (r *run) start(i int, delay int64) {
 	c := r.world.Cards()[i]
 	r.lives++
@@ -277,7 +277,7 @@ func (r *run) start(i int, delay int64) {
 	}
 }
 
-// attach makes a process of a member that has none, on its card, which is up.
+// attach makes a process for a member without one, on its card, which must be up.
 func (r *run) attach(m *member) {
 	if m.process != nil {
 		return
@@ -312,8 +312,8 @@ type half struct {
 	card int
 }
 
-// tag returns the tag of the job with a number. It does not depend on the GID, so that what the
-// tags tell apart are jobs alone: groups are the card's to tell apart.
+// tag returns the tag of the job with a number. It does not depend on the GID, so that tags tell
+// jobs apart and nothing else: the card tells groups apart.
 func (r *run) tag(job uint32) uint64 { return (r.scenario.Seed + uint64(job) + 1) * 0x9e3779b97f4a7c15 }
 
 // watch checks what must hold after every event.
@@ -331,8 +331,8 @@ func (r *run) watch(c *sim.Card) {
 	}
 }
 
-// happen lets the world run until it is silent, and reports whether it became so with
-// nothing left anywhere.
+// happen runs the world until it is silent, and reports whether it became silent with nothing left
+// anywhere.
 func (r *run) happen() bool {
 	for {
 		last := max(r.oracle.progress, r.fair)
@@ -351,9 +351,9 @@ func (r *run) happen() bool {
 	}
 }
 
-// probe lets every member send to others on the fair and silent network, twice. In the
-// first round a card may learn that another has restarted since they last met, which
-// is an error for what it sends; in the second nothing may fail.
+// probe makes every member send to others on the fair and silent network, twice. In the first round
+// a card may learn that another has restarted since they last met, and then its messages fail. In
+// the second round nothing may fail.
 func (r *run) probe() {
 	r.probing = true
 	for range 2 {
@@ -378,7 +378,7 @@ func (r *run) probe() {
 	}
 }
 
-// busy says what is left in the cards.
+// busy describes what is left in the cards.
 func (r *run) busy() (s string) {
 	for _, m := range r.members {
 		if m.process != nil && !m.process.Context().Idle() {
@@ -401,7 +401,7 @@ func (r *run) clean() bool {
 	return r.result.Stuck == 0
 }
 
-// finish takes stock of the messages and ends everything.
+// finish counts the messages and ends everything.
 func (r *run) finish() {
 	if r.world == nil {
 		return

@@ -1,8 +1,8 @@
 package chaos
 
-// This file draws the shape of a scenario from its seed. Seeds of one shape find what that shape
-// shows: scenarios that each leave out a random half of what may happen find more than scenarios in
-// which everything happens (A. Groce et al., "Swarm testing", ISSTA 2012).
+// This file draws the shape of a scenario from its seed. Scenarios of one shape find only the
+// faults that this shape shows. Scenarios that each leave out a random half of what may happen find
+// more than scenarios in which everything happens (A. Groce et al., "Swarm testing", ISSTA 2012).
 
 import (
 	"errors"
@@ -11,18 +11,18 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Shape says who chooses how large a scenario is and what goes wrong in it.
+// Shape says whether a scenario's size and faults are given or drawn.
 type Shape uint8
 
 // The shapes.
 const (
-	Given Shape = iota // the scenario's fields say it
-	Swarm              // the seed says it; see Drawn
+	Given Shape = iota // the scenario's fields give them
+	Swarm              // the seed gives them; see Drawn
 )
 
 var shapeNames = [...]string{"given", "swarm"}
 
-// ErrShape is returned for a name that is not one of a shape.
+// ErrShape reports a name that is not that of a shape.
 var ErrShape = errors.New("chaos: no such shape")
 
 // ParseShape reads "given" or "swarm".
@@ -39,14 +39,14 @@ func ParseShape(s string) (Shape, error) {
 func (h Shape) String() string { return shapeNames[h%2] }
 
 // swarmProfiles are the profiles that a swarm draws from: those of machines that chaos can run.
-// Another one changes the meaning of all seeds.
+// Adding one changes the meaning of all seeds.
 var swarmProfiles = []string{"sbus-arctic", "sbus-arctic-paper", "hamlyn", "tokyo"}
 
-// Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, and each kind
-// of fault with a chance of one half. The network is Arctic with a chance of 1/8. A machine's
-// profile has a chance of 1/4, and so have, on Ethernet, direct cards. A small number is as likely
-// as a large one: each doubling has the same chance. Run draws the rest from the same seed: how
-// many processes share a card, the size of each process's queues, and the MTU.
+// Drawn returns the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, and each
+// kind of fault with a chance of one half. The network is Arctic with a chance of 1/8. A machine's
+// profile has a chance of 1/4, and on Ethernet so have direct cards. A small number is as likely as
+// a large one: each doubling has the same chance. Run draws the rest from the same seed: how many
+// processes share a card, the size of each process's queues, and the MTU.
 func (s Scenario) Drawn() Scenario {
 	r := s.stream(streamShape)
 	doubled := func(least, doublings int) int {
@@ -67,7 +67,7 @@ func (s Scenario) Drawn() Scenario {
 	return s
 }
 
-// swarm draws what the plan of a swarm has that others have not.
+// swarm draws what only the plan of a swarm has.
 func (s *Scenario) swarm(p *plan) {
 	r := s.stream(streamSwarm)
 	p.crowd = r.IntN(7)
@@ -77,8 +77,7 @@ func (s *Scenario) swarm(p *plan) {
 	}
 }
 
-// Plan says in words what the seed draws besides the scenario's fields: groups, cards, queues and
-// MTU.
+// Plan describes what the seed draws besides the scenario's fields: groups, cards, queues and MTU.
 func (s Scenario) Plan() (string, error) {
 	p, err := s.ready()
 	if err != nil {

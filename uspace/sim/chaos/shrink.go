@@ -9,10 +9,10 @@ import "context"
 // faults of a program show with many seeds.
 const otherSeeds = 20
 
-// Shrink returns the smallest scenario that it finds that still fails, and its result: with fewer
-// kinds of faults, fewer nodes and fewer messages, perhaps with another seed. It runs at most the
-// given number of scenarios, and stops when the context ends, in the middle of a run. A scenario
-// that does not fail is returned as it is.
+// Shrink looks for the smallest scenario that still fails, and returns it and its result. It tries
+// fewer kinds of faults, fewer nodes and fewer messages, perhaps with another seed. It runs at most
+// the given number of scenarios, and stops when the context ends, in the middle of a run. It
+// returns a scenario that does not fail as it is.
 func Shrink(ctx context.Context, s Scenario, tries int) (Scenario, Result) {
 	s.Trace, s.Capture = nil, nil
 	over, release := overWith(ctx)

@@ -1,6 +1,7 @@
 package chaos
 
-// This file is somebody on the network who sees every frame, keeps some, and sends what he likes.
+// This file has a spy on the network, which sees every frame, keeps some, and sends any frame it
+// likes.
 
 import (
 	"bytes"
@@ -10,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// spyKeeps is how many frames he keeps, of all that there ever were.
+// spyKeeps is how many of all frames the spy keeps.
 const spyKeeps = 256
 
 type spy struct {
@@ -20,13 +21,14 @@ type spy struct {
 	pairs  map[pair]overheard
 }
 
-// pair is two cards; the job is that of direct cards, whose numbers mean nothing without.
+// pair is two cards. For direct cards it has their job, because their numbers mean nothing without
+// it.
 type pair struct {
 	from, to uint16
 	job      sim.Job
 }
 
-// pairOf returns whom a frame is from and for.
+// pairOf returns the sender and the receiver of a frame.
 func pairOf(h *arctic.Header) pair {
 	p := pair{from: h.SourceCard, to: h.DestinationCard}
 	if h.Direct {
@@ -35,7 +37,7 @@ func pairOf(h *arctic.Header) pair {
 	return p
 }
 
-// overheard is everything that he has heard one card say to another.
+// overheard is what the spy has heard one card say to another.
 type overheard struct {
 	nonce, epoch uint64
 	gid          uint16
@@ -45,8 +47,7 @@ func newSpy(seed uint64) *spy {
 	return &spy{random: rand.New(rand.NewPCG(seed, streamFaults+16)), pairs: map[pair]overheard{}}
 }
 
-// hear takes note of a frame that a card sends. Of all that were heard each is kept with the same
-// chance.
+// hear records a frame that a card sends. Every frame heard so far is kept with the same chance.
 func (s *spy) hear(b []byte) {
 	f, err := arctic.Look(b)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *spy) hear(b []byte) {
 	}
 }
 
-// frame returns the next frame that he sends, or nil.
+// frame returns the next frame that the spy sends, or nil.
 func (s *spy) frame(kind Faults, r *run) []byte {
 	if kind == Replay {
 		if len(s.kept) == 0 {

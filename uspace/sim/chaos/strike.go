@@ -1,6 +1,6 @@
 package chaos
 
-// This file holds faults that last for a time, and how they are mended.
+// This file has the faults that last for a time, and their ends.
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// strike lets an episode begin and arranges for its end.
+// strike begins an episode and arranges for its end.
 func (r *run) strike(e *episode) {
 	x := e.random
 	i := x.IntN(r.cards)
@@ -77,9 +77,9 @@ func (r *run) strike(e *episode) {
 	}
 }
 
-// endJob ends the job that has a GID, on one card after another, and makes the next one there,
-// so that for a time the two have a part of the cards each. What the old one's
-// processes have sent is still under way.
+// endJob ends the job that has a GID, on one card after another, and begins the next job there. For
+// a time each of the two has a part of the cards. What the processes of the old job have sent is
+// still under way.
 func (r *run) endJob(e *episode, gid uint16) {
 	r.newest[gid]++
 	number := r.newest[gid]
@@ -106,7 +106,8 @@ func (r *run) membersOf(h half) (here []*member) {
 	return here
 }
 
-// endHalf ends what a card has of a job, and makes the next job's processes there at a time.
+// endHalf ends the part of a job on a card, and makes the next job's processes there at the given
+// time.
 func (r *run) endHalf(e *episode, h half, number uint32, again int64) {
 	r.jobs[h] = max(r.jobs[h], number)
 	if r.gates != nil { // the port is that of the job
@@ -125,7 +126,8 @@ func (r *run) endHalf(e *episode, h half, number uint32, again int64) {
 	}
 }
 
-// endIn ends a member's process because its job has ended, and makes the next job's at a time.
+// endIn ends a member's process because its job has ended, and makes the next job's process at the
+// given time.
 func (r *run) endIn(m *member, again int64) {
 	p := m.process
 	if p == nil {
@@ -143,8 +145,8 @@ func (r *run) endIn(m *member, again int64) {
 	})
 }
 
-// kill ends a process. Somebody finds out later, and either detaches the process's
-// context, or ends the card with all its processes, saying goodbye.
+// kill ends a process. Some time later either the process's context is detached, or the card ends
+// with all its processes, saying goodbye.
 func (r *run) kill(e *episode, m *member) {
 	p := m.process
 	p.Kill()
@@ -169,14 +171,14 @@ func (r *run) kill(e *episode, m *member) {
 	})
 }
 
-// leastFrame and mostFrame are how long frames a narrow way takes, in bytes.
+// leastFrame and mostFrame are the shortest and the longest limit of a narrow path, in bytes.
 const (
 	leastFrame = arctic.EthernetSize + arctic.MinMTU
 	mostFrame  = 3600
 )
 
-// narrow lets the ways from some cards to the others carry only short frames, and some of the cards
-// hear of it, or of what is not so.
+// narrow makes the paths from some cards to the others carry only short frames. Some of the cards
+// are told so, or are told something false.
 func (r *run) narrow(e *episode) {
 	x := e.random
 	a, b := r.halves(e)
@@ -223,8 +225,8 @@ func (r *run) halves(e *episode) (a, b sim.Set) {
 	return sim.SetOf(as...), sim.SetOf(bs...)
 }
 
-// down buries the processes of a card that has gone, and brings it back at the end of
-// the episode.
+// down buries the processes of a card that has gone, and brings the card back at the end of the
+// episode.
 func (r *run) down(e *episode, card int) {
 	r.part(card)
 	for _, m := range r.byCard[card] {
@@ -243,7 +245,7 @@ func (r *run) down(e *episode, card int) {
 	})
 }
 
-// die notes the death of a process. What it had sent and was to get is excused.
+// die notes the death of a process. It excuses what the process had sent and was to get.
 func (m *member) die() {
 	if m.process != nil {
 		m.process = nil

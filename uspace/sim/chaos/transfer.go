@@ -1,8 +1,8 @@
 package chaos
 
-// This file is the operations of a process that transfer memory (thesis 3.2.4): from
-// memory or its slot to memory or a queue, a packet or much more at a time; and invalid
-// transfers, which must come back.
+// This file has the operations of a process that transfer memory (thesis 3.2.4). They go from
+// memory or the slot to memory or a queue, in one packet or in many. Invalid transfers must come
+// back.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -24,7 +24,7 @@ func (m *member) moves() {
 	}
 }
 
-// movesMuch transfers from memory to memory what fills many packets.
+// movesMuch transfers from memory to memory as much as fills many packets.
 func (m *member) movesMuch() {
 	if m.run.quota() {
 		to := m.choose()
@@ -42,11 +42,11 @@ func (m *member) many() int {
 	return arctic.MaxSingleWords + 4*(1+m.random.IntN(min(4<<m.random.IntN(13), most)))
 }
 
-// sizeOf is the size of a number of words.
+// sizeOf returns the size of a number of words in bytes.
 func sizeOf(words int) uint32 { return uint32(words) * arctic.WordSize }
 
-// move transfers the given number of words, or fewer if there is no memory for them. What fits a
-// packet may come from the slot, and go to the queue.
+// move transfers the given number of words, or fewer if there is no memory for them. Data that fits
+// a packet may come from the slot, and go to the queue.
 func (m *member) move(p *sim.Process, l funi.Level, to int32, node uint16, words int) {
 	s := m.slot(p, l)
 	if s == nil {
@@ -75,8 +75,8 @@ func (m *member) move(p *sim.Process, l funi.Level, to int32, node uint16, words
 	m.asks(s, l, to, node, t, 0)
 }
 
-// asks composes a transfer in a slot and sends it. It is refused for the given reason if
-// that is one.
+// asks composes a transfer in a slot and sends it. refused is the reason for which the transfer
+// must be refused, if there is one.
 func (m *member) asks(s *funi.Slot, l funi.Level, to int32, node uint16, t funi.Transfer, refused arctic.Reason) {
 	o := &m.run.oracle
 	s.SetTransfer(node, m.typ(), t)
@@ -100,7 +100,7 @@ func (m *member) asks(s *funi.Slot, l funi.Level, to int32, node uint16, t funi.
 	m.commit(l)
 }
 
-// trespass asks for what is not the process's, or not the receiver's, or is no length.
+// trespass asks for memory that is not the process's or the receiver's, or for an invalid length.
 func (m *member) trespass() {
 	if !m.run.quota() {
 		return
@@ -139,7 +139,7 @@ func (m *member) trespass() {
 	}
 }
 
-// deform gives a transfer a length that no transfer has.
+// deform gives a transfer an invalid length.
 func (m *member) deform(s *funi.Slot) {
 	h := s.Header()
 	one := funi.NewTransferHeader(h.Node(), h.Type(), pick(m.random, 1, 6, 15, 17, 20, 31))

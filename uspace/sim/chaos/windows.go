@@ -1,16 +1,16 @@
 package chaos
 
-// This file is what processes do to each other's windows while all else goes wrong: adds, swaps,
-// compare-and-swaps, puts, gets, locks and signals, whose owners close their windows and open them
-// with other keys meanwhile. Keys travel outside the network, in no time.
+// This file has what processes do to each other's windows while all other faults happen: adds,
+// swaps, compare-and-swaps, puts, gets, locks and signals. Meanwhile the owners close their windows
+// and open them with other keys. Keys travel outside the network, in no time.
 //
-// Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each
-// begins where the one before has ended. In that order no operation may come before another that
-// was complete when it was issued. The order must end with what is in memory. An operation of
-// unknown outcome may be in the order, or not (Herlihy and Wing, 1990: linearizability). A put is
-// exclusive to its sender's part, where a get must find what the last one has left. Nobody has a
-// lock that another has. While a window is closed, or not present, no byte of it changes, and none
-// ever beside it. One window in eight is opened before it is present.
+// Operands are random numbers of 64 bits. So the answers of the operations on a word force an
+// order: each operation finds what the one before has left. In that order no operation may come
+// before another that was complete when it was issued. The order must end with what is in memory.
+// An operation of unknown outcome may be in the order, or not (Herlihy and Wing, 1990:
+// linearizability). A put goes to its sender's own part, where a get must find what the last put
+// has left. No two members have a lock at once. While a window is closed, or not present, no byte
+// of it changes; bytes beside it never change. One window in eight is opened before it is present.
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ import (
 
 const (
 	windowBase = 0x5000_0000
-	// The memory of a member: the words and, for each sender, a part; behind the window a guard,
-	// and where senders keep what they put and get.
+	// The memory of a member has the words and, for each sender, a part. Behind the window are a
+	// guard, and the memory where senders keep what they put and get.
 	windowWords   = 8
 	signalWord    = windowWords // which signals add to, and nothing else
 	windowParts   = 32
@@ -36,11 +36,11 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
-	// commandBit is that of the cookies of blocks that are no operations.
+	// commandBit marks the cookies of blocks that are not operations.
 	commandBit = 1 << 30
 )
 
-// phase is how far the window of a member is open.
+// phase is the phase of a member's window.
 type phase uint8
 
 const (
@@ -51,21 +51,21 @@ const (
 	shut
 )
 
-// windows is what a life of a member has of operations.
+// windows is what a life of a member has for operations.
 type windows struct {
 	m        *member
 	memory   []byte
 	slot     uint16
 	key      uint64
 	phase    phase
-	absent   bool   // it is opened so
-	upTo     uint64 // the slots of the send queue with which that phase ends
+	absent   bool   // it is opened absent
+	upTo     uint64 // the position in the send queue at which the phase ends
 	reopens  int64
 	snapshot []byte // of a window that is shut or absent
 	busy     [windowStages]bool
 	mine     map[*windows]*part // by the window of another: this member's part of it
 	parts    int                // of this window that are taken
-	locker   *operation         // who has the lock, as far as is known
+	locker   *operation         // the holder of the lock, as far as is known
 	calls    []*operation       // of this member, under way
 }
 
@@ -77,7 +77,7 @@ type part struct {
 	holds   []byte // what it must hold
 }
 
-// operation is one of the run's.
+// operation is the record of one operation.
 type operation struct {
 	number     uint32
 	from, to   *windows
@@ -93,18 +93,18 @@ type operation struct {
 	begun      int64
 	ended      int64 // 0: it is under way
 	reason     arctic.Reason
-	was        uint64 // what it answered
+	was        uint64 // the value that it answered
 	doubtful   bool   // it may have been carried out
 	openBefore bool   // the window was open with that key when it was issued
-	// a lock that an unlock of the same member may have ended: both were under way at once, in no
-	// order
+	// unsure marks a lock that an unlock of the same member may have ended: both were under way at
+	// once, in no order
 	unsure bool
 }
 
-// carriedOut reports whether it was, as far as is known.
+// carriedOut reports whether the operation was carried out, as far as is known.
 func (o *operation) carriedOut() bool { return o.ended != 0 && o.reason == arctic.ReasonNone }
 
-// newWindows makes what a new life of a member has of operations.
+// newWindows makes what a new life of a member has for operations.
 func (m *member) newWindows() {
 	w := &windows{m: m, memory: make([]byte, windowSegment), mine: map[*windows]*part{}}
 	if err := m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory,
@@ -122,7 +122,7 @@ func (m *member) newWindows() {
 	w.opens()
 }
 
-// command commits a block that is no operation.
+// command commits a block that is not an operation.
 func (w *windows) command(compose func(s *funi.Slot)) bool {
 	i := w.m.process.Interface()
 	s := i.Reserve(funi.Request)
@@ -147,7 +147,7 @@ func (w *windows) opens() {
 	}
 }
 
-// step takes the window a phase further.
+// step advances the window to its next phase.
 func (w *windows) step() {
 	i := w.m.process.Interface()
 	now := w.m.run.world.Now()
@@ -232,7 +232,7 @@ func (m *member) operate() {
 	}
 }
 
-// draw makes an operation, or returns false if it is none that may be now.
+// draw draws an operation, or returns false if it may not be issued now.
 func (w *windows) draw(o *operation) bool {
 	r := w.m.random
 	o.word, o.a, o.b = r.IntN(windowWords), r.Uint64(), r.Uint64()
@@ -276,7 +276,7 @@ func (w *windows) draw(o *operation) bool {
 	return true
 }
 
-// last is a number that was in a word, or is.
+// last draws a value that was or is in a word.
 func (w *windows) last(word int, r *rand.Rand) uint64 {
 	if r.IntN(4) == 0 {
 		return r.Uint64()
@@ -284,7 +284,7 @@ func (w *windows) last(word int, r *rand.Rand) uint64 {
 	return binary.LittleEndian.Uint64(w.memory[8*word:])
 }
 
-// staged is where a member has what an operation puts, or gets.
+// staged returns the memory of the member for the data that an operation puts or gets.
 func (o *operation) staged() []byte {
 	at := stageAt + 2*o.stage*windowPart
 	return o.from.memory[at : at+o.size]
@@ -349,7 +349,7 @@ func (w *windows) returned(b funi.Returned) bool {
 	return true
 }
 
-// end notes that an operation is over.
+// end records that an operation is over.
 func (w *windows) end(o *operation, reason arctic.Reason) {
 	r := w.m.run
 	if o.from != w || o.ended != 0 {
@@ -426,7 +426,7 @@ func (w *windows) everLocked() bool {
 	return false
 }
 
-// carriedOut checks what an operation has answered or left.
+// carriedOut checks the answer or the effect of an operation.
 func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 	r := w.m.run
 	switch o.kind {
@@ -461,8 +461,8 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 	}
 }
 
-// settleLost checks that of the operations and multicasts of processes that live, those that are
-// not complete have come back when the return ring had no room for them, and no others have.
+// settleLost checks the operations and multicasts of living processes that are not complete. They
+// must be as many as came back when the return ring had no room for them.
 func (r *run) settleLost() {
 	open := map[*member]int{}
 	for _, o := range r.multicasts {
@@ -490,7 +490,7 @@ func (r *run) settleLost() {
 	}
 }
 
-// settleWindows checks what operations have left, when nothing is under way any more.
+// settleWindows checks the effects of operations, when nothing is under way any more.
 func (r *run) settleWindows() {
 	for _, w := range r.windows {
 		alive := w.m.process != nil && w.m.windows == w
@@ -517,7 +517,7 @@ func (r *run) settleWindows() {
 	}
 }
 
-// signals returns the sum of all signals of a window that were carried out, and whether that is
+// signals returns the sum of all signals of a window that were carried out, and whether the sum is
 // known.
 func signals(all []*operation) (sum uint64, sure bool) {
 	sure = true
@@ -534,7 +534,7 @@ func signals(all []*operation) (sum uint64, sure bool) {
 	return sum, sure
 }
 
-// linearize checks that there is an order of the operations on a word. It returns how many were in
+// linearize checks that there is an order of the operations on a word, and returns how many were in
 // it.
 func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n int) {
 	var known, unknown []*operation
@@ -562,10 +562,10 @@ func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n in
 	return len(known)
 }
 
-// becomes is what an operation that was carried out has made of the word.
+// becomes returns the value of the word after an operation that was carried out.
 func (o *operation) becomes() uint64 { return o.after(o.was) }
 
-// after is what it makes of a word that holds v.
+// after returns the value of the word after the operation if it held v before.
 func (o *operation) after(v uint64) uint64 {
 	switch {
 	case o.kind == arctic.RemoteAdd:

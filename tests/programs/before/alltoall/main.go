@@ -1,7 +1,7 @@
-// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length
-// and content depend on the round and on both nodes. The receiver checks every byte and answers
-// with a checksum, which the sender checks. At the end node 0 prints what every node has received,
-// and how fast.
+// Alltoall is a program in which each node of a job sends a block of bytes to each other node, in
+// every round. A block's length and content depend on the round and on both nodes. The receiver
+// checks every byte and answers with a checksum, which the sender checks. At the end node 0 prints
+// how much every node received, and how fast.
 //
 //	funet run -n 4 --lab -- alltoall --bytes 65536 --rounds 100
 //	alltoall --peers peers.yaml --iface eth1 --node 0     # without a daemon, on each host
@@ -28,18 +28,18 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Addresses of the two segments. Each has a place for a block of every node.
+// These are the addresses of the two segments. Each has a place for a block of every node.
 const (
 	sendBase    = 0x10000000
 	receiveBase = 0x80000000
 	mostBytes   = 1 << 30 // of a segment
 )
 
-// Handlers. A block is a transfer, whose argument is the block's length.
+// These are the handlers. A block is a transfer, whose argument is the block's length.
 const (
 	blockNotice  = 0
 	checkHandler = 0 // reply: the checksum of a block
-	totalHandler = 1 // to node 0: what a node has received
+	totalHandler = 1 // to node 0: the total of a node
 )
 
 // network is a card: that of a daemon, or one in this process.
@@ -50,13 +50,13 @@ type network interface {
 	Close(linger time.Duration) error
 }
 
-// total holds what a node has received.
+// total is the sum of what a node has received.
 type total struct {
 	blocks, bytes, nanoseconds uint64
 	there                      bool
 }
 
-// program is one node.
+// program is the state of one node.
 type program struct {
 	e             *am.Endpoint
 	place         int // bytes of a block's place in a segment
@@ -65,13 +65,13 @@ type program struct {
 	seed          uint64
 	send, receive []byte
 
-	want    []byte   // what a block should be
-	arrived []int    // rounds of which a node's block has arrived
-	checks  []uint32 // of what each node was sent in this round
-	checked []bool   // and whether the node has answered
+	want    []byte   // the block that is expected
+	arrived []int    // rounds whose block has arrived, by node
+	checks  []uint32 // of the block sent in this round, by node
+	checked []bool   // whether the node has answered, by node
 	own     total
 	totals  []total // at node 0
-	failed  error   // in a handler
+	failed  error   // the first error of a handler
 }
 
 func main() {
@@ -109,7 +109,8 @@ func run(ctx context.Context) error {
 	return net.Close(2 * time.Second)
 }
 
-// open attaches to a daemon if the environment names one, and else makes a card.
+// open attaches to the daemon that the environment names. Without one it makes a card in this
+// process.
 func open(ctx context.Context, peers, iface string, number int) (n network, node, nodes int, err error) {
 	if peers == "" {
 		c, err := attach.Environment()
@@ -151,7 +152,7 @@ func open(ctx context.Context, peers, iface string, number int) (n network, node
 	return k, number, len(file.Peers), nil
 }
 
-// work is the program on an open card.
+// work runs the program on an open card.
 func (p *program) work(ctx context.Context, net network, node, nodes int) (err error) {
 	if nodes < 2 {
 		return fmt.Errorf("%d node: run at least two", nodes)
@@ -216,7 +217,8 @@ func (p *program) agree() error {
 	return nil
 }
 
-// waitFor waits for something that a node sends, or for an error of a handler.
+// waitFor waits until done reports that the node has sent what is expected, or until a handler
+// fails.
 func (p *program) waitFor(node int, done func() bool) error {
 	if err := p.e.WaitFor(node, func() bool { return done() || p.failed != nil }); err != nil {
 		return err
@@ -254,8 +256,8 @@ func (p *program) round(round int) error {
 	return p.failed
 }
 
-// takeBlock checks a block that has arrived, and answers with its checksum. A node's next block
-// comes after the answer, so the place is this one's until then.
+// takeBlock checks a block that has arrived, and answers with its checksum. The node sends its next
+// block after the answer, so nothing overwrites this one before that.
 func (p *program) takeBlock(m *am.Message, n funi.Notice) {
 	round, length := p.arrived[m.Source], int(n.Argument)
 	if length != p.length(round, m.Source, p.e.Node()) || n.Address != uint32(receiveBase+m.Source*p.place) ||
@@ -277,7 +279,7 @@ func (p *program) takeBlock(m *am.Message, n funi.Notice) {
 	}
 }
 
-// takeCheck compares the checksum of a block that a node has got.
+// takeCheck compares a node's checksum with that of the block that it was sent.
 func (p *program) takeCheck(m *am.Message) {
 	if len(m.Words) != 4 || p.checked[m.Source] || m.Words[0] != p.checks[m.Source] {
 		p.fail(fmt.Errorf("node %d answered %#x, want %#x", m.Source, m.Words, p.checks[m.Source]))
@@ -293,7 +295,7 @@ func (p *program) fail(err error) {
 	}
 }
 
-// report brings what all nodes have received to node 0, which prints it.
+// report sends the totals of all nodes to node 0, which prints them.
 func (p *program) report() error {
 	self, nodes := p.e.Node(), p.e.Nodes()
 	if self != 0 {
@@ -326,7 +328,7 @@ func (p *program) report() error {
 	return p.e.Barrier()
 }
 
-// takeTotal is the result of a node.
+// takeTotal stores the total of a node, at node 0.
 func (p *program) takeTotal(m *am.Message) {
 	if len(m.Words) != 6 || p.totals[m.Source].there {
 		p.fail(fmt.Errorf("node %d sent a result of %d words", m.Source, len(m.Words)))
@@ -336,19 +338,19 @@ func (p *program) takeTotal(m *am.Message) {
 	p.totals[m.Source] = total{number(0), number(2), number(4), true}
 }
 
-// random is the beginning of what is random of a block.
+// random returns the number that a block's length and content are computed from.
 func (p *program) random(round, from, to int) uint64 {
 	x := p.seed + uint64(round)<<32 + uint64(from)<<16 + uint64(to) + 1
 	x *= 0x9e3779b97f4a7c15
 	return x ^ x>>29
 }
 
-// length returns how many bytes a block has: from half of the most up to the most.
+// length returns the number of bytes of a block: between half of the largest number and all of it.
 func (p *program) length(round, from, to int) int {
 	return p.most - int(p.random(round, from, to)%uint64(p.most/2+1))
 }
 
-// fill makes the content of a block.
+// fill writes the content of a block.
 func (p *program) fill(b []byte, round, from, to int) {
 	x := p.random(round, from, to) | 1
 	for ; len(b) >= 8; b = b[8:] {
