@@ -14,13 +14,14 @@ import (
 // pageCommands returns the pages, each as a command that prints itself. Its help is the same text.
 func pageCommands() (pages []*cobra.Command) {
 	for _, p := range manual.Pages() {
-		text := p.Terminal()
-		page := &cobra.Command{Use: p.Name, Short: p.Title, Long: text, Args: cobra.NoArgs, GroupID: usage.PagesGroup}
-		page.RunE = func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(c.OutOrStdout(), text)
+		page := &cobra.Command{Use: p.Name, Short: p.Title, Args: cobra.NoArgs, GroupID: usage.PagesGroup}
+		show := func(c *cobra.Command) error {
+			_, err := fmt.Fprint(c.OutOrStdout(), p.Terminal())
 			return err
 		}
-		page.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), text) })
+		page.RunE = func(c *cobra.Command, _ []string) error { return show(c) }
+		// usage.Output keeps the error
+		page.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = show(c) })
 		pages = append(pages, page)
 	}
 	return pages

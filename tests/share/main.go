@@ -106,7 +106,7 @@ func command() *cobra.Command {
 		"of the victim's processes: daemon, or direct, with a link of 1500 bytes, and attacks on direct ports besides")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
-	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print the README's table from the JSON documents of runs")
+	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print a table in Markdown from the JSON documents of runs")
 	return c
 }
 
