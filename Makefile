@@ -29,7 +29,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: help golang build install deb image systemd demo test check unit race mutants fuzz chaos model bench profile hostile share qemu figures peers generate clean root tools conformance
+.PHONY: help golang build install deb image systemd demo test check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance
 build: bin/funet bin/funid
 
 help:
@@ -48,6 +48,7 @@ help:
 	@echo "make share      what a user keeps beside attacks (root)"
 	@echo "make conformance  programs of others over sockets (root)"
 	@echo "make bench      the engine's benchmarks; make profile: to build with (root)"
+	@echo "make path       count the functions that a round trip executes (root)"
 	@echo "make figures    table and figures of the thesis, as pictures and JSON"
 	@echo "make peers      install what funet bench compares with (root)"
 	@echo "make qemu       drivers of real NICs, in guests; make systemd: the unit (root)"
@@ -228,6 +229,11 @@ BENCHPACKAGE ?= ./uspace/engine
 BENCHCOUNT ?= 7
 bench:
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT) -pgo=$(CURDIR)/ctl/funet/default.pgo -timeout 20m $(BENCHPACKAGE)
+
+# The functions that a round trip of active messages executes, by package. It fails beyond 160.
+# PARTS=--list names them, PARTS=--json prints one document.
+path: root
+	@$(GO) run ./tests/path $(PARTS)
 
 # The profiles that `go build` compiles funet and funid with, anew: where both spend their time, sampled on labs. After
 # changes of what a message meets; on a machine that does nothing else. PART=10 takes a tenth of the time.
