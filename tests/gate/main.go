@@ -1,18 +1,22 @@
 // Command gate reads `go test -json` from standard input and prints it for people: a line for each
 // package, all output of failures, the slowest tests, and a closing line with the totals. It fails
 // when a test failed, a package did not build, or no test ran. It also fails when a test was
-// skipped, unless the reason names a missing kernel feature.
+// skipped, unless the reason names a missing kernel feature. With -short, for `go test -short`,
+// tests may be left to `make test-all` (tests/long); the closing line says how many were.
 package main
 
 import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // event is one line of `go test -json` (go doc test2json).
@@ -33,6 +37,8 @@ const kernelLacks = "the kernel "
 const mostSlow = 10
 
 func main() {
+	short := flag.Bool("short", false, "the tests ran with -short, and may be left to make test-all")
+	flag.Parse()
 	output := map[[2]string]*strings.Builder{}
 	text := func(p, t string) *strings.Builder {
 		k := [2]string{p, t}
@@ -42,7 +48,7 @@ func main() {
 		return output[k]
 	}
 	running := map[string][]string{} // tests by package
-	var passed, failed, skipped, refused int
+	var passed, failed, skipped, left, refused int
 	var took []event // tests that have ended, without those within others
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
@@ -82,8 +88,12 @@ func main() {
 			failed++
 			fmt.Printf("FAIL  %s %s\n%s", e.Package, e.Test, text(e.Package, e.Test))
 		case e.Action == "skip":
-			skipped++
 			reason := text(e.Package, e.Test).String()
+			if *short && strings.Contains(reason, long.Left) {
+				left++
+				continue
+			}
+			skipped++
 			fmt.Printf("skip  %s %s\n%s", e.Package, e.Test, reason)
 			if !strings.Contains(reason, kernelLacks) {
 				refused++
@@ -97,7 +107,11 @@ func main() {
 		}
 		fmt.Printf("      %-50s %6.1f s\n", path.Base(e.Package)+" "+e.Test, e.Elapsed)
 	}
-	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	fmt.Printf("%d passed, %d failed, %d skipped", passed, failed, skipped)
+	if left > 0 {
+		fmt.Printf(", %d left to make test-all", left)
+	}
+	fmt.Println()
 	switch {
 	case in.Err() != nil:
 		fail("reading test output: %v", in.Err())
