@@ -92,6 +92,7 @@ func TestProbeUnknown(t *testing.T) {
 
 	l := newLab(t, labOptions{})
 	l.openPort(0, portConfig{})
+	impatient(t)
 	c = l.probe(0)
 	wantTrials(t, Trial{Unknown, ErrBusy}, map[string]Trial{"copy": c.Copy, "zero-copy": c.ZeroCopy,
 		"need-wakeup":  c.NeedWakeup,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
@@ -97,11 +98,21 @@ func TestQueueRangeOfSilentDriver(t *testing.T) {
 	must(t, umem.Close())
 }
 
+// impatient makes a bind to a busy queue fail soon, until the test ends or goes on patiently.
+func impatient(t *testing.T) (patiently func()) {
+	before := busyWait
+	busyWait = 100 * time.Millisecond
+	patiently = func() { busyWait = before }
+	t.Cleanup(patiently)
+	return patiently
+}
+
 // A queue has one UMEM (xsk.c: EBUSY), and is free again when its socket is closed,
 // although the kernel releases it late.
 func TestQueueBusy(t *testing.T) {
 	l := newLab(t, labOptions{})
 	first := l.openPort(0, portConfig{})
+	patiently := impatient(t)
 	umem, err := NewUMEM(UMEMConfig{FrameCount: 64})
 	must(t, err)
 	defer umem.Close()
@@ -109,6 +120,7 @@ func TestQueueBusy(t *testing.T) {
 		l.in(0, func() { _, err = Open(SocketConfig{Interface: labInterface, UMEM: umem, Bind: mode}) })
 		wantError(t, err, ErrBusy)
 	}
+	patiently()
 	if err := first.umem.Close(); err == nil {
 		t.Fatal("a UMEM was unmapped under an open socket")
 	} else {
@@ -240,6 +252,7 @@ func TestPermission(t *testing.T) {
 // A UMEM beyond RLIMIT_MEMLOCK is refused with the two cures
 // (xdp_umem_account_pages).
 func TestMemlock(t *testing.T) {
+	impatient(t)
 	l := newLab(t, labOptions{})
 	umem, err := NewUMEM(UMEMConfig{FrameCount: 64})
 	must(t, err)

@@ -15,13 +15,14 @@ const (
 	descBytes = uint64(unsafe.Sizeof(Desc{}))
 	addrBytes = uint64(unsafe.Sizeof(uint64(0)))
 
-	// busyWait is how long bind may return EBUSY before that is final. A kernel worker releases a
-	// closed socket's queue after an RCU grace period (xp_put_pool in net/xdp/xsk_buff_pool.c);
-	// until then bind returns EBUSY. Beside many processes that compute, and namespaces that are
-	// made and unmade under the same lock, that takes seconds.
-	busyWait = 10 * time.Second
 	busyStep = 2 * time.Millisecond
 )
+
+// busyWait is how long bind may return EBUSY before that is final. A kernel worker releases a
+// closed socket's queue after an RCU grace period (xp_put_pool in net/xdp/xsk_buff_pool.c);
+// until then bind returns EBUSY. Beside many processes that compute, and namespaces that are
+// made and unmade under the same lock, that takes seconds. Only tests change it.
+var busyWait = 10 * time.Second
 
 func setsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
 	_, _, e := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(value), size, 0)
