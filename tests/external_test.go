@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,116 +103,44 @@ func allToAll(t *testing.T, out, before string, nodes, rounds int) {
 // Rule: a program that somebody writes from the documentation alone works: every node sends each
 // other node blocks of all lengths, each of which the receiver checks, through daemons by an
 // ordinary user; the first Ctrl-C ends it.
-func TestProgramsOnCards(t *testing.T) {
+func TestProgramInGo(t *testing.T) {
 	s := daemons(t)
-	for name, program := range allToAllPrograms(t) {
-		t.Run(name, func(t *testing.T) {
-			s := &service{t, s.name, s.sockets, "daemon"}
-			allToAll(t, s.run(append([]string{"-n", "3", "--"}, program("5000", "20")...)...).ok(), "[0] ", 3, 20)
-			s.free()
-			p := s.run(append([]string{"-n", "3", "--"}, program("5000", "1000000000")...)...)
-			eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+3 })
-			p.signal(syscall.SIGINT)
-			if code := p.wait(); code != 128+int(syscall.SIGINT) {
-				t.Errorf("interrupted: exit code %d, and it said %q", code, p.stderr.String())
-			}
-			s.free()
-		})
-	}
+	verified(t, s, filepath.Join(external(t, "./alltoall"), "alltoall"), "--bytes", "5000", "--rounds")
 }
 
-// allToAllPrograms builds the all-to-all programs, and returns the command line of each for a
-// number of bytes and of rounds.
-func allToAllPrograms(t testing.TB) map[string]func(bytes, rounds string) []string {
+// verified runs an all-to-all program on three nodes, for some rounds and until it is interrupted.
+// The number of rounds is its last argument.
+func verified(t *testing.T, s *service, program ...string) {
 	t.Helper()
-	inGo := func(folder string) func(string, string) []string {
-		program := filepath.Join(external(t, folder), "alltoall")
-		return func(bytes, rounds string) []string { return []string{program, "--bytes", bytes, "--rounds", rounds} }
+	rounds := func(n string) []string { return slices.Concat([]string{"-n", "3", "--"}, program, []string{n}) }
+	allToAll(t, s.run(rounds("20")...).ok(), "[0] ", 3, 20)
+	s.free()
+	p := s.run(rounds("1000000000")...)
+	eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+3 })
+	p.signal(syscall.SIGINT)
+	if code := p.wait(); code != 128+int(syscall.SIGINT) {
+		t.Errorf("interrupted: exit code %d, and it said %q", code, p.stderr.String())
 	}
-	program := inC(t, c11, "programs/before/alltoall.c")
-	return map[string]func(string, string) []string{
-		"Go, on cards": inGo("./before/alltoall"),
-		"Go, by calls": inGo("./alltoall"),
-		"C, on a card": func(bytes, rounds string) []string { return []string{program, bytes, rounds} },
-	}
+	s.free()
 }
 
-// linesOf counts the lines of a program without empty ones and comments.
-func linesOf(t *testing.T, path string) int {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(regexp.MustCompile(`(?m)^\s*[^\s/*].*$`).FindAll(b, -1))
-}
-
-// Rule: what package funet is for: the program is at most half as long by it as it is on cards and
-// words, and does the same.
+// Rule: what package funet and funet.h are for: the program has at most half as many lines by them,
+// without empty ones and comments, as the programs had that did the same on cards and words.
 func TestProgramsAreHalfAsLong(t *testing.T) {
-	if before, after := linesOf(t, "programs/before/alltoall/main.go"),
-		linesOf(t, "programs/alltoall/main.go"); 2*after > before {
-		t.Errorf("%d lines, and %d before", after, before)
-	}
-}
-
-// BenchmarkAllToAll runs the programs of each language in turn, and reports how many MB/s each
-// moves and the median of the rounds' ratios, above 1 where the shorter one is faster: go test
-// ./tests -run '^$' -bench AllToAll -benchtime 9x
-func BenchmarkAllToAll(b *testing.B) {
-	programs := allToAllPrograms(b)
-	short := inC(b, c11, "programs/alltoall.c")
-	programs["C, by funet.h"] = func(bytes, rounds string) []string { return []string{short, bytes, rounds} }
-	for language, names := range map[string][2]string{"Go": {"Go, on cards", "Go, by calls"},
-		"C": {"C, on a card", "C, by funet.h"}} {
-		for _, most := range []string{"64", "65536"} {
-			b.Run(language+"/"+most, func(b *testing.B) {
-				var speeds [2][]float64
-				var ratios []float64
-				for round := range b.N {
-					for i := range names {
-						i = (i + round) % 2
-						speeds[i] = append(speeds[i], speedOf(b, programs[names[i]](most, "300")))
-					}
-					ratios = append(ratios, speeds[1][round]/speeds[0][round])
-				}
-				median := func(v []float64) float64 {
-					slices.Sort(v)
-					return v[len(v)/2]
-				}
-				b.ReportMetric(median(speeds[0]), "MB/s-before")
-				b.ReportMetric(median(speeds[1]), "MB/s-after")
-				b.ReportMetric(median(ratios), "ratio")
-			})
+	for path, before := range map[string]int{"programs/alltoall/main.go": 307, "programs/alltoall.c": 296} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after := len(regexp.MustCompile(`(?m)^\s*[^\s/*].*$`).FindAll(b, -1)); 2*after > before {
+			t.Errorf("%s has %d lines, and %d before", path, after, before)
 		}
 	}
 }
 
-// speedOf runs an all-to-all program on a lab of four nodes and returns its MB/s, to more figures
-// than it prints.
-func speedOf(b *testing.B, program []string) float64 {
-	b.Helper()
-	cmd := exec.Command(command, append([]string{"run", "-n", "4", "--lab", "--"}, program...)...)
-	cmd.Dir = "/"
-	out, err := cmd.CombinedOutput()
-	m := regexp.MustCompile(` blocks, ([0-9]+) bytes in ([0-9.]+) s, [0-9.]+ MB/s\n$`).FindSubmatch(out)
-	if err != nil || m == nil {
-		b.Fatalf("%v: %v: %s", program, err, out)
-	}
-	moved, _ := strconv.ParseFloat(string(m[1]), 64)
-	took, _ := strconv.ParseFloat(string(m[2]), 64)
-	return moved / took / 1e6
-}
-
 // Rule: the same program in Go makes a card in its process where there is no daemon.
 func TestProgramWithItsOwnCard(t *testing.T) {
-	for _, folder := range []string{"./before/alltoall", "./alltoall"} {
-		program := filepath.Join(external(t, folder), "alltoall")
-		t.Run(folder, func(t *testing.T) { onItsOwnCard(t, program) })
-	}
-}
-
-func onItsOwnCard(t *testing.T, program string) {
+	program := filepath.Join(external(t, "./alltoall"), "alltoall")
 	name, _ := namedLab(t)
 	var nodes []*process
 	for host := range 2 {

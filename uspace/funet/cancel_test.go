@@ -119,9 +119,8 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 	}
 }
 
-// apart are the calls with a context that have tests of their own: TestCloseIsCancelled, and
-// TestStreamsFail of what Reader and Writer return.
-var apart = []string{"Close", "Reader", "Writer"}
+// apart are the calls with a context that have a test of their own (TestCloseIsCancelled).
+var apart = []string{"Close"}
 
 // Rule: no method that takes a context is missing from the table.
 func TestNoWaitIsForgotten(t *testing.T) {

@@ -47,9 +47,9 @@
 // The lock costs a lone caller 7 ns (BenchmarkLock). A goroutine that waits alone polls. If several
 // wait, one polls, and the others are parked until the event that they wait for.
 //
-// Messages with tags run no handler: Recv waits for them (tags.go). Two things are written over
-// them. Collective operations have MPI's names (group.go, package collective). Streams carry bytes
-// between two nodes, from an io.Writer at one to an io.Reader at the other (stream.go).
+// Messages with tags run no handler: Recv waits for them (tags.go). Collective operations are
+// written over them, with MPI's names (group.go, package collective). Streams of bytes are
+// connections of package socket.
 //
 // A window is memory that other nodes read, write and change without involving this process
 // (windows.go, package rma): put, get, atomics, locks. Windows belong to the same endpoint. A

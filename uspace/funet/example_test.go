@@ -4,11 +4,8 @@ package funet_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,37 +40,6 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output: hello world, node 1 speaking
-}
-
-// A stream of bytes: what one node copies into it the other reads.
-func ExampleEndpoint_Writer() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	const tag = 1
-	program := func(e *funet.Endpoint) error {
-		defer e.Close(ctx)
-		if e.Node() == 0 {
-			w, err := e.Writer(ctx, 1, tag)
-			if err != nil {
-				return err
-			}
-			if _, err := io.Copy(w, strings.NewReader("line after line")); err != nil {
-				return err
-			}
-			return errors.Join(w.Close(), e.Barrier(ctx)) // the other node has read all
-		}
-		r, err := e.Reader(ctx, 0, tag)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(r)
-		fmt.Printf("%s\n", text)
-		return errors.Join(err, e.Barrier(ctx))
-	}
-	if err := twoNodes(program); err != nil {
-		fmt.Println(err)
-	}
-	// Output: line after line
 }
 
 // An event loop of epoll(7): the endpoint is one of the descriptors that it waits for.

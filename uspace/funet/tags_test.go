@@ -90,6 +90,28 @@ func TestTagsCancelled(t *testing.T) {
 	})
 }
 
+// Rule: a receive and a send that wait, while the program does nothing else, end when the other
+// node leaves: the one that waits asks now and then.
+func TestTagsOfANodeThatLeaves(t *testing.T) {
+	// a card that has left before it was ever heard of is waited for as long as one that has yet to
+	// come
+	b := newBed(t, "daemon")
+	stays, leaves := b.open(0), b.open(1)
+	for what, wait := range map[string]func() error{
+		"a send":    func() error { return stays.SendTag(t.Context(), 1, 1, make([]byte, 5000)) },
+		"a receive": func() error { _, err := stays.Recv(t.Context(), 1, 2, nil); return err },
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- wait() }()
+		if err := leaves.Close(t.Context()); err != nil && !errors.Is(err, funet.ErrClosed) {
+			t.Error(err)
+		}
+		if err := await(t, what, ended); err == nil {
+			t.Errorf("%s with a node that has left was successful", what)
+		}
+	}
+}
+
 // Rule: what all nodes do together has its results on each of them; a handler may not begin it.
 func TestTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {

@@ -84,8 +84,7 @@ func TestHeadersCompile(t *testing.T) {
 	}
 	var sources []string
 	for _, pattern := range []string{"example/*.c", "testdata/*.c", "../attach/testdata/*.c",
-		"../../ctl/daemon/testdata/waiting.c",
-		"../../tests/programs/*.c", "../../tests/programs/before/*.c"} {
+		"../../ctl/daemon/testdata/waiting.c", "../../tests/programs/*.c"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatal(pattern, files, err)
@@ -102,13 +101,6 @@ func TestHeadersCompile(t *testing.T) {
 		}
 		sources = append(sources, file)
 	}
-	var inBoth []string
-	for _, source := range sources {
-		// a program as it was written before the headers were C++, too
-		if !strings.Contains(source, "/before/") {
-			inBoth = append(inBoth, source)
-		}
-	}
 	var work sync.WaitGroup
 	places := make(chan struct{}, 2) // compilers at a time
 	compile := func(name, language, standard string, how, files []string) {
@@ -122,18 +114,14 @@ func TestHeadersCompile(t *testing.T) {
 		})
 	}
 	for language, names := range compilers(t) {
-		files := sources
-		if language == "c++" {
-			files = inBoth
-		}
 		for _, name := range names {
 			for _, standard := range standards[language] {
-				compile(name, language, standard, []string{"-fsyntax-only"}, files)
+				compile(name, language, standard, []string{"-fsyntax-only"}, sources)
 			}
 			if language != "c" || !optimises(t, name) {
 				continue // GCC optimises both languages alike
 			}
-			for _, source := range files {
+			for _, source := range sources {
 				compile(name, language, standards[language][0], []string{"-O2", "-S", "-o", os.DevNull},
 					[]string{source})
 			}
