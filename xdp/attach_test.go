@@ -99,9 +99,8 @@ func TestAttachOver(t *testing.T) {
 	}
 }
 
-// AttachAuto says why it did not get native mode: veth allows no native program
-// when a frame of the peer would not fit into a page (veth_xdp_set), unless the
-// program takes frags.
+// AttachAuto says why it did not get native mode: veth allows no native program when a frame of the
+// peer would not fit into a page (veth_xdp_set), unless the program takes frags.
 func TestAttachMTU(t *testing.T) {
 	l := newLab(t, labOptions{mtu: 9000})
 	plain, err := NewRedirectProgram(RedirectConfig{Queues: 1})

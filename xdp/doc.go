@@ -36,14 +36,12 @@
 // A frame is yours to touch from taking it out of rx or completion until submitting it to fill or
 // tx, and the kernel's at all other times. A frame may be in only one ring, once.
 //
-// Each ring has one producer and one consumer, and indices that both can read. The
-// producer writes slots, then stores its index (release); the consumer loads that
-// index (acquire), then reads the slots; and the other way round for slots that
-// become free. Reserve and Peek look at the other side's index only when the copy
-// from last time does not suffice, and Submit and Release store ours once a batch,
-// so batches make a frame cost about 2 ns. Slots that Reserve offered and Submit
-// did not take, or that Peek showed and Release did not return, are simply offered
-// again.
+// Each ring has one producer and one consumer, and indices that both can read. The producer writes
+// slots, then stores its index (release); the consumer loads that index (acquire), then reads the
+// slots; and the other way round for slots that become free. Reserve and Peek look at the other
+// side's index only when the copy from last time does not suffice, and Submit and Release store
+// ours once a batch, so batches make a frame cost about 2 ns. Slots that Reserve offered and Submit
+// did not take, or that Peek showed and Release did not return, are simply offered again.
 //
 // What the kernel or a program writes into shared memory is checked before use. Impossible indices
 // make a ring full or empty. UMEM.Data and UMEM.Frame are nil for addresses outside. The rings of a
@@ -118,11 +116,10 @@
 //
 // # What veth does
 //
-// Copy mode only, and every send needs a Kick, in which the receiver's program and
-// copy also run: 1.2 us for one frame, 0.7 to 1 us for each in a batch, 32 a system
-// call. A native program needs a peer MTU of at most about 3500 bytes, or
-// RedirectConfig.Frags. Queues: a frame sent on queue q arrives on queue q of a
-// peer with a native program; with a generic one, queue q > 0 arrives on q-1, so
-// several queues need native mode. A receiver that stalls loses frames; there is no
+// Copy mode only, and every send needs a Kick, in which the receiver's program and copy also run:
+// 1.2 us for one frame, 0.7 to 1 us for each in a batch, 32 a system call. A native program needs a
+// peer MTU of at most about 3500 bytes, or RedirectConfig.Frags. Queues: a frame sent on queue q
+// arrives on queue q of a peer with a native program; with a generic one, queue q > 0 arrives on
+// q-1, so several queues need native mode. A receiver that stalls loses frames; there is no
 // back-pressure. A frame above the MTU is completed as if it had been sent.
 package xdp

@@ -1,6 +1,5 @@
-// The hot path as a user would write it: an echo between two threads, one in each
-// namespace. It is a test of the rings between cores, and the benchmark of the
-// package.
+// The hot path as a user would write it: an echo between two threads, one in each namespace. It is
+// a test of the rings between cores, and the benchmark of the package.
 
 package xdp
 
@@ -91,8 +90,7 @@ func pin(cpu int) error {
 	return unix.SchedSetaffinity(0, &set)
 }
 
-// twoCPUs are the first two that this thread may use; the same twice if there is
-// only one.
+// twoCPUs are the first two that this thread may use; the same twice if there is only one.
 func twoCPUs(t testing.TB) (cpus [2]int) {
 	var set unix.CPUSet
 	must(t, unix.SchedGetaffinity(0, &set))
@@ -163,8 +161,7 @@ func TestEchoBetweenThreads(t *testing.T) {
 	}
 }
 
-// The hot path allocates nothing, in the library or to report that nothing
-// happened.
+// The hot path allocates nothing, in the library or to report that nothing happened.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	l := newLab(t, labOptions{})
 	var ports [2]*port

@@ -140,8 +140,7 @@ func TestFillRingEmpty(t *testing.T) {
 	}
 }
 
-// A frame larger than RxRoom is dropped and counted (__xsk_rcv), one that just
-// fits is received.
+// A frame larger than RxRoom is dropped and counted (__xsk_rcv), one that just fits is received.
 func TestOversizeForUMEM(t *testing.T) {
 	_, src, dst := oneWay(t, labOptions{mtu: 9000}, portConfig{},
 		portConfig{umem: UMEMConfig{FrameSize: 2048, FrameCount: 256, Headroom: 64}}, AttachGeneric)
@@ -159,8 +158,7 @@ func TestOversizeForUMEM(t *testing.T) {
 	}
 }
 
-// A frame above the MTU is completed but does not arrive (is_skb_forwardable); the
-// next one does.
+// A frame above the MTU is completed but does not arrive (is_skb_forwardable); the next one does.
 func TestOversizeForMTU(t *testing.T) {
 	_, src, dst := oneWay(t, labOptions{}, portConfig{}, portConfig{}, AttachGeneric)
 	dst.fill(64)

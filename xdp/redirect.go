@@ -34,9 +34,8 @@ type RedirectConfig struct {
 	Frags bool
 }
 
-// RedirectProgram sends frames to the socket at slot rx_queue_index of Sockets.
-// A frame of another EtherType, or of a queue without a socket, goes on to the
-// kernel's stack (XDP_PASS).
+// RedirectProgram sends frames to the socket at slot rx_queue_index of Sockets. A frame of another
+// EtherType, or of a queue without a socket, goes on to the kernel's stack (XDP_PASS).
 type RedirectProgram struct {
 	Program *ebpf.Program // for Attach
 	Sockets *ebpf.Map     // for Socket.Register
@@ -48,8 +47,7 @@ func NewRedirectProgram(c RedirectConfig) (*RedirectProgram, error) {
 	if c.Queues < 1 || c.Queues > maxQueues {
 		return nil, refuse(doing, "%d queues; use 1 to %d", c.Queues, maxQueues)
 	}
-	// Kernels before 5.11 charge BPF memory to RLIMIT_MEMLOCK; later ones make
-	// this a no-op.
+	// Kernels before 5.11 charge BPF memory to RLIMIT_MEMLOCK; later ones make this a no-op.
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, bpfFault(doing, err)
 	}

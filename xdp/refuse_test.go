@@ -136,8 +136,7 @@ func TestQueueBusy(t *testing.T) {
 	}
 }
 
-// A closed socket refuses, and its rings are full and empty at once; nothing
-// faults.
+// A closed socket refuses, and its rings are full and empty at once; nothing faults.
 func TestUseAfterClose(t *testing.T) {
 	l := newLab(t, labOptions{})
 	p := l.openPort(0, portConfig{})
@@ -196,8 +195,7 @@ func TestRegisterRefusals(t *testing.T) {
 	}
 }
 
-// withoutCapabilities runs f on a thread of its own that has given up some
-// capabilities for good.
+// withoutCapabilities runs f on a thread of its own that has given up some capabilities for good.
 func withoutCapabilities(t *testing.T, drop uint64, f func()) {
 	t.Helper()
 	var err error
@@ -249,8 +247,7 @@ func TestPermission(t *testing.T) {
 	must(t, umem.Close())
 }
 
-// A UMEM beyond RLIMIT_MEMLOCK is refused with the two cures
-// (xdp_umem_account_pages).
+// A UMEM beyond RLIMIT_MEMLOCK is refused with the two cures (xdp_umem_account_pages).
 func TestMemlock(t *testing.T) {
 	impatient(t)
 	l := newLab(t, labOptions{})

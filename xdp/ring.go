@@ -140,9 +140,8 @@ func (c *consumer) Release(n uint32) {
 // modulo 2^32. Any goroutine may ask while the socket is open.
 func (c *consumer) Filled() uint32 { return c.producer.Load() }
 
-// FillRing gives free frames to the kernel to receive into. It belongs to one
-// goroutine. When it runs empty the kernel drops frames and counts them in
-// Statistics.RxFillRingEmpty.
+// FillRing gives free frames to the kernel to receive into. It belongs to one goroutine. When it
+// runs empty the kernel drops frames and counts them in Statistics.RxFillRingEmpty.
 type FillRing struct {
 	producer
 	slots []uint64

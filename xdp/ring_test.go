@@ -94,8 +94,7 @@ func TestRingIsBoundedFIFO(t *testing.T) {
 	})
 }
 
-// Descriptors pass through the rx and tx rings whole, in slots of 16 bytes
-// (struct xdp_desc).
+// Descriptors pass through the rx and tx rings whole, in slots of 16 bytes (struct xdp_desc).
 func TestDescriptorRings(t *testing.T) {
 	if descBytes != 16 {
 		t.Fatalf("Desc has %d bytes, struct xdp_desc has 16", descBytes)
@@ -128,9 +127,8 @@ func TestDescriptorRings(t *testing.T) {
 	})
 }
 
-// A ring hands out nothing that is not there, whatever it is asked for and
-// whatever the other side writes into its index: no panic, never more entries
-// than slots.
+// A ring hands out nothing that is not there, whatever it is asked for and whatever the other side
+// writes into its index: no panic, never more entries than slots.
 func TestRingAgainstHostileIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const slots = 16

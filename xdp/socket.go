@@ -402,10 +402,9 @@ func (s *Socket) UMEM() *UMEM { return s.umem }
 // socket's: do not close it. It is -1 when the socket is closed.
 func (s *Socket) FD() int { return s.fd }
 
-// Register puts the socket into slot key of an XSKMAP, where a program's
-// bpf_redirect_map finds it. The kernel accepts frames only from the queue that
-// the socket is bound to, so programs use the queue's number as key. The slot
-// empties itself when the socket is closed.
+// Register puts the socket into slot key of an XSKMAP, where a program's bpf_redirect_map finds it.
+// The kernel accepts frames only from the queue that the socket is bound to, so programs use the
+// queue's number as key. The slot empties itself when the socket is closed.
 func (s *Socket) Register(m *ebpf.Map, key uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -255,9 +255,8 @@ func TestReserveOfMemory(t *testing.T) {
 	wantError(t, segmentOf(k, 16, 1<<16), nil)
 }
 
-// Rule: of more connections than a user may have, at once, as many as he may have are served,
-// the rest is told or closed, and what the daemon has for them is bounded; others are served
-// meanwhile.
+// Rule: of more connections than a user may have, at once, as many as he may have are served, the
+// rest is told or closed, and what the daemon has for them is bounded; others are served meanwhile.
 func TestManyConnections(t *testing.T) {
 	b := newBed(t)
 	const allowed, many = 100, 400

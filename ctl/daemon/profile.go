@@ -12,8 +12,7 @@ import (
 	"github.com/funet/funet/uspace/machine"
 )
 
-// runnable refuses profiles of machines whose time is modelled, or that are only a table
-// of costs.
+// runnable refuses profiles of machines whose time is modelled, or that are only a table of costs.
 func runnable(p *hwprofiles.Profile) error {
 	if p.Bus.Clock != 0 || p.Network.Clock != 0 || p.Units != (hwprofiles.Units{}) || len(p.Costs) > 0 {
 		return fmt.Errorf("profile %s models the time of a machine, which a daemon does not: use native, or a profile of limits only (card:), without bus, units, network and costs", p.Name)

@@ -23,7 +23,6 @@
 // there and the host 2. The host has static routes to the others through the router. Neighbours are
 // found as elsewhere, by ARP and neighbour discovery. Only IP gets through, so peers files are for
 // UDP datagrams.
-// datagrams.
 //
 // # Two kinds
 //

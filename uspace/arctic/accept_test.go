@@ -52,8 +52,7 @@ func TestParseAcceptsRejects(t *testing.T) {
 	}
 }
 
-// Rule: the fullest frame without a train of several packets fits MinMTU exactly
-// (MinMTU).
+// Rule: the fullest frame without a train of several packets fits MinMTU exactly (MinMTU).
 func TestFullestSinglePacketFitsMinMTU(t *testing.T) {
 	f := train(1, arctic.MaxPayloadWords)
 	for range arctic.MaxRejects {
@@ -66,8 +65,7 @@ func TestFullestSinglePacketFitsMinMTU(t *testing.T) {
 	}
 }
 
-// Rule: hello and bye frames of either level may carry no packets and are frames
-// (doc.go, flags).
+// Rule: hello and bye frames of either level may carry no packets and are frames (doc.go, flags).
 func TestParseAcceptsFlags(t *testing.T) {
 	for bits := range 8 {
 		want := frame{Header: arctic.Header{Level: arctic.Level(bits & 1), Hello: bits&2 != 0, Bye: bits&4 != 0,

@@ -1,12 +1,11 @@
 package arctic
 
 // This file is the checksum of frames, CRC-32C (RFC 3720 section 12.1, the polynomial of
-// Castagnoli). The standard library's runs at some 18 GB/s; a frame of 9000 bytes would
-// spend half a microsecond in it, a tenth of what the frame costs in all. Where the
-// processor multiplies polynomials 512 bits wide, long frames are folded into few bytes
-// that have the same remainder (Gopal et al., "Fast CRC Computation for Generic
-// Polynomials Using PCLMULQDQ Instruction", Intel 2009). A block is folded while it is
-// copied into its frame, so that its bytes are loaded once.
+// Castagnoli). The standard library's runs at some 18 GB/s; a frame of 9000 bytes would spend half
+// a microsecond in it, a tenth of what the frame costs in all. Where the processor multiplies
+// polynomials 512 bits wide, long frames are folded into few bytes that have the same remainder
+// (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel
+// 2009). A block is folded while it is copied into its frame, so that its bytes are loaded once.
 
 import (
 	"hash/crc32"

@@ -58,8 +58,7 @@
 //	0  sequence (4)   4  level (1)   5  reason (1)   6  zero (2)
 //	8  bits (8): bit i set means packet i of that frame was rejected
 //
-// Its reason is 1 to 127: 0 would reject nothing, and those from ReasonLocal up
-// never travel.
+// Its reason is 1 to 127: 0 would reject nothing, and those from ReasonLocal up never travel.
 //
 // Sequence numbers name frames of one pair of cards and one level, not of a pair of processes
 // (design idea 4, uspace/DESIGN.md). An acknowledgment a with selective bits m says that every

@@ -1,8 +1,7 @@
 package arctic_test
 
-// This file feeds any bytes to Parse and to the gopacket layer. A fuzzer does not
-// guess a CRC, so each input is also tried with checksum, and with EtherType,
-// version and length, put right.
+// This file feeds any bytes to Parse and to the gopacket layer. A fuzzer does not guess a CRC, so
+// each input is also tried with checksum, and with EtherType, version and length, put right.
 
 import (
 	"bytes"
@@ -63,9 +62,8 @@ func repairs(data []byte) [][]byte {
 	return append(list, summed, whole)
 }
 
-// FuzzParse: Parse takes any bytes without a panic; in a frame that it accepts
-// all accessors are in range, and encoding what they say gives the same bytes
-// (doc.go, last paragraph).
+// FuzzParse: Parse takes any bytes without a panic; in a frame that it accepts all accessors are in
+// range, and encoding what they say gives the same bytes (doc.go, last paragraph).
 func FuzzParse(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -110,9 +110,8 @@ const (
 	// ReasonTransferLength says that a transfer's length is not a multiple of four words, or too
 	// long for its mode.
 	ReasonTransferLength Reason = 133
-	// ReasonQueueSize and ReasonQueueLayout say why MERR is set: Q_MASK is not one less
-	// than a power of two from 2 to 64K, or a queue does not lie in the context's
-	// memory (thesis 3.1.2).
+	// ReasonQueueSize and ReasonQueueLayout say why MERR is set: Q_MASK is not one less than a
+	// power of two from 2 to 64K, or a queue does not lie in the context's memory (thesis 3.1.2).
 	ReasonQueueSize   Reason = 134
 	ReasonQueueLayout Reason = 135
 	// ReasonGivenUp says that the owner of the card reset TICKET with the packet undelivered

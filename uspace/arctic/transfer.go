@@ -21,9 +21,8 @@ package arctic
 // receiving card can tell whether another process got some of the pieces. Two processes of one card
 // exchange no frames; between them first is a number of the card's own.
 //
-// A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in
-// the frame and followed by the data, which no packet of 24 words could hold. Arctic
-// has none.
+// A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in the frame
+// and followed by the data, which no packet of 24 words could hold. Arctic has none.
 //
 // A packet of KindTransfer without payload is void: it stands for a frame that is too long to be
 // sent (PutVoid).

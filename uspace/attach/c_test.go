@@ -82,8 +82,7 @@ func TestCExample(t *testing.T) {
 	t.Log(strings.TrimSpace(printed))
 }
 
-// Rule: a C program says in one line why it could not attach, and is told when the daemon
-// crashes.
+// Rule: a C program says in one line why it could not attach, and is told when the daemon crashes.
 func TestCExampleEndsWithAReason(t *testing.T) {
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")

@@ -225,8 +225,7 @@ func expired() context.Context {
 	return ctx
 }
 
-// Rule: transfers go between segments that the daemon made, and a segment that ended is
-// no more.
+// Rule: transfers go between segments that the daemon made, and a segment that ended is no more.
 func TestSegments(t *testing.T) {
 	d := start(t, "")
 	a, b := d.open(0), d.open(1)

@@ -61,9 +61,8 @@ func (f *fake) step(now int64) int64 {
 // at gives the engine things to do.
 func (f *fake) at(times ...int64) { f.due, f.next = times, times[0] }
 
-// Rule: the card does what it does at the times of the model, each once and in order, also
-// when the host comes round late, and nothing that comes after what the program has been
-// charged.
+// Rule: the card does what it does at the times of the model, each once and in order, also when the
+// host comes round late, and nothing that comes after what the program has been charged.
 func TestEventsAtTheirTimes(t *testing.T) {
 	f := newFake(t, 700)
 	f.at(100, 150, 900, 1600, 2050, 2500)

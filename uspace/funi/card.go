@@ -121,8 +121,7 @@ func (c *Card) Divert(n int) {
 	}
 }
 
-// Diverted returns the slots that were filled since Divert and halts the receive
-// queues again.
+// Diverted returns the slots that were filled since Divert and halts the receive queues again.
 func (c *Card) Diverted() (slots [arctic.Levels][]Slot) {
 	for l := range slots {
 		for i := range c.receiveHead[l] {
@@ -253,8 +252,7 @@ func (c *Card) Slot(l Level, i int) *Slot {
 	return c.send[l&1].slot(c.sendTail[l&1] + uint32(i))
 }
 
-// Retire takes the first n pending slots off the send queue. The process gets them
-// back at Publish.
+// Retire takes the first n pending slots off the send queue. The process gets them back at Publish.
 func (c *Card) Retire(l Level, n int) {
 	c.sendTail[l&1] = (c.sendTail[l&1] + uint32(n)) & c.send[l&1].mask
 }
@@ -282,8 +280,7 @@ func (c *Card) Room(l Level) int {
 	return int((c.receiveTail[l] - c.receiveHead[l] - 1) & mask)
 }
 
-// Deliver completes the slot that Vacant returned. The process sees it after
-// Publish.
+// Deliver completes the slot that Vacant returned. The process sees it after Publish.
 func (c *Card) Deliver(l Level) {
 	c.receiveHead[l&1] = (c.receiveHead[l&1] + 1) & c.receive[l&1].mask
 }

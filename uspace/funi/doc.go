@@ -1,10 +1,9 @@
 // Package funi is FUNi's programming interface (thesis chapter 3): the memory
 // that a process and its card share, and nothing else. It is the one ABI.
 //
-// A context shares two regions with its card. The register page holds the
-// sixteen registers of thesis 3.1.2 and the return ring. The queue memory holds
-// four queues (reply send, request send, reply receive, request receive) of
-// 2 to 65,536 slots of 32 words each.
+// A context shares two regions with its card. The register page holds the sixteen registers of
+// thesis 3.1.2 and the return ring. The queue memory holds four queues (reply send, request send,
+// reply receive, request receive) of 2 to 65,536 slots of 32 words each.
 //
 // The journey of a message: the process reserves the head slot of a send queue, writes header and
 // payload in any order, and makes it visible by storing the new head index (Interface.Reserve,
@@ -67,8 +66,7 @@
 // At start-up, when both ready bits are set, store return head in return tail: the returns in
 // the ring belong to an earlier life.
 //
-// The differences from the registers of thesis 3.1.2, because a card cannot see a
-// write to memory:
+// The differences from the registers of thesis 3.1.2, because a card cannot see a write to memory:
 //   - HD and TL are zeroed by whoever writes BASE (Interface does), not by the card. The
 //     card takes over geometry and indices when the mode is cleared, and checks and
 //     masks them then.

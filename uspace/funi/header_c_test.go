@@ -527,9 +527,8 @@ int main(void)
 }
 `
 
-// Rule: a C program with funi.h sees the same ABI as a Go program (doc.go): it prints
-// every constant that the header defines, whatever there will be, and what it prints is
-// what Go has.
+// Rule: a C program with funi.h sees the same ABI as a Go program (doc.go): it prints every
+// constant that the header defines, whatever there will be, and what it prints is what Go has.
 func TestHeaderIsTheABI(t *testing.T) {
 	header, err := os.ReadFile("funi.h")
 	if err != nil {

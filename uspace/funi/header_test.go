@@ -52,8 +52,7 @@ func TestAnyWordIsAHeader(t *testing.T) {
 	})
 }
 
-// Rule: a type above nine bits loses its upper bits and does not spill into XFER
-// (NewHeader).
+// Rule: a type above nine bits loses its upper bits and does not spill into XFER (NewHeader).
 func TestTypeDoesNotSpill(t *testing.T) {
 	if h := funi.NewHeader(1, 0xffff, 2); h.Transfer() || h.Type() != funi.MaxType || h.Length() != 2 || h.Node() != 1 {
 		t.Fatalf("type 0xffff made header %#x", uint32(h))

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// MinSlots and MaxSlots bound the size of a queue (thesis 3.1.1). Sizes are
-	// powers of two.
+	// MinSlots and MaxSlots bound the size of a queue (thesis 3.1.1). Sizes are powers of two.
 	MinSlots = 2
 	MaxSlots = 1 << 16
 	// queues is how many queues a context has.
@@ -75,9 +74,8 @@ func (r *ring) slot(i uint32) *Slot {
 	return &r.slots[i&r.mask]
 }
 
-// rings reads Q_MASK and the BASE registers of one direction once, and returns its
-// queues, or ErrSlots or ErrLayout. Bases are truncated to 32-word alignment (thesis
-// 3.1.2).
+// rings reads Q_MASK and the BASE registers of one direction once, and returns its queues, or
+// ErrSlots or ErrLayout. Bases are truncated to 32-word alignment (thesis 3.1.2).
 func (m *Memory) rings(bases [arctic.Levels]Register) (r [arctic.Levels]ring, err error) {
 	mask := m.Page.Load(QMask)
 	slots := int(mask) + 1

@@ -10,8 +10,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// queueModel is both ends of a context beside plain slices that say what each
-// queue must hold.
+// queueModel is both ends of a context beside plain slices that say what each queue must hold.
 type queueModel struct {
 	retired [2]int // taken off a send queue and not yet published
 	iface   *funi.Interface

@@ -87,9 +87,8 @@ const (
 	PrivilegedModes = MERR | RESET | CTXM | DRAIN
 )
 
-// Page is the register page of a context. It must be 64-byte aligned for its
-// registers to have cache lines of their own, and is correct at any 4-byte
-// alignment.
+// Page is the register page of a context. It must be 64-byte aligned for its registers to have
+// cache lines of their own, and is correct at any 4-byte alignment.
 type Page [PageSize / 4]uint32
 
 // Load returns the value of a register.

@@ -58,8 +58,7 @@ type Segment struct {
 	Rights Rights
 }
 
-// Bytes returns the memory of words as bytes, for a Segment: each word in the
-// machine's byte order.
+// Bytes returns the memory of words as bytes, for a Segment: each word in the machine's byte order.
 func Bytes(words []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*4)
 }

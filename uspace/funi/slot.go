@@ -53,8 +53,7 @@ func (h Header) Plain() bool { return h>>30 == 0 }
 // Type returns bits 29:21.
 func (h Header) Type() uint16 { return uint16(h >> 21 & MaxType) }
 
-// Length returns how many payload words follow; more than 21 counts as 21
-// (thesis 3.2.2).
+// Length returns how many payload words follow; more than 21 counts as 21 (thesis 3.2.2).
 func (h Header) Length() int { return min(int(h>>16&31), MaxPayloadWords) }
 
 // Node returns bits 15:0.
@@ -66,8 +65,7 @@ func (s *Slot) Header() Header { return Header(s[0]) }
 // SetHeader writes the slot's header word.
 func (s *Slot) SetHeader(h Header) { s[0] = uint32(h) }
 
-// Payload returns the payload words that the header announces. The slice aliases
-// the slot.
+// Payload returns the payload words that the header announces. The slice aliases the slot.
 func (s *Slot) Payload() []uint32 { return s[PayloadWord : PayloadWord+s.Header().Length()] }
 
 // Source returns the node that sent the packet of a receive slot.

@@ -70,8 +70,7 @@ type Transfer struct {
 	Source      uint32 // address in a segment of the process; 0: data in the slot
 	Destination uint32 // address in a segment of the receiver; 0: into its queue
 	Argument    uint32
-	// Words is a multiple of 4: up to 16 in every mode, up to 2^24 from memory to
-	// memory.
+	// Words is a multiple of 4: up to 16 in every mode, up to 2^24 from memory to memory.
 	Words int
 }
 

@@ -107,8 +107,7 @@ func (v *VirtualQueue) Advance() {
 	}
 }
 
-// Close ends the use of the virtual queue, which must be empty; otherwise it returns
-// ErrVirtual.
+// Close ends the use of the virtual queue, which must be empty; otherwise it returns ErrVirtual.
 func (v *VirtualQueue) Close() error {
 	if v.head > 0 {
 		return fmt.Errorf("closing the virtual %v send queue with %d packets: %w", v.level, v.head, ErrVirtual)

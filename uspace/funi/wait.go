@@ -67,8 +67,7 @@ func (p *Page) Disarm() {
 	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites)
 }
 
-// Halted reports whether the process has set modes of CNTL and the card has halted for
-// all of them.
+// Halted reports whether the process has set modes of CNTL and the card has halted for all of them.
 func (p *Page) Halted() bool {
 	v := p.Load(Control)
 	// each ready bit is the one above its mode

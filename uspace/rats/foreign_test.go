@@ -263,10 +263,9 @@ func word(goal, at byte, words ...uint32) []byte {
 	return b
 }
 
-// Rule (uspace/rats/stream.go): the process goes on, whatever words a
-// holder of keys writes beside its messages to each end of each protocol. Messages of another node
-// to the process still come, once and in order. When the process has closed its instances nothing
-// is in use.
+// Rule (uspace/rats/stream.go): the process goes on, whatever words a holder of keys writes beside
+// its messages to each end of each protocol. Messages of another node to the process still come,
+// once and in order. When the process has closed its instances nothing is in use.
 func FuzzForeignMetadata(f *testing.F) {
 	const own, beyond, data = 0x80, 0x10, 0x40
 	// every kind with some numbers of words, small and beyond every bound

@@ -1,7 +1,6 @@
 package rma_test
 
-// This file holds the rules of the library (doc.go), between
-// processes of clusters in virtual time.
+// This file holds the rules of the library (doc.go), between processes of clusters in virtual time.
 
 import (
 	"bytes"

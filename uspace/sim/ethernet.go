@@ -17,8 +17,7 @@ type EthernetConfig struct {
 	Seed uint64
 	// Bandwidth of each link in bits per second; 0: no limit.
 	Bandwidth float64
-	// Delay from card to card on an idle network, without the time that the bits
-	// take; 0: 1 us.
+	// Delay from card to card on an idle network, without the time that the bits take; 0: 1 us.
 	Delay time.Duration
 	MTU   int // Ethernet payload in bytes; 0: 1500
 	// Transmit is how many frames the transmit ring holds, and Receive how many the receive ring

@@ -13,8 +13,7 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// pair is two cards; the second can be made anew; the program of its process
-// counts what it gets.
+// pair is two cards; the second can be made anew; the program of its process counts what it gets.
 type pair struct {
 	t    *testing.T
 	w    *sim.World
@@ -119,8 +118,7 @@ func TestCardLeaves(t *testing.T) {
 	}
 }
 
-// A process that was killed gets nothing; its card goes on, and rejects when its queue
-// is full.
+// A process that was killed gets nothing; its card goes on, and rejects when its queue is full.
 func TestProcessCrash(t *testing.T) {
 	k := newPair(t)
 	k.gets()

@@ -151,8 +151,7 @@ func (q *queue) take(i uint32) (a actor, token, arg uint64) {
 	return a, token, arg
 }
 
-// after returns the first list from k on, around the wheel, that is not empty. There
-// must be one.
+// after returns the first list from k on, around the wheel, that is not empty. There must be one.
 func (q *queue) after(k uint) uint {
 	if w := q.busy[k/64] >> (k % 64); w != 0 {
 		return k + uint(bits.TrailingZeros64(w))

@@ -157,8 +157,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// everybody is a program that sends one message to every other node at each level and
-// takes theirs.
+// everybody is a program that sends one message to every other node at each level and takes theirs.
 func everybody(nodes int) sim.Program {
 	return func(p *sim.Process) error {
 		i, me := p.Interface(), int(p.Context().Node())

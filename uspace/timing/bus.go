@@ -23,8 +23,7 @@ func NewBus(overhead, word time.Duration) *Bus {
 // Transaction returns how long a transaction of the given number of words takes, in nanoseconds.
 func (b *Bus) Transaction(words int) int64 { return b.overhead + int64(words)*b.word }
 
-// processor lets the processor's next transaction follow those before it and returns when
-// it ends.
+// processor lets the processor's next transaction follow those before it and returns when it ends.
 func (b *Bus) processor(now int64, words int) (done int64) {
 	b.free = max(b.free, now) + b.Transaction(words)
 	return b.free

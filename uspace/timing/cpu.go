@@ -42,8 +42,7 @@ type Library struct {
 	LookMisses bool
 }
 
-// CPU is the processor of one program. A nil CPU is no model: its methods must not be
-// called.
+// CPU is the processor of one program. A nil CPU is no model: its methods must not be called.
 type CPU struct {
 	c     CPUConfig
 	bus   *Bus
@@ -112,8 +111,7 @@ func (c *CPU) Load(words int) {
 	c.clock.Until(c.bus.processor(c.clock.Now(), words) + int64(c.c.Stall))
 }
 
-// Store is a store of one or two words: the program goes on, and the transaction follows
-// by itself.
+// Store is a store of one or two words: the program goes on, and the transaction follows by itself.
 func (c *CPU) Store(words int) {
 	c.Settle()
 	c.bus.processor(c.clock.Now(), words)

@@ -61,8 +61,7 @@ func TestEncryptedBlock(t *testing.T) {
 	}
 }
 
-// Rule: a tool can compose what a card refuses, and the layer refuses it as Parse does
-// (doc.go).
+// Rule: a tool can compose what a card refuses, and the layer refuses it as Parse does (doc.go).
 func TestBlockRefusedAsByParse(t *testing.T) {
 	for _, c := range []struct {
 		name   string

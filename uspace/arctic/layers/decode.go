@@ -69,11 +69,10 @@ func decodeFUNet(data []byte, p gopacket.PacketBuilder) error {
 	return nil
 }
 
-// DecodeFromBytes makes f the frame whose bytes after the EtherType are data,
-// which may end in padding. Payloads alias data; the slices of f are reused. It
-// accepts any bytes. An error wraps one of arctic's ErrShort, ErrVersion,
-// ErrLength, ErrChecksum, ErrFlags, ErrTrain, ErrPacket and ErrBlock, and leaves f in a
-// state that means nothing.
+// DecodeFromBytes makes f the frame whose bytes after the EtherType are data, which may end in
+// padding. Payloads alias data; the slices of f are reused. It accepts any bytes. An error wraps
+// one of arctic's ErrShort, ErrVersion, ErrLength, ErrChecksum, ErrFlags, ErrTrain, ErrPacket and
+// ErrBlock, and leaves f in a state that means nothing.
 func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < headerBytes {
 		df.SetTruncated()

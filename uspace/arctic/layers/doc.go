@@ -1,18 +1,16 @@
 // Package layers shows FUNet frames to gopacket, so that capture, dump and test
 // tools read and compose them next to every other protocol.
 //
-// Importing the package is enough: it registers layer type FUNet for EtherType
-// 0x88B5, and
+// Importing the package is enough: it registers layer type FUNet for EtherType 0x88B5, and
 //
 //	gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default)
 //
-// with gopacket's own layers package then gives an Ethernet layer and a [FUNet]
-// layer. The whole of the frame is the one FUNet layer: header fields, Rejects,
-// and Packets with a header and a payload each. Packets are a field, not layers
-// of their own, because the frame is one unit: one checksum covers it, and
-// whether a packet is allowed depends on the header and on the packets before
-// it. So gopacket's DecodingLayerParser, which keeps one value per layer type,
-// sees every packet of a train too.
+// with gopacket's own layers package then gives an Ethernet layer and a [FUNet] layer. The whole of
+// the frame is the one FUNet layer: header fields, Rejects, and Packets with a header and a payload
+// each. Packets are a field, not layers of their own, because the frame is one unit: one checksum
+// covers it, and whether a packet is allowed depends on the header and on the packets before it. So
+// gopacket's DecodingLayerParser, which keeps one value per layer type, sees every packet of a
+// train too.
 //
 // # The journey of a frame
 //

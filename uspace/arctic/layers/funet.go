@@ -10,8 +10,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// EthernetTypeFUNet is the EtherType of FUNet frames, IEEE 802 local
-// experimental EtherType 1.
+// EthernetTypeFUNet is the EtherType of FUNet frames, IEEE 802 local experimental EtherType 1.
 const EthernetTypeFUNet layers.EthernetType = 0x88B5
 
 // LayerTypeFUNet is the layer type of FUNet frames. Its number is from the range

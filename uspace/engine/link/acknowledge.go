@@ -9,8 +9,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// reordered is how many frames may overtake one before it counts as lost
-// (RFC 5681 section 3.2).
+// reordered is how many frames may overtake one before it counts as lost (RFC 5681 section 3.2).
 const reordered = 3
 
 // acknowledged applies an acknowledgment and its selective bits: the packets of those frames were

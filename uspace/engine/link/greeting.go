@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// firstGreetGap and lastGreetGap bound the time between greetings, in
-	// nanoseconds.
+	// firstGreetGap and lastGreetGap bound the time between greetings, in nanoseconds.
 	firstGreetGap = 1e6
 	lastGreetGap  = 100e6
 	// busyGreetGap is the time in nanoseconds after which a greeting that found the transmit ring

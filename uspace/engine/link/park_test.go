@@ -101,8 +101,7 @@ func TestManyPeersShareFlows(t *testing.T) {
 	}
 }
 
-// Rule: what was learnt of the path, and the limit of the stream that was used last,
-// survive rest.
+// Rule: what was learnt of the path, and the limit of the stream that was used last, survive rest.
 func TestRestKeepsThePath(t *testing.T) {
 	e, p, f, o := lonely(t)
 	f.sndNext, f.sndUna, f.rcvNext, f.reached = 70, 70, 90, 1<<32+90

@@ -137,9 +137,8 @@ func (e *End) timeout(f *flow) {
 		e.greetBack(f.peer, f.peer.gid)
 	}
 	if e.now-f.movedAt >= e.mayBeSilent(f.peer) && !e.vouchedFor(f.peer) {
-		// The peer is heard, but does not answer the oldest frame of this flow:
-		// something drops just this one, its length for example, or the two disagree
-		// about the sequence.
+		// The peer is heard, but does not answer the oldest frame of this flow: something drops
+		// just this one, its length for example, or the two disagree about the sequence.
 		e.abandon(f, arctic.ReasonSilent)
 		e.makeReady(f)
 		return

@@ -27,9 +27,8 @@ func native() Config {
 	}
 }
 
-// Rule: a retransmission time is between MinRTO and MaxRTO, also of a path whose
-// round-trip time was days, because a machine was suspended, and after any number of
-// timeouts (RFC 6298 section 2).
+// Rule: a retransmission time is between MinRTO and MaxRTO, also of a path whose round-trip time
+// was days, because a machine was suspended, and after any number of timeouts (RFC 6298 section 2).
 func TestRetransmissionTimeIsBounded(t *testing.T) {
 	e, _, f, _ := lonely(t)
 	for _, rtt := range []int64{0, 1, 1e6, 1e9, int64(24 * time.Hour), int64(1000 * time.Hour), latest} {

@@ -1,8 +1,7 @@
 package link
 
-// This file is the Transmit Scheduler (thesis 5.6.3): frame header, rejects and
-// train go into a buffer of the port. Every frame carries the acknowledgments of
-// both levels.
+// This file is the Transmit Scheduler (thesis 5.6.3): frame header, rejects and train go into a
+// buffer of the port. Every frame carries the acknowledgments of both levels.
 
 import "github.com/funet/funet/uspace/arctic"
 

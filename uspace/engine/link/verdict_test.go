@@ -8,9 +8,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Rule: a frame has room for one transient and one permanent reason; a packet with
-// a second permanent reason is sent back as transient and gets its own verdict
-// when it comes again (Note).
+// Rule: a frame has room for one transient and one permanent reason; a packet with a second
+// permanent reason is sent back as transient and gets its own verdict when it comes again (Note).
 func TestVerdictWithTwoPermanentReasons(t *testing.T) {
 	var r Verdict
 	for i, reason := range []arctic.Reason{arctic.ReasonUnknownKind, arctic.ReasonNone, arctic.ReasonNoContext,

@@ -78,9 +78,8 @@ func (p *Port) receiveChains(frames [][]byte) int {
 // take fills frames from the ring of q. It returns the number of descriptors that it took, and the
 // number of frames. It keeps the descriptors' addresses in addr.
 func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32, lent int) {
-	// As many descriptors as the longest chains have, so that a chain which is whole in
-	// the ring is seen whole. The kernel's index is read anew, because that may bring the
-	// rest of a chain.
+	// As many descriptors as the longest chains have, so that a chain which is whole in the ring is
+	// seen whole. The kernel's index is read anew, because that may bring the rest of a chain.
 	n := q.rx.PeekMore(uint32(len(a.addr)))
 	for taken < n && lent < len(frames) {
 		parts, whole := q.chain(taken, min(n, taken+a.most))
@@ -144,8 +143,7 @@ func (a *assembly) span(q *queue, umem *xdp.UMEM, first, parts uint32) []byte {
 	return umem.Span(start, int(end-start))
 }
 
-// join copies a chain into a piece of assembly memory, or returns nil when it cannot be a
-// frame.
+// join copies a chain into a piece of assembly memory, or returns nil when it cannot be a frame.
 func (a *assembly) join(q *queue, umem *xdp.UMEM, first, parts uint32, piece int) []byte {
 	memory := a.memory[piece*a.piece:][:a.piece]
 	size := 0

@@ -147,8 +147,7 @@ func (p *Port) Commit(n int) {
 // Flush lets the link take what it can; Send sends it.
 func (p *Port) Flush() { p.transmit(p.now) }
 
-// Send has the port inside send what the link took. It costs next to nothing when nothing
-// waits.
+// Send has the port inside send what the link took. It costs next to nothing when nothing waits.
 func (p *Port) Send() { p.inner.Flush() }
 
 // Advance sets the times of the model and of the host, and lets the link take the frames that it is

@@ -176,9 +176,8 @@ func receive(p *Port) int {
 	return n
 }
 
-// Rule: a frame arrives no sooner than the model has it: the latency of its head and the
-// time of its words, less what the wire takes itself; and earlier than it was received by
-// Back at most.
+// Rule: a frame arrives no sooner than the model has it: the latency of its head and the time of
+// its words, less what the wire takes itself; and earlier than it was received by Back at most.
 func TestArrival(t *testing.T) {
 	for _, c := range []struct {
 		latency, wire, back, want int64

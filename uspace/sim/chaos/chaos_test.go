@@ -1,7 +1,6 @@
 package chaos
 
-// This file runs scenarios: those that once failed, some for every kind of fault, and
-// one twice.
+// This file runs scenarios: those that once failed, some for every kind of fault, and one twice.
 
 import (
 	"bytes"

@@ -211,8 +211,7 @@ func TestMemoryOfTheDead(t *testing.T) {
 	}
 }
 
-// An arena never gives out what is taken, nor across its seam, and knows whose an
-// address is.
+// An arena never gives out what is taken, nor across its seam, and knows whose an address is.
 func TestArena(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := arena{first: 0x100, seam: 0x200, end: 0x300}
