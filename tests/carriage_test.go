@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/live"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 )
 
 // statusAt is the status of a daemon.
-func statusAt(t *testing.T, socket string) (s daemon.Status) {
+func statusAt(t *testing.T, socket string) (s report.Status) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(funet(t, "status", "--socket", socket, "--json").ok()), &s); err != nil {
 		t.Fatal(err)

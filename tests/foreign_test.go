@@ -412,7 +412,7 @@ func (a *attack) damagedDatagrams() {
 }
 
 // flatten turns a report into names and numbers.
-func flatten(t *testing.T, r report) map[string]int64 {
+func flatten(t *testing.T, r memberReport) map[string]int64 {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"nic": r.NIC, "engine": r.Engine, "socket": r.Socket,
 		"process": r.Process, "udp": r.UDP})
@@ -433,7 +433,7 @@ func flatten(t *testing.T, r report) map[string]int64 {
 }
 
 // difference returns the counters that moved, and by how much.
-func difference(t *testing.T, before, after report) map[string]int64 {
+func difference(t *testing.T, before, after memberReport) map[string]int64 {
 	t.Helper()
 	was, moved := flatten(t, before), map[string]int64{}
 	for name, n := range flatten(t, after) {
@@ -447,14 +447,14 @@ func difference(t *testing.T, before, after report) map[string]int64 {
 }
 
 // seen is how many frames the NIC program has looked at.
-func (r *report) seen() uint64 {
+func (r *memberReport) seen() uint64 {
 	c := r.NIC
 	return c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.Merged + c.ForeignGroup + c.NoSocket + c.Redirected
 }
 
 // quiet returns the server's report once the card has looked at every frame that the NIC
 // program let through, and nothing has moved for a time.
-func (a *attack) quiet(rest time.Duration) (r report) {
+func (a *attack) quiet(rest time.Duration) (r memberReport) {
 	a.t.Helper()
 	last := a.server.report()
 	eventually(a.t, "the server's counters come to rest", func() bool {

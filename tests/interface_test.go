@@ -15,8 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 )
 
 // TestInterfaceComesBack: a job whose interface goes away ends with that reason, which its
@@ -41,11 +41,11 @@ func TestInterfaceComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	is := func(state daemon.LinkState) {
+	is := func(state report.LinkState) {
 		t.Helper()
 		for _, socket := range s.sockets {
 			eventually(t, "the interface is "+string(state), func() bool {
-				var status daemon.Status
+				var status report.Status
 				if err := json.Unmarshal([]byte(funet(t, "status", "--socket", socket, "--json").ok()),
 					&status); err != nil {
 					t.Fatal(err)
@@ -90,14 +90,14 @@ func TestInterfaceComesBack(t *testing.T) {
 		if code, out := p.wait(), p.stderr.String(); code == 0 || !strings.Contains(out, "interface fu0 is gone") {
 			t.Errorf("exit code %d: %s", code, out)
 		}
-		is(daemon.LinkGone)
+		is(report.LinkGone)
 		if out := funet(t, "status", "--socket", s.sockets[0]).ok(); !strings.Contains(out, "interface fu0 is gone") {
 			t.Errorf("the status is\n%s", out)
 		}
 		s.run("-n", "2", "--", "true").fails("interface fu0 is gone")
 
 		restore()
-		is(daemon.LinkUp)
+		is(report.LinkUp)
 		s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
 	}
 	logs, err := filepath.Glob(filepath.Join(lab.DaemonDir(s.name), "*.log"))
@@ -123,9 +123,9 @@ func TestInterfaceComesBack(t *testing.T) {
 		}
 	}
 	in(0, netlink.LinkDel)
-	is(daemon.LinkGone)
+	is(report.LinkGone)
 	restore()
-	is(daemon.LinkUnusable)
+	is(report.LinkUnusable)
 	if out := funet(t, "status", "--socket", s.sockets[0]).ok(); !strings.Contains(out, "restart funid") {
 		t.Errorf("the status is\n%s", out)
 	}

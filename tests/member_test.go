@@ -41,8 +41,8 @@ type memberConfig struct {
 	Addresses []netip.Addr
 }
 
-// report is a member's report.
-type report struct {
+// memberReport is a member's report.
+type memberReport struct {
 	NIC     bpf.Counters    `json:"nic"`
 	Engine  engine.Counters `json:"engine"`
 	Socket  xdp.Statistics  `json:"socket"`
@@ -189,7 +189,7 @@ func (m *memberState) serve() error {
 }
 
 func (m *memberState) report() (err error) {
-	r := report{Engine: m.card.Engine().Counters(), Process: m.tally, Frames: strings.Join(m.frames, " "),
+	r := memberReport{Engine: m.card.Engine().Counters(), Process: m.tally, Frames: strings.Join(m.frames, " "),
 		Now: time.Duration(m.card.Now())}
 	r.Process.Unknown = m.e.Unknown()
 	m.card.Engine().PeerStates(0, 1, func(p engine.PeerState) { r.Epoch = p.Epoch })
@@ -289,10 +289,10 @@ func (a *actor) expect(want string) {
 	}
 }
 
-func (a *actor) report() report {
+func (a *actor) report() memberReport {
 	a.t.Helper()
 	a.tell("report")
-	return decode[report](a.t, a.line())
+	return decode[memberReport](a.t, a.line())
 }
 
 // end ends the member.

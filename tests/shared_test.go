@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/ctl/report"
 )
 
 // oneHost makes a lab of which only host 0 has a daemon, which gives direct ports: all nodes of
@@ -79,7 +79,7 @@ func (r *replaceable) shared(n int) {
 		if p.wait() != 0 {
 			return false // it has yet to start
 		}
-		var s daemon.Status
+		var s report.Status
 		if err := json.Unmarshal(p.stdout.Bytes(), &s); err != nil {
 			r.t.Fatal(err)
 		}

@@ -21,7 +21,6 @@ import (
 	"fmt"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/engine"
 )
 
 // Accesses says what the daemon does about refused accesses to windows.
@@ -47,15 +46,6 @@ const mostRefused = 1_000_000
 
 // suspects is the number of nodes that a process counts refused accesses of: the first ones.
 const suspects = 16
-
-// Faults counts the misses and refused accesses that the card has reported about processes of a job
-// on this host, since the job was made.
-type Faults struct {
-	engine.Faults
-	// Suspended counts suspensions by this daemon. It includes windows that were left alone for
-	// lack of notifications.
-	Suspended uint64 `json:"windows_suspended"`
-}
 
 // place names a context by its group and node.
 type place struct{ gid, node uint16 }

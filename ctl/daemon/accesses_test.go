@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -101,9 +102,9 @@ func windowJob(t *testing.T, cards []uint16, daemons ...*running) (gid uint16, t
 }
 
 // faults waits until a daemon has counted so for a job.
-func (r *running) faults(t *testing.T, gid uint16, want daemon.Faults) {
+func (r *running) faults(t *testing.T, gid uint16, want report.Faults) {
 	t.Helper()
-	var got daemon.Faults
+	var got report.Faults
 	for end := time.Now().Add(patience); ; {
 		for _, j := range r.status(t).Jobs {
 			if j.GID == gid {
@@ -148,7 +149,7 @@ func TestMissesAndRefusalsAreCounted(t *testing.T) {
 	if !n.Absent || n.Node != 0 || n.Address != 0 {
 		t.Errorf("the owner is told %+v", n)
 	}
-	daemons[1].faults(t, gid, daemon.Faults{Faults: engine.Faults{Missed: 1}})
+	daemons[1].faults(t, gid, report.Faults{Faults: engine.Faults{Missed: 1}})
 	if err := owner.Resume(w); err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +162,10 @@ func TestMissesAndRefusalsAreCounted(t *testing.T) {
 	if err := user.adds(to); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
-	want := daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 2003}}
+	want := report.Faults{Faults: engine.Faults{Missed: 1, Refused: 2003}}
 	daemons[1].faults(t, gid, want)
-	daemons[0].faults(t, gid, daemon.Faults{Faults: engine.Faults{NoRoute: 2}})
-	daemons[1].faults(t, other, daemon.Faults{})
+	daemons[0].faults(t, gid, report.Faults{Faults: engine.Faults{NoRoute: 2}})
+	daemons[1].faults(t, other, report.Faults{})
 	if err := owner.client.Close(0); err != nil {
 		t.Fatal(err)
 	}
@@ -214,5 +215,5 @@ func TestWindowIsSuspendedAfterRefusals(t *testing.T) {
 	if err := user.adds(to); err != nil {
 		t.Errorf("beside an offender who goes on: %v", err)
 	}
-	daemons[1].faults(t, gid, daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 9*limit - 1}, Suspended: 1})
+	daemons[1].faults(t, gid, report.Faults{Faults: engine.Faults{Missed: 1, Refused: 9*limit - 1}, Suspended: 1})
 }

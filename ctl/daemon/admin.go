@@ -10,54 +10,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/attach"
 )
-
-// Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid}, route-list
-// {gid}, route-set {gid, node, card}, profile-set {profile or text}, profile-show, context-list,
-// context-switch {gid or context}, context-move {context, socket}, hello {card or address} and
-// stop.
-type Command struct {
-	Do      string  `json:"do"`
-	GID     *uint16 `json:"gid,omitempty"`
-	Node    *uint16 `json:"node,omitempty"`
-	Card    *uint16 `json:"card,omitempty"`
-	Context *uint32 `json:"context,omitempty"`
-	// Socket is that of the daemon to whose card the context's process is to move.
-	Socket string `json:"socket,omitempty"`
-	// Address, instead of Card, is the Ethernet or IP address by which the daemon knows the card.
-	Address string `json:"address,omitempty"`
-	// Profile is the name of a built-in profile, and Text a whole profile. The daemon opens no file
-	// on behalf of the client.
-	Profile string `json:"profile,omitempty"`
-	Text    string `json:"text,omitempty"`
-}
-
-// GIDs is the answer to gid-list.
-type GIDs struct {
-	GIDs    []JobCounted `json:"gids"`
-	LeftOut int          `json:"left_out"` // groups for which the answer has no room
-}
-
-// Routes is the answer to route-list and route-set: the card of each node, by number.
-type Routes struct {
-	GID     uint16   `json:"gid"`
-	Cards   []uint16 `json:"cards"`
-	LeftOut int      `json:"left_out"`
-}
-
-// Contexts is the answer to context-list.
-type Contexts struct {
-	Contexts []ContextStatus `json:"contexts"`
-	LeftOut  int             `json:"left_out"`
-}
-
-// ProfileStatus is the answer to profile-show and profile-set.
-type ProfileStatus struct {
-	Profile  string `json:"profile"`
-	Contexts int    `json:"contexts"` // groups that are on the card at once; 0: all
-}
 
 // routeRoom is how many routes an answer has room for.
 const routeRoom = 8000
@@ -71,7 +27,7 @@ func (c *connection) administer(message []byte) error {
 	if !c.d.administrator(&c.peer) {
 		return fmt.Errorf("administering funid as user %d: %w", c.peer.uid, attach.ErrForbidden)
 	}
-	var m Command
+	var m report.Command
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {
@@ -92,15 +48,15 @@ func (c *connection) administer(message []byte) error {
 }
 
 // command carries out a command and returns what to answer.
-func (c *connection) command(m *Command) (any, error) {
+func (c *connection) command(m *report.Command) (any, error) {
 	d := c.d
 	switch m.Do {
 	case "gid-list":
 		s := d.statusFor(c)
-		return GIDs{s.Jobs, s.LeftOut}, nil
+		return report.GIDs{GIDs: s.Jobs, LeftOut: s.LeftOut}, nil
 	case "context-list":
 		s := d.statusFor(c)
-		return Contexts{s.Contexts, s.LeftOut}, nil
+		return report.Contexts{Contexts: s.Contexts, LeftOut: s.LeftOut}, nil
 	case "gid-end":
 		j, err := d.jobOf(m)
 		if err != nil {
@@ -114,7 +70,7 @@ func (c *connection) command(m *Command) (any, error) {
 		d.mu.Unlock()
 		d.endJob(j, why)
 		j.conn.end() // its launcher sees it
-		return GIDs{GIDs: []JobCounted{}}, nil
+		return report.GIDs{GIDs: []report.JobCounted{}}, nil
 	case "route-list":
 		j, err := d.jobOf(m)
 		if err != nil {
@@ -153,7 +109,7 @@ func (c *connection) command(m *Command) (any, error) {
 }
 
 // jobOf finds the group that a command names.
-func (d *Daemon) jobOf(m *Command) (*job, error) {
+func (d *Daemon) jobOf(m *report.Command) (*job, error) {
 	if m.GID == nil {
 		return nil, fmt.Errorf("which group? say gid: %w", attach.ErrCommand)
 	}
@@ -167,15 +123,15 @@ func (d *Daemon) jobOf(m *Command) (*job, error) {
 }
 
 // routes lists the routes of a group.
-func (d *Daemon) routes(j *job) Routes {
+func (d *Daemon) routes(j *job) report.Routes {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := min(len(j.cards), routeRoom)
-	return Routes{GID: j.gid, Cards: append([]uint16{}, j.cards[:n]...), LeftOut: len(j.cards) - n}
+	return report.Routes{GID: j.gid, Cards: append([]uint16{}, j.cards[:n]...), LeftOut: len(j.cards) - n}
 }
 
 // setRoute routes a node to another card. It refuses a node that is attached here.
-func (d *Daemon) setRoute(j *job, m *Command) error {
+func (d *Daemon) setRoute(j *job, m *report.Command) error {
 	if j.direct {
 		return fmt.Errorf("its nodes have direct ports, and stay where they are: %w", attach.ErrCommand)
 	}
@@ -231,7 +187,7 @@ func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint1
 }
 
 // switchTo starts the turn of a group.
-func (d *Daemon) switchTo(m *Command) (any, error) {
+func (d *Daemon) switchTo(m *report.Command) (any, error) {
 	var refused error
 	err := d.loop.do(func() {
 		l := d.loop
@@ -257,15 +213,15 @@ func (d *Daemon) switchTo(m *Command) (any, error) {
 }
 
 // profileStatus says which profile the card has.
-func (d *Daemon) profileStatus() ProfileStatus {
+func (d *Daemon) profileStatus() report.ProfileStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return ProfileStatus{Profile: d.cfg.Profile.Name, Contexts: d.cfg.Profile.Card.Contexts}
+	return report.ProfileStatus{Profile: d.cfg.Profile.Name, Contexts: d.cfg.Profile.Card.Contexts}
 }
 
 // setProfile changes the card's limits. Nothing may be attached: a card with other limits
 // is another card, with an incarnation of its own.
-func (d *Daemon) setProfile(m *Command) error {
+func (d *Daemon) setProfile(m *report.Command) error {
 	var p *hwprofiles.Profile
 	var err error
 	switch {

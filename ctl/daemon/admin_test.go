@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -46,20 +47,20 @@ func TestAdministration(t *testing.T) {
 	d := b.start(0, nil)
 	owners, nodes := group(t, []*running{d}, 0, 0)
 	gid := nodes[0].answer.GID
-	var gids daemon.GIDs
+	var gids report.GIDs
 	wantError(t, d.admin(t, `{"do": "gid-list"}`, &gids), nil)
 	if len(gids.GIDs) != 1 || gids.GIDs[0].GID != gid || gids.GIDs[0].Attached != 2 ||
 		gids.GIDs[0].PID != int32(os.Getpid()) {
 		t.Errorf("groups %+v", gids)
 	}
-	var contexts daemon.Contexts
+	var contexts report.Contexts
 	wantError(t, d.admin(t, `{"do": "context-list"}`, &contexts), nil)
 	if len(contexts.Contexts) != 2 || !contexts.Contexts[1].Active || contexts.Contexts[1].Node != 1 {
 		t.Errorf("contexts %+v", contexts)
 	}
 	nodes[1].close()
 	until(t, "node 1 has ended", func() bool { return len(d.status(t).Contexts) == 1 })
-	var routes daemon.Routes
+	var routes report.Routes
 	wantError(t, d.admin(t, fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 1, "card": 1}`, gid), &routes), nil)
 	if len(routes.Cards) != 2 || routes.Cards[1] != 1 {
 		t.Errorf("routes %+v", routes)
@@ -97,7 +98,7 @@ func TestAdministration(t *testing.T) {
 	wantError(t, d.admin(t, fmt.Sprintf(`{"do": "gid-end", "gid": %d}`, gid), nil), nil)
 	owners[0].closed()
 	nodes[0].until("it is told", nodes[0].iface.Gone)
-	var profile daemon.ProfileStatus
+	var profile report.ProfileStatus
 	wantError(t, d.admin(t, `{"do": "profile-set", "profile": "native"}`, &profile), nil)
 	if profile.Profile != "native" {
 		t.Errorf("profile %+v", profile)
@@ -141,24 +142,24 @@ func TestProfileComesInFull(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(m daemon.Command) (daemon.ProfileStatus, error) {
+	ask := func(m report.Command) (report.ProfileStatus, error) {
 		body, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var p daemon.ProfileStatus
+		var p report.ProfileStatus
 		return p, d.admin(t, string(body), &p)
 	}
 	for _, path := range []string{fifo, file, "/etc/shadow", "./native", "../native"} {
-		_, err := ask(daemon.Command{Do: "profile-set", Profile: path})
+		_, err := ask(report.Command{Do: "profile-set", Profile: path})
 		wantError(t, err, attach.ErrCommand)
 		if !strings.Contains(err.Error(), "unknown profile") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	_, err = ask(daemon.Command{Do: "profile-set", Text: "root:x:0"})
+	_, err = ask(report.Command{Do: "profile-set", Text: "root:x:0"})
 	wantError(t, err, attach.ErrCommand)
-	p, err := ask(daemon.Command{Do: "profile-set", Text: string(text)})
+	p, err := ask(report.Command{Do: "profile-set", Text: string(text)})
 	if err != nil || p.Contexts != 2 {
 		t.Errorf("the profile in full: %+v, %v", p, err)
 	}

@@ -31,8 +31,8 @@ func put(i *funi.Interface, to uint16, word uint32) {
 	i.Commit(funi.Request)
 }
 
-// report prints percentiles.
-func report(b *testing.B, h *hdrhistogram.Histogram) {
+// percentiles reports those of round trips.
+func percentiles(b *testing.B, h *hdrhistogram.Histogram) {
 	b.ReportMetric(float64(h.ValueAtPercentile(50)), "p50-ns")
 	b.ReportMetric(float64(h.ValueAtPercentile(99)), "p99-ns")
 }
@@ -63,7 +63,7 @@ func BenchmarkTwoContexts(b *testing.B) {
 		i.Release(funi.Request)
 		_ = h.RecordValue(int64(time.Since(at)))
 	}
-	report(b, h)
+	percentiles(b, h)
 }
 
 // BenchmarkTwoHosts is the round trip between two processes through two daemons, which
@@ -99,5 +99,5 @@ func benchmarkTwoHosts(b *testing.B, p daemon.Polling) {
 		i.Release(funi.Request)
 		_ = h.RecordValue(int64(time.Since(at)))
 	}
-	report(b, h)
+	percentiles(b, h)
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -168,13 +169,13 @@ func (m *mortals) gone(node int) {
 }
 
 // notices returns what a host's daemon has counted.
-func (m *mortals) notices(host int) daemon.NoticeCounters {
+func (m *mortals) notices(host int) report.NoticeCounters {
 	m.t.Helper()
 	return *portsOf(m.t, m.daemons[host]).Notices
 }
 
 // until waits for something that a daemon has counted.
-func (m *mortals) until(what string, host int, so func(n daemon.NoticeCounters) bool) {
+func (m *mortals) until(what string, host int, so func(n report.NoticeCounters) bool) {
 	m.t.Helper()
 	for end := time.Now().Add(patience); !so(m.notices(host)); {
 		if time.Now().After(end) {
@@ -238,7 +239,7 @@ func TestDeathBeforeAttaching(t *testing.T) {
 	m := b.mortal(time.Hour, time.Hour, 2, 0, 1, 0)
 	dead := m.node(1, 0)
 	dead.kill()
-	m.until("the end is told", 0, func(n daemon.NoticeCounters) bool { return n.Heard > 0 })
+	m.until("the end is told", 0, func(n report.NoticeCounters) bool { return n.Heard > 0 })
 	m.gone(1) // it never met it
 	e, err := funet.Open(m.ctx, funet.Options{Attach: &attach.Config{Socket: m.daemons[0].socket, GID: m.gid, Node: 2,
 		Token: m.token}})
@@ -424,7 +425,7 @@ func TestForgedNotices(t *testing.T) {
 		what  string
 		from  int
 		n     daemon.Notice
-		count func(n *daemon.NoticeCounters) *uint64
+		count func(n *report.NoticeCounters) *uint64
 	}{
 		{"a host that is not the job's", 2, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life,
 			Order: late}, refused},
@@ -446,11 +447,11 @@ func TestForgedNotices(t *testing.T) {
 			Tag: arctic.JobTag(m.token[:], ordinary), Life: life, Order: late}, strange},
 		{"an earlier life", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life + 1, Order: 10}, nil},
 		{"older news", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: 9},
-			func(n *daemon.NoticeCounters) *uint64 { return &n.Late }},
+			func(n *report.NoticeCounters) *uint64 { return &n.Late }},
 	} {
 		before := m.notices(0)
 		m.daemons[c.from].Send(0, c.n)
-		m.until(c.what, 0, func(n daemon.NoticeCounters) bool {
+		m.until(c.what, 0, func(n report.NoticeCounters) bool {
 			return n.Heard > before.Heard && (c.count == nil || *c.count(&n) == *c.count(&before)+1)
 		})
 		m.answers(1, 2)
@@ -479,5 +480,5 @@ func TestForgedNotices(t *testing.T) {
 	m.gone(1)
 }
 
-func refused(n *daemon.NoticeCounters) *uint64 { return &n.Refused }
-func strange(n *daemon.NoticeCounters) *uint64 { return &n.Strange }
+func refused(n *report.NoticeCounters) *uint64 { return &n.Refused }
+func strange(n *report.NoticeCounters) *uint64 { return &n.Strange }

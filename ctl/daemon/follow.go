@@ -37,6 +37,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
@@ -308,55 +309,56 @@ func (f *follower) look(l *link) (changed bool) {
 	if l.port != nil {
 		f.keep(l, &now, state, why)
 	}
-	if l.port == nil && (state == LinkUp || state == LinkNoCarrier) {
+	if l.port == nil && (state == report.LinkUp || state == report.LinkNoCarrier) {
 		if time.Now().Before(l.retry) {
 			return true
 		}
 		if err := f.open(l, &now); err != nil {
-			state, why = LinkUnusable, fmt.Sprintf("interface %s is there, but could not be opened again: %v",
+			state, why = report.LinkUnusable, fmt.Sprintf("interface %s is there, but could not be opened again: %v",
 				now.name, err)
 		}
 	}
 	if l.port != nil {
-		f.plugIn(l, state != LinkDown)
-	} else if state == LinkDown {
-		state, why = LinkGone, fmt.Sprintf("interface %s is there again, but down; `ip link set %s up` mends it",
+		f.plugIn(l, state != report.LinkDown)
+	} else if state == report.LinkDown {
+		state, why = report.LinkGone, fmt.Sprintf("interface %s is there again, but down; `ip link set %s up` mends it",
 			now.name, now.name)
 	}
 	return f.note(l, now.name, state, why) || now != was
 }
 
 // judge returns the state of an interface, and the reason if it is not up.
-func (l *link) judge(s *seen, err error) (LinkState, string) {
+func (l *link) judge(s *seen, err error) (report.LinkState, string) {
 	needed := arctic.MinMTU + l.headers()
 	switch {
 	case err != nil:
-		return LinkGone, fmt.Sprintf("interface %s is gone; it is opened again when it is back", s.name)
+		return report.LinkGone, fmt.Sprintf("interface %s is gone; it is opened again when it is back", s.name)
 	case s.mac != l.mac:
-		return LinkGone,
+		return report.LinkGone,
 			fmt.Sprintf("interface %s has another address, %v; the peers know %v: `ip link set %s address %[3]v` mends it",
 				s.name, net.HardwareAddr(s.mac[:]), net.HardwareAddr(l.mac[:]), s.name)
 	case s.mtu < needed:
-		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and FUNet needs %d; `ip link set %s mtu 1500` mends it",
-			s.name, s.mtu, needed, s.name)
+		return report.LinkMTU,
+			fmt.Sprintf("interface %s has MTU %d, and FUNet needs %d; `ip link set %s mtu 1500` mends it",
+				s.name, s.mtu, needed, s.name)
 	case !s.up:
-		return LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
+		return report.LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
 	case !s.carrier && l.reset.outage():
-		return LinkNoCarrier,
+		return report.LinkNoCarrier,
 			fmt.Sprintf("interface %s has no carrier: its driver resets the link when the NIC program comes or goes; it should be back in a few seconds", s.name)
 	case !s.carrier:
-		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end",
+		return report.LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end",
 			s.name)
 	}
-	return LinkUp, ""
+	return report.LinkUp, ""
 }
 
 // keep closes an open port that cannot stay, and else has it checked (mind).
-func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
-	if state.carries() && now.index != l.opened.index {
-		state, why = LinkGone, fmt.Sprintf("interface %s was taken away, and another has its place", now.name)
+func (f *follower) keep(l *link, now *seen, state report.LinkState, why string) {
+	if state.Carries() && now.index != l.opened.index {
+		state, why = report.LinkGone, fmt.Sprintf("interface %s was taken away, and another has its place", now.name)
 	}
-	if !state.carries() {
+	if !state.Carries() {
 		f.shut(l)
 		l.modes = nil // the interface that comes back may have another driver
 		f.note(l, now.name, state, why)
@@ -422,7 +424,7 @@ func (s *seen) changes(now *seen) string {
 }
 
 // note publishes the state of an interface. It logs a new state, and ends jobs that cannot go on.
-func (f *follower) note(l *link, name string, state LinkState, why string) (changed bool) {
+func (f *follower) note(l *link, name string, state report.LinkState, why string) (changed bool) {
 	l.mu.Lock()
 	s := &l.status
 	changed = s.State != state || s.Why != why
@@ -439,13 +441,13 @@ func (f *follower) note(l *link, name string, state LinkState, why string) (chan
 	if line == "" {
 		line = fmt.Sprintf("interface %s is up", name)
 	}
-	if !state.carries() {
+	if !state.Carries() {
 		if n := f.d.failJobs(l.at, why); n > 0 {
 			line += fmt.Sprintf("; ended the jobs that need it: %d", n)
 		}
 	}
 	level := slog.LevelInfo
-	if state != LinkUp {
+	if state != report.LinkUp {
 		level = slog.LevelWarn
 	}
 	f.d.cfg.Logger.Log(context.Background(), level, line, "interface", name, "state", string(state))

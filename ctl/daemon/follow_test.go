@@ -20,6 +20,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -82,7 +83,7 @@ func (b *bed) mtu(name string) (mtu int) {
 }
 
 // awaitLink waits until the interface of a daemon is in a state.
-func awaitLink(t testing.TB, r *running, state daemon.LinkState) (s daemon.LinkStatus) {
+func awaitLink(t testing.TB, r *running, state report.LinkState) (s report.LinkStatus) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -97,7 +98,7 @@ func awaitLink(t testing.TB, r *running, state daemon.LinkState) (s daemon.LinkS
 }
 
 // linkOf asks a daemon for its interface, on one connection for all questions.
-func linkOf(t testing.TB, r *running) daemon.LinkStatus {
+func linkOf(t testing.TB, r *running) report.LinkStatus {
 	t.Helper()
 	s, err := askStatusOn(r.asker(t))
 	if err != nil {
@@ -145,7 +146,7 @@ func TestInterfaceGone(t *testing.T) {
 			}
 		}
 		for _, r := range daemons {
-			if s := awaitLink(t, r, daemon.LinkGone); !strings.Contains(s.Why, "interface fu0 is gone") {
+			if s := awaitLink(t, r, report.LinkGone); !strings.Contains(s.Why, "interface fu0 is gone") {
 				t.Errorf("status %+v", s)
 			}
 		}
@@ -157,7 +158,7 @@ func TestInterfaceGone(t *testing.T) {
 		closeAll(nodes, owners)
 		b.restore(mtu)
 		for _, r := range daemons {
-			awaitLink(t, r, daemon.LinkUp)
+			awaitLink(t, r, report.LinkUp)
 		}
 		owners, nodes = group(t, daemons, 0, 1)
 		pingPong(t, nodes, 20)
@@ -189,7 +190,7 @@ func TestInterfaceRenamed(t *testing.T) {
 	rename(labInterface, "other")
 	until(t, "the status has the name", func() bool {
 		s := linkOf(t, daemons[0])
-		return s.Interface == "other" && s.Configured == labInterface && s.State == daemon.LinkUp
+		return s.Interface == "other" && s.Configured == labInterface && s.State == report.LinkUp
 	})
 	pingPong(t, nodes, 20)
 	if !log.has("interface fu0 is called other now") {
@@ -198,8 +199,8 @@ func TestInterfaceRenamed(t *testing.T) {
 	closeAll(nodes, owners)
 	mtu := b.mtu("other")
 	b.change(0, "other", netlink.LinkDel)
-	awaitLink(t, daemons[0], daemon.LinkGone)
-	awaitLink(t, daemons[1], daemon.LinkGone)
+	awaitLink(t, daemons[0], report.LinkGone)
+	awaitLink(t, daemons[1], report.LinkGone)
 	// Down first, as udev has it: so it has its name before it is used.
 	b.restore(mtu)
 	b.change(0, labInterface, netlink.LinkSetDown)
@@ -207,9 +208,9 @@ func TestInterfaceRenamed(t *testing.T) {
 	b.change(0, "third", netlink.LinkSetUp)
 	until(t, "it is found by its address", func() bool {
 		s := linkOf(t, daemons[0])
-		return s.Interface == "third" && s.State == daemon.LinkUp
+		return s.Interface == "third" && s.State == report.LinkUp
 	})
-	awaitLink(t, daemons[1], daemon.LinkUp)
+	awaitLink(t, daemons[1], report.LinkUp)
 	_, nodes = group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
 }
@@ -223,12 +224,12 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 	other := slices.Clone(own)
 	other[5] ^= 0x40
 	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, other) })
-	if s := awaitLink(t, daemons[0], daemon.LinkGone); !strings.Contains(s.Why, other.String()) ||
+	if s := awaitLink(t, daemons[0], report.LinkGone); !strings.Contains(s.Why, other.String()) ||
 		!strings.Contains(s.Why, "ip link set fu0 address "+own.String()) {
 		t.Errorf("status %+v", s)
 	}
 	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, own) })
-	awaitLink(t, daemons[0], daemon.LinkUp)
+	awaitLink(t, daemons[0], report.LinkUp)
 	_, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
 }
@@ -256,7 +257,7 @@ func TestInterfaceMTU(t *testing.T) {
 		t.Errorf("the log:\n%s", log.text())
 	}
 	set(arctic.MinMTU - 1)
-	s := awaitLink(t, daemons[0], daemon.LinkMTU)
+	s := awaitLink(t, daemons[0], report.LinkMTU)
 	want := fmt.Sprintf("has MTU %d, and FUNet needs %d", arctic.MinMTU-1, arctic.MinMTU)
 	nodes[0].until("it is told", nodes[0].iface.Gone)
 	if err := nodes[0].iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
@@ -264,7 +265,7 @@ func TestInterfaceMTU(t *testing.T) {
 	}
 	closeAll(nodes, owners)
 	set(mtu)
-	awaitLink(t, daemons[0], daemon.LinkUp)
+	awaitLink(t, daemons[0], report.LinkUp)
 	_, nodes = group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
 }
@@ -284,7 +285,7 @@ func TestDaemonsInAVLAN(t *testing.T) {
 		pingPong(t, nodes, 20)
 	}
 	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, arctic.MinMTU+3) })
-	awaitLink(t, daemons[0], daemon.LinkMTU)
+	awaitLink(t, daemons[0], report.LinkMTU)
 }
 
 // Rule: while an interface is down, or has no carrier, jobs live as long as their peers' time-outs
@@ -298,10 +299,10 @@ func TestInterfaceDown(t *testing.T) {
 	pingPong(t, nodes, 20)
 	for i := range uint32(3) {
 		b.change(0, labInterface, netlink.LinkSetDown)
-		if s := awaitLink(t, daemons[0], daemon.LinkDown); !strings.Contains(s.Why, "ip link set fu0 up") {
+		if s := awaitLink(t, daemons[0], report.LinkDown); !strings.Contains(s.Why, "ip link set fu0 up") {
 			t.Errorf("status %+v", s)
 		}
-		awaitLink(t, daemons[1], daemon.LinkNoCarrier)
+		awaitLink(t, daemons[1], report.LinkNoCarrier)
 		nodes[0].send(1, 100+i)
 		nodes[1].send(0, 200+i)
 		b.change(0, labInterface, netlink.LinkSetUp)
@@ -312,7 +313,7 @@ func TestInterfaceDown(t *testing.T) {
 			t.Errorf("got %d from %d", word, from)
 		}
 		for _, r := range daemons {
-			awaitLink(t, r, daemon.LinkUp)
+			awaitLink(t, r, report.LinkUp)
 		}
 		pingPong(t, nodes, 20)
 	}
@@ -373,7 +374,7 @@ func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 		t.Errorf("made %d times: nothing was tested", made.Load())
 	}
 	b.change(0, "other", netlink.LinkSetUp)
-	awaitLink(t, daemons[0], daemon.LinkUp)
+	awaitLink(t, daemons[0], report.LinkUp)
 	pingPong(t, nodes, 20)
 }
 
@@ -392,17 +393,17 @@ func TestLinkResetByAttaching(t *testing.T) {
 			return unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		}
 	})
-	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, "its driver resets the link") ||
+	if s := awaitLink(t, r, report.LinkNoCarrier); !strings.Contains(s.Why, "its driver resets the link") ||
 		strings.Contains(s.Why, cable) {
 		t.Errorf("status %+v", s)
 	}
 	carrier(netlink.LinkSetUp)
-	awaitLink(t, r, daemon.LinkUp)
+	awaitLink(t, r, report.LinkUp)
 	if !log.has("interface fu0: its driver resets the link when the NIC program comes or goes; this time it was back after") || log.has(cable) {
 		t.Errorf("the log:\n%s", log.text())
 	}
 	carrier(netlink.LinkSetDown)
-	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, cable) {
+	if s := awaitLink(t, r, report.LinkNoCarrier); !strings.Contains(s.Why, cable) {
 		t.Errorf("status %+v", s)
 	}
 }
@@ -417,7 +418,7 @@ func TestManyInterfaceChanges(t *testing.T) {
 		func() {
 			before := []uint64{linkOf(t, daemons[0]).Reopened, linkOf(t, daemons[1]).Reopened}
 			b.remove()
-			awaitLink(t, daemons[0], daemon.LinkGone)
+			awaitLink(t, daemons[0], report.LinkGone)
 			b.restore(mtu)
 			// Host 1's daemon may be late, and not have seen it gone: until it opens the new one it
 			// says that the old one is up.
@@ -427,12 +428,12 @@ func TestManyInterfaceChanges(t *testing.T) {
 		},
 		func() {
 			b.change(0, labInterface, netlink.LinkSetDown)
-			awaitLink(t, daemons[0], daemon.LinkDown)
+			awaitLink(t, daemons[0], report.LinkDown)
 			b.change(0, labInterface, netlink.LinkSetUp)
 		},
 		func() {
 			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, arctic.MinMTU-1) })
-			awaitLink(t, daemons[1], daemon.LinkMTU)
+			awaitLink(t, daemons[1], report.LinkMTU)
 			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
 		},
 		func() {
@@ -446,7 +447,7 @@ func TestManyInterfaceChanges(t *testing.T) {
 		for i := range n {
 			changes[i%len(changes)]()
 			for _, r := range daemons {
-				awaitLink(t, r, daemon.LinkUp)
+				awaitLink(t, r, report.LinkUp)
 			}
 		}
 		owners, nodes := group(t, daemons, 0, 1)
@@ -537,8 +538,8 @@ func TestFloodOfInterfaceNews(t *testing.T) {
 	flooding.Wait()
 	t.Logf("%d flaps", flaps)
 	b.change(0, labInterface, netlink.LinkSetDown)
-	awaitLink(t, daemons[0], daemon.LinkDown)
+	awaitLink(t, daemons[0], report.LinkDown)
 	b.change(0, labInterface, netlink.LinkSetUp)
-	awaitLink(t, daemons[0], daemon.LinkUp)
+	awaitLink(t, daemons[0], report.LinkUp)
 	pingPong(t, nodes, 20)
 }

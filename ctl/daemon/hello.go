@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -150,33 +151,6 @@ func (d *Daemon) takeHeard() error {
 	return d.changePeers(d.peers.Load(), d.members.all())
 }
 
-// PeerStatus is a peer in the status.
-type PeerStatus struct {
-	Card    uint16 `json:"card"`
-	Address string `json:"address"` // Ethernet or IP
-	Found   bool   `json:"found"`   // on the segment; else it is from the peers file
-	Host    string `json:"host,omitempty"`
-	// HeardAgo is the seconds since it last answered a hello, and RoundTrip the microseconds that
-	// this took; negative: it has not answered yet. Unanswered counts the hellos since then.
-	HeardAgo   float64 `json:"heard_seconds_ago"`
-	RoundTrip  float64 `json:"round_trip_us"`
-	Unanswered int     `json:"unanswered"`
-	Key        PeerKey `json:"key"`
-}
-
-// HelloStatus holds the findings of the hellos.
-type HelloStatus struct {
-	Cluster string `json:"cluster,omitempty"` // whose hosts are found
-	// Known is the number of peers, and Silent the number of those that did not answer the last
-	// hello. Peers lists those that do not answer first. LeftOut is the number that had no room.
-	Known   int          `json:"known"`
-	Silent  int          `json:"silent"`
-	Peers   []PeerStatus `json:"peers"`
-	LeftOut int          `json:"left_out"`
-	// Faults are lines about hosts that contradict others, or that this host cannot talk to.
-	Faults []string `json:"faults"`
-}
-
 // peerLook bounds the peers that are searched for an answer to the status, because the card's
 // thread does it. An answer has room for peerRoom peers, at less than 350 bytes each, and for
 // faultRoom lines, at less than 400.
@@ -187,17 +161,17 @@ const (
 )
 
 // helloStatus describes the peers.
-func (c *connection) helloStatus() HelloStatus {
+func (c *connection) helloStatus() report.HelloStatus {
 	d := c.d
-	s := HelloStatus{Cluster: d.cfg.Discover, Peers: []PeerStatus{}, Faults: []string{}}
+	s := report.HelloStatus{Cluster: d.cfg.Discover, Peers: []report.PeerStatus{}, Faults: []string{}}
 	peers := d.peers.Load()
 	var some []hello.Peer
-	var keys map[uint16]PeerKey
+	var keys map[uint16]report.PeerKey
 	var now int64
 	_ = c.onCard(nil, func() { // there are none after the end
 		now = d.loop.clock()
 		some = d.loop.hello.Peers(peerRoom, peerLook)
-		keys = make(map[uint16]PeerKey, len(some))
+		keys = make(map[uint16]report.PeerKey, len(some))
 		for _, p := range some {
 			if state, ok := d.loop.card.PeerState(p.Card); ok {
 				keys[p.Card] = keyOfPeer(&state)
@@ -215,8 +189,8 @@ func (c *connection) helloStatus() HelloStatus {
 		return cmp.Or(cmp.Compare(b.Silent, a.Silent), cmp.Compare(a.Card, b.Card))
 	})
 	for _, p := range some {
-		x := PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found, Host: p.Host,
-			HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent, Key: keys[p.Card]}
+		x := report.PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found,
+			Host: p.Host, HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent, Key: keys[p.Card]}
 		if l := present(peers, int(p.Card)); l != nil {
 			x.Address = where(peers, l)
 		}
@@ -228,37 +202,12 @@ func (c *connection) helloStatus() HelloStatus {
 	return s
 }
 
-// HelloAnswer is the answer to hello.
-type HelloAnswer struct {
-	Card      uint16 `json:"card"`      // the card that was asked
-	Address   string `json:"address"`   // Ethernet or IP, where this host has it
-	Interface string `json:"interface"` // interface of this host that leads there
-	Encap     string `json:"encap"`
-	Answered  bool   `json:"answered"`
-	// The fields below are set if the card has answered.
-	RoundTrip   float64 `json:"round_trip_us"`
-	Tries       int     `json:"tries"`
-	Said        uint16  `json:"said_card"` // the number that the card says it has
-	Host        string  `json:"host"`
-	Cluster     string  `json:"cluster"`
-	Frames      uint8   `json:"frames"` // version
-	FrameSize   int     `json:"frame_size"`
-	Incarnation uint32  `json:"incarnation"`
-	Own         string  `json:"own_cluster"` // cluster of this host
-	// Key says whether the keys of the two cards agree. OwnKey is the key that this card has for
-	// the other; "": none.
-	Key    PeerKey `json:"key"`
-	OwnKey string  `json:"own_key"`
-	// Faults are the lines about this card, from everything heard so far.
-	Faults []string `json:"faults"`
-}
-
 // hello asks a peer of this card whether it is there.
-func (d *Daemon) hello(m *Command) (*HelloAnswer, error) {
+func (d *Daemon) hello(m *report.Command) (*report.HelloAnswer, error) {
 	if (m.Card == nil) == (m.Address == "") {
 		return nil, fmt.Errorf("which card? say card, or address: %w", attach.ErrCommand)
 	}
-	a := &HelloAnswer{Own: d.cfg.Discover, Encap: d.cfg.Peers.Encap.String(), Faults: []string{}}
+	a := &report.HelloAnswer{Own: d.cfg.Discover, Encap: d.cfg.Peers.Encap.String(), Faults: []string{}}
 	if m.Card != nil {
 		a.Card = *m.Card
 	} else {

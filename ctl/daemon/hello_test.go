@@ -19,6 +19,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -38,7 +39,7 @@ func (b *bed) finder(host int, card uint16, log *journal, tune func(*daemon.Conf
 }
 
 // knows waits until a daemon has heard from a card, and returns what it says of it.
-func knows(t *testing.T, r *running, card uint16) (found daemon.PeerStatus) {
+func knows(t *testing.T, r *running, card uint16) (found report.PeerStatus) {
 	t.Helper()
 	k := dial(t, r.socket)
 	defer k.close()
@@ -246,14 +247,14 @@ func TestHello(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBedOf(t, o)
 			daemons := []*running{b.start(0, nil), b.start(1, nil)}
-			ask := func() (a daemon.HelloAnswer) {
+			ask := func() (a report.HelloAnswer) {
 				t.Helper()
 				if err := daemons[0].admin(t, `{"do":"hello","card":1}`, &a); err != nil {
 					t.Fatal(err)
 				}
 				return a
 			}
-			var a daemon.HelloAnswer
+			var a report.HelloAnswer
 			until(t, "it answers", func() bool { a = ask(); return a.Answered })
 			if a.Said != 1 || a.Frames != arctic.Version || a.RoundTrip <= 0 || a.FrameSize == 0 || len(a.Faults) > 0 {
 				t.Errorf("%+v", a)

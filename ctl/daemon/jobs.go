@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -42,7 +43,7 @@ type job struct {
 	// moved is the sum of traffic of the job's ended contexts; it belongs to the card's thread.
 	moved engine.Traffic
 	// faults counts what the card has reported of its processes; it belongs to the card's thread.
-	faults Faults
+	faults report.Faults
 }
 
 // makeJob carries out KindJob.

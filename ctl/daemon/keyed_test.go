@@ -17,6 +17,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -131,7 +132,7 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 			}
 			for i, d := range daemons {
 				s := d.status(t)
-				if s.Hello.Peers[0].Key != (daemon.PeerKey{State: c.state, Met: true}) {
+				if s.Hello.Peers[0].Key != (report.PeerKey{State: c.state, Met: true}) {
 					t.Errorf("host %d says of the other's key: %+v", i, s.Hello.Peers[0].Key)
 				}
 				if c.key != (len(s.Keys) == 1) {
@@ -148,7 +149,7 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 }
 
 // asked returns what a daemon finds out of a peer when somebody asks.
-func (r *running) asked(t *testing.T) (a daemon.HelloAnswer) {
+func (r *running) asked(t *testing.T) (a report.HelloAnswer) {
 	t.Helper()
 	wantError(t, r.admin(t, `{"do": "hello", "card": `+map[bool]string{true: "0", false: "1"}[r.status(t).Card == 1]+
 		`}`, &a), nil)
@@ -183,10 +184,10 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 				logs[i].says(t, fmt.Sprintf(": %s: the two exchange nothing; `funet doctor %d`", c.want[i], 1-i))
 				eventually(t, "the status says it", func() bool {
 					s := d.status(t)
-					return s.Hello.Peers[0].Key == daemon.PeerKey{State: c.want[i], Refused: true} && s.Peers.Refused ==
+					return s.Hello.Peers[0].Key == report.PeerKey{State: c.want[i], Refused: true} && s.Peers.Refused ==
 						1 && strings.Contains(s.Peers.KeyFault, c.want[i])
 				})
-				if a := d.asked(t); !a.Answered || a.Key != (daemon.PeerKey{State: c.want[i], Refused: true}) {
+				if a := d.asked(t); !a.Answered || a.Key != (report.PeerKey{State: c.want[i], Refused: true}) {
 					t.Errorf("host %d, asked: %+v", i, a)
 				}
 				if n := d.status(t).Counters.DroppedKey; n == 0 {
@@ -281,7 +282,7 @@ func TestAnotherKeyInThePeersFile(t *testing.T) {
 	for _, d := range daemons {
 		eventually(t, "the other key is taken", func() bool {
 			a := d.asked(t)
-			return a.OwnKey != was && a.Key == daemon.PeerKey{State: "encrypted", Met: true}
+			return a.OwnKey != was && a.Key == report.PeerKey{State: "encrypted", Met: true}
 		})
 	}
 	pingPong(t, nodes, 20)

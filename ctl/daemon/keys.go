@@ -9,16 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 )
-
-// KeyStatus is a key of this host, and the number of peers that share it.
-type KeyStatus struct {
-	File     string `json:"file"`
-	Identity string `json:"identity"` // as `funet key show` prints it
-	Peers    int    `json:"peers"`
-}
 
 const (
 	// keyRoom is the number of keys that an answer has room for, and keyName the longest name of a
@@ -28,7 +22,7 @@ const (
 )
 
 // keyStatus lists keys, those shared with most peers first, and counts those that had no room.
-func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
+func (d *Daemon) keyStatus() (keys []report.KeyStatus, leftOut int) {
 	in := d.peers.Load()
 	peers := map[string]int{}
 	if all := cmp.Or(in.Key, d.cfg.Key); all != "" {
@@ -41,16 +35,16 @@ func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
 			}
 		}
 	}
-	keys = []KeyStatus{}
+	keys = []report.KeyStatus{}
 	for file, n := range peers {
 		k, err := d.cfg.keys.Load(file) // it was read when the peer became one
 		if err != nil || len(file) > keyName {
 			leftOut++
 			continue
 		}
-		keys = append(keys, KeyStatus{File: file, Identity: identity(k.Identity()), Peers: n})
+		keys = append(keys, report.KeyStatus{File: file, Identity: identity(k.Identity()), Peers: n})
 	}
-	slices.SortFunc(keys, func(a, b KeyStatus) int {
+	slices.SortFunc(keys, func(a, b report.KeyStatus) int {
 		return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.File, b.File))
 	})
 	some := min(len(keys), keyRoom)
@@ -59,49 +53,14 @@ func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
 
 func identity(n uint32) string { return fmt.Sprintf("%08x", n) }
 
-// PeerKey says whether the keys of this card and a peer agree.
-type PeerKey struct {
-	State string `json:"state"` // one of the words below
-	// Doubt is KeyNotThere, KeyNotHere or KeyOther if a greeting has said so in the name of a peer
-	// that is known to have the right key, or to have none like this host. Else it is "".
-	Doubt string `json:"doubt,omitempty"`
-	// Refused says that the two cards exchange nothing because of their keys.
-	Refused bool `json:"refused"`
-	// Met says that the peer has been greeted, and not been lost since.
-	Met bool `json:"met"`
-}
-
-// The values of PeerKey.State and PeerKey.Doubt.
-var (
-	KeyNone     = engine.Unkeyed.String()
-	KeyWaiting  = engine.Waiting.String() // to be greeted with the key
-	KeyNotThere = engine.NoKeyThere.String()
-	KeyNotHere  = engine.NoKeyHere.String()
-	KeyOther    = engine.OtherKey.String()
-)
-
-// The values of PeerKey.State when both have the key: frames are encrypted, or only authenticated.
-const (
-	KeyEncrypts      = "encrypted"
-	KeyAuthenticates = "authenticated"
-)
-
-// Words describes it in one line, for a table.
-func (k PeerKey) Words() string {
-	if k.Doubt != "" {
-		return k.State + "; now " + k.Doubt
-	}
-	return k.State
-}
-
 // keyOfPeer returns the PeerKey of a peer's state.
-func keyOfPeer(s *engine.PeerState) PeerKey {
-	k := PeerKey{State: s.Key.String(), Refused: s.Key.Refused(), Met: s.Established}
+func keyOfPeer(s *engine.PeerState) report.PeerKey {
+	k := report.PeerKey{State: s.Key.String(), Refused: s.Key.Refused(), Met: s.Established}
 	switch {
 	case s.Key == engine.Sealed && s.Readable:
-		k.State = KeyAuthenticates
+		k.State = report.KeyAuthenticates
 	case s.Key == engine.Sealed:
-		k.State = KeyEncrypts
+		k.State = report.KeyEncrypts
 	}
 	if s.Doubt != engine.Unkeyed {
 		k.Doubt = s.Doubt.String()
@@ -165,7 +124,7 @@ func (c *connection) agreed(cards []uint16) error {
 	}
 	slices.Sort(refused)
 	for _, card := range slices.Compact(refused) {
-		a := &HelloAnswer{Card: card}
+		a := &report.HelloAnswer{Card: card}
 		c.exit() // the answer takes its time
 		if err := d.askKey(a); err != nil {
 			return err
@@ -195,7 +154,7 @@ func (d *Daemon) named(card uint16) (words string) {
 
 // askKey greets a peer that has answered a hello, and records what its answer says of its key. The
 // entry of a peer that does not answer stays unchanged.
-func (d *Daemon) askKey(a *HelloAnswer) error {
+func (d *Daemon) askKey(a *report.HelloAnswer) error {
 	var before, now engine.PeerState
 	greeted := false
 	for end := time.Now().Add(keyPatience); now.Replies == before.Replies && time.Now().Before(end); {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
@@ -20,58 +21,6 @@ import (
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
-
-// LinkState is the state of an interface, as a word in the status and the metrics.
-type LinkState string
-
-// The states. Jobs that need an interface go on in the first three, as far as the peers' time-outs
-// allow, and end in the others.
-const (
-	LinkUp        LinkState = "up"
-	LinkNoCarrier LinkState = "no carrier"
-	LinkDown      LinkState = "down"
-	LinkGone      LinkState = "gone"     // or another interface has its name
-	LinkMTU       LinkState = "MTU"      // the MTU is smaller than FUNet needs
-	LinkUnusable  LinkState = "unusable" // it could not be opened again
-)
-
-var linkStates = []LinkState{LinkUp, LinkNoCarrier, LinkDown, LinkGone, LinkMTU, LinkUnusable}
-
-// carries reports whether jobs that need the interface go on.
-func (s LinkState) carries() bool { return s == LinkUp || s == LinkNoCarrier || s == LinkDown }
-
-// LinkStatus is an interface in the status.
-type LinkStatus struct {
-	Interface string `json:"interface"` // its present name
-	// Configured is its name in the configuration, if that differs.
-	Configured string    `json:"configured,omitempty"`
-	State      LinkState `json:"state"`
-	Why        string    `json:"why,omitempty"` // the reason why it is not up, and the cure
-	Since      time.Time `json:"since"`         // the state
-	MTU        int       `json:"mtu"`
-	XDPMode    string    `json:"xdp_mode"`
-	BindMode   string    `json:"bind_mode"`
-	XDPWhy     string    `json:"xdp_why,omitempty"` // the reason why the modes are no better
-	Queues     int       `json:"queues"`
-	// QueuesWhy says what is proven about the queues (afxdp.Describe).
-	QueuesWhy string `json:"queues_why"`
-	// Merged counts datagrams that the kernel merged, so that their frames were lost. That stops
-	// when GRO of the interface below is off.
-	Merged   uint64 `json:"merged_datagrams,omitempty"`
-	Changes  uint64 `json:"changes"`  // of state
-	Reopened uint64 `json:"reopened"` // times
-	// Direct counts the direct frames that came from other hosts; nil: no job has direct ports.
-	Direct *DirectArrivals `json:"direct_frames,omitempty"`
-}
-
-// DirectArrivals counts direct frames on an interface by what became of them (bpf.Counters).
-type DirectArrivals struct {
-	Handed uint64 `json:"handed"` // to the port of the frame's node
-	// Stranger counts frames dropped because they came from another host than that of the node they
-	// claim to be from.
-	Stranger uint64 `json:"stranger"`
-	NoPort   uint64 `json:"no_port"` // dropped: the node has no port here
-}
 
 // link is an interface and the port on it.
 type link struct {
@@ -102,7 +51,7 @@ type link struct {
 	backoff time.Duration // wait after the last failure
 
 	mu     sync.Mutex
-	status LinkStatus
+	status report.LinkStatus
 	index  int            // of the interface
 	direct xdp.AttachMode // mode of the programs of direct ports beside it
 	ways   *afxdp.Port    // the last port that was open, for path
@@ -165,7 +114,7 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.plug.Plug(l.port)
 		l.hello = hello.NewPort(l.plug, l.queues)
 		l.plugged = l.port
-		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
+		l.status = report.LinkStatus{Interface: name, State: report.LinkUp, Since: time.Now()}
 		l.in = true
 		l.got()
 		c.Logger.Info(fmt.Sprintf("interface %s has %v", name, l.port.Info()), "interface", name)
@@ -219,7 +168,7 @@ func closeLinks(links []*link, log func(string)) error {
 }
 
 // state describes the interface.
-func (l *link) state() LinkStatus {
+func (l *link) state() report.LinkStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.status
@@ -259,12 +208,12 @@ func (d *Daemon) portMode() xdp.AttachMode {
 }
 
 // linkStatus describes the interfaces.
-func (d *Daemon) linkStatus() (all []LinkStatus) {
+func (d *Daemon) linkStatus() (all []report.LinkStatus) {
 	for _, l := range d.links {
 		s := l.state()
 		if d.cfg.Ports != nil {
 			if n, err := l.nic.Counters(); err == nil { // it is closed when the daemon ends
-				s.Direct = &DirectArrivals{n.Direct, n.Stranger, n.NoPort}
+				s.Direct = &report.DirectArrivals{Handed: n.Direct, Stranger: n.Stranger, NoPort: n.NoPort}
 			}
 		}
 		all = append(all, s)
@@ -295,7 +244,7 @@ func (d *Daemon) needs(cards []uint16, port int) bool {
 // reachable refuses a job that needs an interface that carries nothing: attach.ErrInterface.
 func (d *Daemon) reachable(cards []uint16) error {
 	for _, l := range d.links {
-		if s := l.state(); !s.State.carries() && d.needs(cards, l.at) {
+		if s := l.state(); !s.State.Carries() && d.needs(cards, l.at) {
 			return fmt.Errorf("%s: %w", s.Why, attach.ErrInterface)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
@@ -79,7 +80,7 @@ type loop struct {
 	// byPlace finds an attachment by its group and node. faulted counts the card's reports about
 	// all of them (accesses.go).
 	byPlace map[place]*attachment
-	faulted Faults
+	faulted report.Faults
 
 	memory  *memory
 	spoil   func(*region)

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/hello"
@@ -133,7 +134,7 @@ func (m collector) collectPeers(send sending) error {
 func (m collector) collectDirect(send sending) error {
 	s := m.daemon.directStatus(nil)
 	if s == nil {
-		s = new(DirectStatus)
+		s = new(report.DirectStatus)
 	}
 	const gauge = prometheus.GaugeValue
 	for state, n := range map[string]int{"open": s.Ports, "kept": s.Kept, "orphaned": s.Orphaned} {
@@ -150,7 +151,7 @@ func (m collector) collectDirect(send sending) error {
 	}
 	told := m.daemon.loop.post.counters()
 	if told == nil {
-		told = new(NoticeCounters)
+		told = new(report.NoticeCounters)
 	}
 	notices, err := countersOf(told)
 	if err != nil {
@@ -201,7 +202,7 @@ type portState struct {
 // cardState is the state of the card, as its thread has reported it at one time.
 type cardState struct {
 	n             engine.Counters
-	faults        Faults
+	faults        report.Faults
 	here, there   engine.Rejections
 	hellos        hello.Counters
 	known, silent int
@@ -326,7 +327,7 @@ func (m collector) collectInterfaces(send sending) {
 	d := m.daemon
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, s := range d.linkStatus() {
-		for _, state := range linkStates {
+		for _, state := range report.LinkStates {
 			is := 0.0
 			if s.State == state {
 				is = 1

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -397,18 +398,11 @@ func (c *connection) withAttachment(f func(*attachment)) bool {
 	return true
 }
 
-// Moved is the answer to context-move.
-type Moved struct {
-	GID  uint16 `json:"gid"`
-	Node uint16 `json:"node"`
-	Card uint16 `json:"card"` // where it is now
-}
-
 // mostSocket is the longest path of another daemon's socket in bytes (PATH_MAX).
 const mostSocket = 4095
 
 // move asks a process to move its context to the card of another daemon, and waits until it has.
-func (d *Daemon) move(m *Command) (any, error) {
+func (d *Daemon) move(m *report.Command) (any, error) {
 	if m.Context == nil || m.Socket == "" || len(m.Socket) > mostSocket {
 		return nil, fmt.Errorf("which context, and where? say context, and socket, which is the other daemon's: %w",
 			attach.ErrCommand)
@@ -440,7 +434,7 @@ func (d *Daemon) move(m *Command) (any, error) {
 		case left:
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			return Moved{GID: a.job.gid, Node: a.node, Card: a.job.cards[a.node]}, nil
+			return report.Moved{GID: a.job.gid, Node: a.node, Card: a.job.cards[a.node]}, nil
 		case stays != "":
 			return nil, fmt.Errorf("context %d stays: %s: %w", *m.Context, stays, attach.ErrBusy)
 		case !here:

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
@@ -82,21 +83,6 @@ func noticeOf(s *funi.Slot) (n notice, ok bool) {
 type heardNotice struct {
 	notice
 	from uint16
-}
-
-// NoticeCounters counts notices between daemons since the start.
-type NoticeCounters struct {
-	Sent     uint64 `json:"told"`
-	Returned uint64 `json:"returned"` // of those sent: came back
-	Heard    uint64 `json:"heard"`
-	Strange  uint64 `json:"strange"` // of those heard: about jobs that are not here, or no longer
-	Late     uint64 `json:"late"`    // of those heard: older than what was known
-	// Refused counts those heard that are malformed, or that the sender has no right to send.
-	Refused uint64 `json:"refused"`
-	// Unheard counts notices lost for lack of room or time, to send, to take or to tell, and those
-	// not sent because the host is silent.
-	Unheard  uint64 `json:"unheard"`
-	Doubtful uint64 `json:"doubtful"` // questions of processes of this host
 }
 
 // post is the daemon's context on its card. Fields that are not atomic belong to the card's thread.
@@ -196,11 +182,11 @@ func (p *post) collect() bool {
 }
 
 // counters returns the totals; nil without a post.
-func (p *post) counters() *NoticeCounters {
+func (p *post) counters() *report.NoticeCounters {
 	if p == nil {
 		return nil
 	}
-	return &NoticeCounters{Sent: p.sent.Load(), Returned: p.returned.Load(), Heard: p.arrived.Load(),
+	return &report.NoticeCounters{Sent: p.sent.Load(), Returned: p.returned.Load(), Heard: p.arrived.Load(),
 		Strange: p.strange.Load(), Late: p.late.Load(), Refused: p.refused.Load(),
 		Unheard: p.unheard.Load(), Doubtful: p.doubtful.Load()}
 }

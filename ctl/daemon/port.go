@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -332,24 +333,12 @@ func (c *connection) detachPort(j *job) {
 	c.sendAtOnce(attach.EncodeRefusal(attach.KindPort, fmt.Errorf("%s: %w", why, attach.ErrGroup)), nil)
 }
 
-// PortStatus is a direct port in the status.
-type PortStatus struct {
-	GID   uint16 `json:"gid"`
-	Node  uint16 `json:"node"`
-	UID   uint32 `json:"uid"`
-	PID   int32  `json:"pid"`
-	Bytes int64  `json:"bytes"`
-	// Shared counts the nodes of this host with which it exchanges frames through memory.
-	Shared int               `json:"shared_with,omitempty"`
-	Frames *bpf.PortCounters `json:"frames,omitempty"` // that its process sent
-}
-
 // mostPorts is how many ports an answer has room for.
 const mostPorts = statusRoom / 4 / portRoom
 
 // portStatus describes the ports of connections, in the order of groups and nodes, and counts those
 // for which there is no room.
-func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, left int) {
+func (d *Daemon) portStatus(of func(account uint32) bool) (all []report.PortStatus, left int) {
 	ids := map[[2]uint16]uint32{}
 	for _, c := range d.allConnections() {
 		if !of(c.peer.account) {
@@ -357,13 +346,15 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, lef
 		}
 		c.mu.Lock()
 		if p := c.port; p != nil {
-			all = append(all, PortStatus{GID: p.job.gid, Node: p.node, UID: c.peer.uid, PID: c.peer.pid,
+			all = append(all, report.PortStatus{GID: p.job.gid, Node: p.node, UID: c.peer.uid, PID: c.peer.pid,
 				Bytes: p.use.bytes})
 			ids[[2]uint16{p.job.gid, p.node}] = p.id
 		}
 		c.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b PortStatus) int { return (int(a.GID)-int(b.GID))<<16 + int(a.Node) - int(b.Node) })
+	slices.SortFunc(all, func(a, b report.PortStatus) int {
+		return (int(a.GID)-int(b.GID))<<16 + int(a.Node) - int(b.Node)
+	})
 	left = max(0, len(all)-mostPorts)
 	all = all[:len(all)-left]
 	with := d.neighbours.count()
@@ -392,16 +383,8 @@ func (d *Daemon) portsOf(which func(account uint32) bool) (n int) {
 	return n
 }
 
-// DirectStatus is what the direct ports of all users have in common.
-type DirectStatus struct {
-	ports.Totals
-	// Orphaned counts ports of the previous daemon that no process has asked for yet; they end
-	// after adoptWithin.
-	Orphaned int `json:"orphaned"`
-}
-
 // directStatus asks the helper. The account of the purse pays for that; nil: no account pays.
-func (d *Daemon) directStatus(whose *purse) *DirectStatus {
+func (d *Daemon) directStatus(whose *purse) *report.DirectStatus {
 	if d.cfg.Ports == nil {
 		return nil
 	}
@@ -414,5 +397,5 @@ func (d *Daemon) directStatus(whose *purse) *DirectStatus {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return &DirectStatus{t, len(d.heirs.ports)}
+	return &report.DirectStatus{Ports: t.Ports, Kept: t.Kept, Frames: t.Frames, Orphaned: len(d.heirs.ports)}
 }

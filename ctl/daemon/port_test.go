@@ -23,6 +23,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/cluster"
@@ -139,7 +140,7 @@ func directJob(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, t
 }
 
 // portsOf returns what the status says of ports, and the bytes of their memory.
-func portsOf(t testing.TB, d *running) (s daemon.Status) {
+func portsOf(t testing.TB, d *running) (s report.Status) {
 	t.Helper()
 	k := d.asker(t)
 	answer, _ := k.ask(must(attach.EncodeBody(attach.KindStatus, nil)), 0)

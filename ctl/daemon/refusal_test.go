@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -45,7 +46,7 @@ func eventually(t testing.TB, what string, done func() bool) {
 }
 
 // status asks the daemon, as root.
-func (r *running) status(t testing.TB) (s daemon.Status) {
+func (r *running) status(t testing.TB) (s report.Status) {
 	t.Helper()
 	s, err := r.askStatus(t)
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *running) status(t testing.TB) (s daemon.Status) {
 }
 
 // askStatus does that, and returns what went wrong.
-func (r *running) askStatus(t testing.TB) (s daemon.Status, err error) {
+func (r *running) askStatus(t testing.TB) (s report.Status, err error) {
 	t.Helper()
 	k := dial(t, r.socket)
 	defer k.close()
@@ -63,7 +64,7 @@ func (r *running) askStatus(t testing.TB) (s daemon.Status, err error) {
 }
 
 // statusOn asks on a connection.
-func statusOn(t testing.TB, k *client) daemon.Status {
+func statusOn(t testing.TB, k *client) report.Status {
 	t.Helper()
 	s, err := askStatusOn(k)
 	if err != nil {
@@ -72,7 +73,7 @@ func statusOn(t testing.TB, k *client) daemon.Status {
 	return s
 }
 
-func askStatusOn(k *client) (s daemon.Status, err error) {
+func askStatusOn(k *client) (s report.Status, err error) {
 	message, err := attach.EncodeBody(attach.KindStatus, nil)
 	if err != nil {
 		return s, err

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -40,7 +41,7 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	}
 	ask := func(node, to uint16) {
 		answer := make(chan error, 1)
-		go func() { answer <- d.setRoute(j, &Command{Node: &node, Card: &to}) }()
+		go func() { answer <- d.setRoute(j, &report.Command{Node: &node, Card: &to}) }()
 		asked = append(asked, answer)
 	}
 	ask(0, 1)

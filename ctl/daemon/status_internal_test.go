@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 )
 
@@ -18,11 +19,12 @@ func TestStatusRoom(t *testing.T) {
 	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64,
 		ReceivedBytes: math.MaxUint64,
 		Retried:       math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}
-	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16,
-		slices.Repeat([]uint16{math.MaxUint16}, mostAbsent), true}, most,
-		Faults{engine.Faults{Missed: math.MaxUint64, Refused: math.MaxUint64, NoRoute: math.MaxUint64}, math.MaxUint64}}
-	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64,
-		math.MaxInt64, false, nil}
+	job := report.JobCounted{JobStatus: report.JobStatus{GID: math.MaxUint16, UID: math.MaxUint32, PID: math.MaxInt32,
+		Nodes: 1 << 16, Attached: 1 << 16, Absent: slices.Repeat([]uint16{math.MaxUint16}, mostAbsent), Direct: true},
+		Traffic: most, Faults: report.Faults{Suspended: math.MaxUint64,
+			Faults: engine.Faults{Missed: math.MaxUint64, Refused: math.MaxUint64, NoRoute: math.MaxUint64}}}
+	context := report.ContextStatus{Context: math.MaxUint32, GID: math.MaxUint16, Node: math.MaxUint16,
+		UID: math.MaxUint32, PID: math.MaxInt32, Slots: 1 << 16, Segments: 64, Bytes: math.MaxInt64}
 	const most16, most64 = 1 << 16, math.MaxUint64
 	remote := engine.RemoteUse{KeySlots: most16, KeySlotsOpen: most16, Areas: most16, AreasOpen: most16,
 		Notifications: most16, Credit: most16, Unread: most16, Notified: most64, Operations: most64,
@@ -33,7 +35,7 @@ func TestStatusRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, contexts := rapid.IntRange(0, 300).Draw(t, "jobs"), rapid.IntRange(0, 300).Draw(t, "contexts")
 		keyed := min(rapid.IntRange(0, 300).Draw(t, "with remote memory"), contexts)
-		s := Status{Jobs: make([]JobCounted, jobs), Contexts: make([]ContextStatus, contexts)}
+		s := report.Status{Jobs: make([]report.JobCounted, jobs), Contexts: make([]report.ContextStatus, contexts)}
 		for i := range s.Jobs {
 			s.Jobs[i] = job
 		}
@@ -43,7 +45,7 @@ func TestStatusRoom(t *testing.T) {
 				s.Contexts[i].Remote = &remote
 			}
 		}
-		s.crop()
+		crop(&s)
 		b, err := json.Marshal([]any{s.Jobs, s.Contexts})
 		if err != nil || len(b) > 160*statusRoom {
 			t.Fatalf("%d jobs and %d contexts take %d bytes: %v", len(s.Jobs), len(s.Contexts), len(b), err)

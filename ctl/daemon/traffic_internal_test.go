@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 )
@@ -21,7 +22,7 @@ func TestTrafficFits(t *testing.T) {
 		&most.Returned, &most.Refused} {
 		*n = math.MaxUint64
 	}
-	big := Traffic{Time: time.Now(), Incarnation: math.MaxUint32, LeftOut: math.MaxInt}
+	big := report.Traffic{Time: time.Now(), Incarnation: math.MaxUint32, LeftOut: math.MaxInt}
 	var names map[string]uint64
 	b, err := json.Marshal(big.Card)
 	if err == nil {
@@ -44,18 +45,19 @@ func TestTrafficFits(t *testing.T) {
 		big.Rejected[i].Packets = math.MaxUint64
 	}
 	big.RejectedThem = big.Rejected
-	big.Peers = Peers{1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, math.MaxInt64, math.MaxInt64, math.MaxInt64,
-		math.MaxInt64, "card 65535: no key there"}
+	big.Peers = report.Peers{Known: 1 << 16, Established: 1 << 16, Sealed: 1 << 16, Readable: 1 << 16, Refused: 1 << 16,
+		Measured: 1 << 16, Shortest: math.MaxInt64, Median: math.MaxInt64, P99: math.MaxInt64, Longest: math.MaxInt64,
+		KeyFault: "card 65535: no key there"}
 	for range trafficJobs {
-		big.Jobs = append(big.Jobs, JobTraffic{math.MaxUint16, most})
+		big.Jobs = append(big.Jobs, report.JobTraffic{GID: math.MaxUint16, Traffic: most})
 	}
 	for range trafficContexts {
-		big.Contexts = append(big.Contexts, ContextTraffic{math.MaxUint16, math.MaxUint16, math.MaxUint16,
-			math.MaxInt32, most})
+		big.Contexts = append(big.Contexts, report.ContextTraffic{Context: math.MaxUint16, GID: math.MaxUint16,
+			Node: math.MaxUint16, PID: math.MaxInt32, Traffic: most})
 	}
 	for range trafficPeers {
-		big.RoundTrips = append(big.RoundTrips, RoundTrip{math.MaxUint16, math.MaxInt64, math.MaxInt64,
-			2 * engine.Window})
+		big.RoundTrips = append(big.RoundTrips, report.RoundTrip{Card: math.MaxUint16, RoundTrip: math.MaxInt64,
+			Variation: math.MaxInt64, InFlight: 2 * engine.Window})
 	}
 	if b, err = json.Marshal(big); err == nil {
 		_, err = attach.EncodeBody(attach.KindTraffic|attach.AnswerBit, b)
@@ -70,10 +72,10 @@ func TestTrafficFits(t *testing.T) {
 func TestPeersAreSummarized(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 4*trafficPeers).Draw(t, "n")
-		var all []RoundTrip
+		var all []report.RoundTrip
 		owe := 0
 		for card := range n {
-			r := RoundTrip{Card: uint16(card), RoundTrip: rapid.Int64Range(1, 1000).Draw(t, "ns"),
+			r := report.RoundTrip{Card: uint16(card), RoundTrip: rapid.Int64Range(1, 1000).Draw(t, "ns"),
 				InFlight: rapid.IntRange(0, 2).Draw(t, "flying")}
 			owe += min(r.InFlight, 1)
 			all = append(all, r)

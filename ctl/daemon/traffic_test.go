@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 )
 
-func trafficOn(t testing.TB, k *client) (v daemon.Traffic) {
+func trafficOn(t testing.TB, k *client) (v report.Traffic) {
 	t.Helper()
 	message, err := attach.EncodeBody(attach.KindTraffic, nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTraffic(t *testing.T) {
 		n.FrameBytesSent < 60*n.TrainsSent {
 		t.Errorf("%+v", n)
 	}
-	var trips []daemon.RoundTrip
+	var trips []report.RoundTrip
 	until(t, "the peer's round trip is known", func() bool {
 		trips = trafficOn(t, root).RoundTrips
 		return len(trips) == 1

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/xdp"
 )
 
@@ -43,7 +44,7 @@ func TestProgramNotRun(t *testing.T) {
 			b.broadcast(1)
 			return log.ends(c.says)
 		})
-		if s := linkOf(t, daemons[0]); s.XDPMode != c.mode || s.Reopened != 0 || s.State != daemon.LinkUp {
+		if s := linkOf(t, daemons[0]); s.XDPMode != c.mode || s.Reopened != 0 || s.State != report.LinkUp {
 			t.Errorf("status %+v, want mode %s", s, c.mode)
 		} else if left := strings.Contains(s.XDPWhy, "native mode was left"); left != (c.mode == "generic") {
 			t.Errorf("in mode %s the status says %q", s.XDPMode, s.XDPWhy)

@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/xdp"
 )
@@ -105,9 +105,9 @@ type Daemon struct {
 	State  State
 	Err    string
 	Info   attach.Info // of a daemon that answers
-	Keys   []daemon.KeyStatus
+	Keys   []report.KeyStatus
 	// direct ports of all users; nil: none exist, or the helper did not say
-	Direct *daemon.DirectStatus
+	Direct *report.DirectStatus
 	ABI    uint32 // of this program
 	Wanted bool   // the user expects a daemon
 }
@@ -130,7 +130,7 @@ type Key struct {
 // Hello is the result of asking a peer's card through the daemon of this host.
 type Hello struct {
 	Err string // why the card could not be asked; "": it was asked
-	daemon.HelloAnswer
+	report.HelloAnswer
 }
 
 // Peer describes another host, and the network between it and this one.

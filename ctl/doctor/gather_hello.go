@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
 )
@@ -18,7 +18,7 @@ import (
 // hello has the daemon ask the card at the peer's address.
 func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
 	h := &Hello{}
-	m := daemon.Command{Do: "hello"}
+	m := report.Command{Do: "hello"}
 	switch {
 	case p.Node >= 0:
 		card := uint16(p.Node)
@@ -75,6 +75,6 @@ func (p *Peer) passes() {
 }
 
 // command sends an administrator's command to the daemon.
-func (d *Daemon) command(ctx context.Context, m daemon.Command, answer any) error {
+func (d *Daemon) command(ctx context.Context, m report.Command, answer any) error {
 	return attach.Call(ctx, d.Socket, attach.KindAdmin, 2*daemonPatience, m, answer)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/keyfile"
@@ -34,7 +35,7 @@ var units = []string{"/etc/systemd/system/funid.service", "/usr/local/lib/system
 
 // askStatus asks a daemon that answers for its keys and the state of its direct ports.
 func (d *Daemon) askStatus(ctx context.Context) {
-	var s daemon.Status
+	var s report.Status
 	if d.State == Answers && attach.Call(ctx, d.Socket, attach.KindStatus, daemonPatience, nil, &s) == nil {
 		d.Keys, d.Direct = s.Keys, s.Direct
 	}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/keyfile"
 )
 
@@ -77,17 +77,17 @@ func (p *Peer) judgeKey(a *about) {
 	const same = "; copy the file as secretly as a password, `funet key show` tells one key from another"
 	switch state := h.Key.State; state {
 	case "": // of a funid that does not say
-	case daemon.KeyOther:
+	case report.KeyOther:
 		a.fail("key", "give both hosts the same key, and restart funid where it is another"+same,
 			"other key: this host has key %s for it, and it has another", h.OwnKey)
-	case daemon.KeyNotThere:
+	case report.KeyNotThere:
 		a.fail("key",
 			"put this host's key there, name it there (key: in the peers file or funid's configuration), and restart funid there"+same, "no key there: this host has key %s, and it has none", h.OwnKey)
-	case daemon.KeyNotHere:
+	case report.KeyNotHere:
 		a.fail("key",
 			"put its key here, name it (key: in the peers file or funid's configuration), and restart funid here"+same,
 			"no key here: it has one, and takes nothing without")
-	case daemon.KeyNone:
+	case report.KeyNone:
 		a.ok("key", "neither host has one: frames are neither encrypted nor authenticated")
 	default:
 		if h.Key.Doubt != "" {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 )
 
@@ -117,7 +117,7 @@ func (p *Peer) answersHello() bool {
 func (p *Peer) judgeHello(a *about, f *Facts) {
 	h := p.Hello
 	if r := p.Result.Hello; h == nil && r != nil {
-		h = &Hello{HelloAnswer: daemon.HelloAnswer{Answered: true, RoundTrip: float64(r.RoundTrip) / 1e3, Said: r.Card,
+		h = &Hello{HelloAnswer: report.HelloAnswer{Answered: true, RoundTrip: float64(r.RoundTrip) / 1e3, Said: r.Card,
 			Host: r.Host, Cluster: r.Cluster,
 			Frames: r.Frames, FrameSize: int(r.FrameSize)}}
 	}

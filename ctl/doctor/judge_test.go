@@ -14,9 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
-	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/keyfile"
@@ -50,7 +49,7 @@ func well() *Facts {
 			Info: attach.Info{Host: "a", Card: 0, ABI: 1, Interfaces: []string{"eth1"}}},
 		Peer: &Peer{Given: "b", Node: 1, OwnListed: true, MAC: there, Addr: netip.MustParseAddr("10.0.0.2"),
 			RouteVia: "eth1", Neighbour: there, NeighbourState: "reachable", Port: 34998,
-			Hello: &Hello{HelloAnswer: daemon.HelloAnswer{Card: 1, Answered: true, Said: 1, Host: "b", RoundTrip: 42,
+			Hello: &Hello{HelloAnswer: report.HelloAnswer{Card: 1, Answered: true, Said: 1, Host: "b", RoundTrip: 42,
 				Frames: arctic.Version}},
 			Result: &probe.Result{There: all(), Back: all(), MAC: there, Others: []probe.Host{},
 				Peer: &probe.Host{Name: "b", MAC: there, MTU: 1500, FrameVersion: arctic.Version,
@@ -66,14 +65,14 @@ func direct(f *Facts, chosen, why string) {
 // keys are those of a host whose funid has what is said.
 func keys(f *Facts, k Key) {
 	f.Keys = []Key{k}
-	f.Daemon.Keys = []daemon.KeyStatus{{File: k.File, Identity: k.Has, Peers: 1}}
+	f.Daemon.Keys = []report.KeyStatus{{File: k.File, Identity: k.Has, Peers: 1}}
 }
 
 // silence is a peer from whom nothing came.
 func silence(f *Facts) *probe.Result {
 	r := f.Peer.Result
 	r.Peer = nil
-	f.Peer.Hello = &Hello{HelloAnswer: daemon.HelloAnswer{Card: 1}}
+	f.Peer.Hello = &Hello{HelloAnswer: report.HelloAnswer{Card: 1}}
 	for c := range r.There {
 		for l := range r.There[c] {
 			r.There[c][l], r.Back[c][l] = probe.Unknown, probe.Unknown
@@ -236,7 +235,7 @@ var rules = []struct {
 		"same version"},
 	{"direct ports", func(f *Facts) {
 		direct(f, attach.CarriageDirect, "frames")
-		f.Daemon.Direct = &daemon.DirectStatus{Totals: ports.Totals{Ports: 3, Kept: 1}}
+		f.Daemon.Direct = &report.DirectStatus{Ports: 3, Kept: 1}
 	}, OK, "direct ports", "3 are open, 1 kept by processes whose place has ended; proven: frames", ""},
 	{"no direct ports, as configured", func(f *Facts) {}, OK, "direct ports", "as configured", ""},
 	{"direct ports that are impossible", func(f *Facts) { direct(f, attach.CarriageDaemon, "no namespaces") }, Warn,
@@ -245,7 +244,7 @@ var rules = []struct {
 		"direct ports", "does not answer", "funid-ports"},
 	{"ports that nobody has asked for", func(f *Facts) {
 		direct(f, attach.CarriageDirect, "frames")
-		f.Daemon.Direct = &daemon.DirectStatus{Totals: ports.Totals{Ports: 3}, Orphaned: 2}
+		f.Daemon.Direct = &report.DirectStatus{Ports: 3, Orphaned: 2}
 	}, Warn, "direct ports", "of 3 nobody has asked for 2", "in a minute"},
 	{"interface that is not the daemon's", func(f *Facts) { f.Interface.HasDaemon = false }, Warn, "daemon interface",
 		"does not have eth1", "interfaces"},
@@ -289,22 +288,22 @@ var rules = []struct {
 	}, Fail, "key file", "line 3", "funid --help"},
 
 	{"the same key", func(f *Facts) {
-		f.Peer.Hello.Key, f.Peer.Hello.OwnKey = daemon.PeerKey{State: "encrypted", Met: true}, "0000000a"
+		f.Peer.Hello.Key, f.Peer.Hello.OwnKey = report.PeerKey{State: "encrypted", Met: true}, "0000000a"
 	}, OK, "key", "key 0000000a on both hosts; frames are encrypted", ""},
-	{"the same key, readable", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "authenticated", Met: true} },
+	{"the same key, readable", func(f *Facts) { f.Peer.Hello.Key = report.PeerKey{State: "authenticated", Met: true} },
 		OK, "key", "frames are authenticated", ""},
-	{"no key on either", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "none", Met: true} }, OK,
+	{"no key on either", func(f *Facts) { f.Peer.Hello.Key = report.PeerKey{State: "none", Met: true} }, OK,
 		"key", "neither", ""},
-	{"another key there", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "other key", Refused: true} }, Fail,
+	{"another key there", func(f *Facts) { f.Peer.Hello.Key = report.PeerKey{State: "other key", Refused: true} }, Fail,
 		"key", "other key", "the same key"},
-	{"no key there", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "no key there", Refused: true} }, Fail,
+	{"no key there", func(f *Facts) { f.Peer.Hello.Key = report.PeerKey{State: "no key there", Refused: true} }, Fail,
 		"key", "no key there", "restart funid there"},
-	{"no key here", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "no key here", Refused: true} }, Fail,
+	{"no key here", func(f *Facts) { f.Peer.Hello.Key = report.PeerKey{State: "no key here", Refused: true} }, Fail,
 		"key", "no key here", "restart funid here"},
 	{"restarted with another key", func(f *Facts) {
-		f.Peer.Hello.Key = daemon.PeerKey{State: "encrypted", Doubt: "other key", Met: true}
+		f.Peer.Hello.Key = report.PeerKey{State: "encrypted", Doubt: "other key", Met: true}
 	}, Fail, "key", "other key: it had", "restart funid on this host"},
-	{"not greeted", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "waiting"} }, Warn, "key",
+	{"not greeted", func(f *Facts) { f.Peer.Hello.Key = report.PeerKey{State: "waiting"} }, Warn, "key",
 		"did not answer a greeting", "look again"},
 
 	{"a peer that cannot be", func(f *Facts) { f.Peer.Problem, f.Peer.Cure = "no such node", "name another" }, Fail,

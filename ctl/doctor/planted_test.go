@@ -29,6 +29,7 @@ import (
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -251,7 +252,7 @@ func info(i attach.Info) func([]byte) []byte {
 	return func(request []byte) []byte {
 		kind, answer := attach.KindInfo, any(i)
 		if h, err := attach.DecodeHeader(request); err == nil && h.Kind == attach.KindAdmin {
-			kind, answer = h.Kind, daemon.HelloAnswer{Card: 1, Answered: true, Said: 1, Frames: arctic.Version}
+			kind, answer = h.Kind, report.HelloAnswer{Card: 1, Answered: true, Said: 1, Frames: arctic.Version}
 		}
 		b, err := json.Marshal(answer)
 		if err != nil {

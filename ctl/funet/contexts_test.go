@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 )
 
 // Rule: the table of jobs is followed by a line for each job of which the card has told its daemon
 // something, and by none for others.
 func TestJobsTable(t *testing.T) {
-	quiet := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 7}}
-	told := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 8},
-		Faults: daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 12, NoRoute: 3}, Suspended: 2}}
+	quiet := report.JobCounted{JobStatus: report.JobStatus{GID: 7}}
+	told := report.JobCounted{JobStatus: report.JobStatus{GID: 8},
+		Faults: report.Faults{Faults: engine.Faults{Missed: 1, Refused: 12, NoRoute: 3}, Suspended: 2}}
 	var b strings.Builder
-	if err := writeJobs(&b, []daemon.JobCounted{quiet, told}); err != nil {
+	if err := writeJobs(&b, []report.JobCounted{quiet, told}); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), "GID 8")
@@ -28,14 +28,14 @@ func TestJobsTable(t *testing.T) {
 // Rule: the table of contexts has the key slots and areas of those that have asked for them, and
 // what was refused by reason; where nobody has, it has no columns for them.
 func TestContextsTable(t *testing.T) {
-	table := func(all ...daemon.ContextStatus) string {
+	table := func(all ...report.ContextStatus) string {
 		var b strings.Builder
-		if err := (&contextsShown{daemon.Contexts{Contexts: all}}).WriteTable(&b); err != nil {
+		if err := (&contextsShown{report.Contexts{Contexts: all}}).WriteTable(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
 	}
-	plain := daemon.ContextStatus{Context: 1, GID: 7, Slots: 64}
+	plain := report.ContextStatus{Context: 1, GID: 7, Slots: 64}
 	if got := table(plain); strings.Contains(got, "key slots") {
 		t.Errorf("without remote memory:\n%s", got)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/bpf"
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -60,7 +60,7 @@ func (s *service) ask(k attach.Kind, request, v any) error {
 }
 
 // admin sends a command and shows the answer.
-func (s *service) admin(m daemon.Command, r output.Report) error {
+func (s *service) admin(m report.Command, r output.Report) error {
 	if err := s.ask(attach.KindAdmin, m, r); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *service) status() (output.Report, error) {
 }
 
 // serviceStatus is the JSON document of status.
-type serviceStatus struct{ daemon.Status }
+type serviceStatus struct{ report.Status }
 
 func (r *serviceStatus) WriteTable(w io.Writer) error {
 	state := ""
@@ -180,7 +180,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if err := writePorts(w, r.Ports); err != nil {
 		return err
 	}
-	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
+	return (&contextsShown{report.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
 }
 
 // writeCarriage writes whether jobs may have direct ports, and why, if the configuration asks for
@@ -208,7 +208,7 @@ func (r *serviceStatus) writeCarriage(w io.Writer) {
 // direct ports, if there were any.
 func (r *serviceStatus) writeNotices(w io.Writer) {
 	n := r.Notices
-	if n == nil || *n == (daemon.NoticeCounters{}) {
+	if n == nil || *n == (report.NoticeCounters{}) {
 		return
 	}
 	fmt.Fprintf(w,
@@ -238,7 +238,7 @@ func reasons(n *bpf.PortCounters) string {
 }
 
 // writePorts writes the direct ports, if there are some, and the fates of their processes' frames.
-func writePorts(w io.Writer, ports []daemon.PortStatus) error {
+func writePorts(w io.Writer, ports []report.PortStatus) error {
 	if len(ports) == 0 {
 		return nil
 	}
@@ -257,7 +257,7 @@ func writePorts(w io.Writer, ports []daemon.PortStatus) error {
 }
 
 // writeJobs writes the jobs and the amounts that their processes have moved.
-func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
+func writeJobs(w io.Writer, jobs []report.JobCounted) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here", "packets out, in", "bytes out, in",
 		"retried", "returned", "refused"}}
 	for _, j := range jobs {
@@ -276,7 +276,7 @@ func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
 		return err
 	}
 	for _, j := range jobs {
-		if f := &j.Faults; *f != (daemon.Faults{}) {
+		if f := &j.Faults; *f != (report.Faults{}) {
 			fmt.Fprintf(w,
 				"GID %d: %s missed, %d accesses refused, %s for nodes that there are not, %s suspended by this daemon\n", j.GID,
 				output.Count(int64(f.Missed), "window"), f.Refused, output.Count(int64(f.NoRoute), "packet"),
@@ -353,7 +353,7 @@ func gidCommand() *cobra.Command {
 		Short:   "List the groups",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return list.admin(daemon.Command{Do: "gid-list"}, &gidsShown{})
+			return list.admin(report.Command{Do: "gid-list"}, &gidsShown{})
 		},
 	}), end.register(&cobra.Command{
 		Use:     "end GID",
@@ -365,7 +365,7 @@ func gidCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return end.admin(daemon.Command{Do: "gid-end", GID: &gid}, &gidEnded{GID: gid})
+			return end.admin(report.Command{Do: "gid-end", GID: &gid}, &gidEnded{GID: gid})
 		},
 	}))
 	return c
@@ -381,7 +381,7 @@ func number(what, s string, low, high int) (uint16, error) {
 }
 
 // gidsShown is the JSON document of gid list.
-type gidsShown struct{ daemon.GIDs }
+type gidsShown struct{ report.GIDs }
 
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
@@ -425,7 +425,7 @@ func routeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list.admin(daemon.Command{Do: "route-list", GID: &gid}, &routesShown{})
+			return list.admin(report.Command{Do: "route-list", GID: &gid}, &routesShown{})
 		},
 	}), set.register(&cobra.Command{
 		Use:     "set GID NODE CARD",
@@ -445,14 +445,14 @@ func routeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return set.admin(daemon.Command{Do: "route-set", GID: &gid, Node: &node, Card: &card}, &routesShown{})
+			return set.admin(report.Command{Do: "route-set", GID: &gid, Node: &node, Card: &card}, &routesShown{})
 		},
 	}))
 	return c
 }
 
 // routesShown is the JSON document of route list and set.
-type routesShown struct{ daemon.Routes }
+type routesShown struct{ report.Routes }
 
 func (r *routesShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"node", "card"}}
@@ -473,7 +473,7 @@ func contextCommand() *cobra.Command {
 		Short:   "Give a group its turn on a card with room for few: that of a context, or of --gid",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			m := daemon.Command{Do: "context-switch"}
+			m := report.Command{Do: "context-switch"}
 			switch {
 			case (len(args) == 1) == c.Flags().Changed("gid"):
 				return errors.New("which one? say a context of `funet context list`, or --gid")
@@ -511,7 +511,7 @@ func contextCommand() *cobra.Command {
 				return errors.New("where to? say --to and the socket of the daemon whose card the process is to go on at")
 			}
 			x := uint32(v)
-			return move.admin(daemon.Command{Do: "context-move", Context: &x, Socket: to}, &movedShown{})
+			return move.admin(report.Command{Do: "context-move", Context: &x, Socket: to}, &movedShown{})
 		},
 	})
 	moves.Flags().StringVar(&to, "to", "", "the other daemon's socket")
@@ -524,14 +524,14 @@ as what it has sent has been taken; it must be a Go program (attach.Client), and
 		Short:   "List the contexts",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return list.admin(daemon.Command{Do: "context-list"}, &contextsShown{})
+			return list.admin(report.Command{Do: "context-list"}, &contextsShown{})
 		},
 	}), change, moves)
 	return c
 }
 
 // movedShown is the JSON document of context move.
-type movedShown struct{ daemon.Moved }
+type movedShown struct{ report.Moved }
 
 func (r *movedShown) WriteTable(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "node %d of group %d is on card %d now\n", r.Node, r.GID, r.Card)
@@ -539,11 +539,11 @@ func (r *movedShown) WriteTable(w io.Writer) error {
 }
 
 // contextsShown is the JSON document of context list.
-type contextsShown struct{ daemon.Contexts }
+type contextsShown struct{ report.Contexts }
 
 func (r *contextsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"context", "GID", "node", "user", "process", "slots", "segments", "bytes", "state"}}
-	some := slices.ContainsFunc(r.Contexts.Contexts, func(x daemon.ContextStatus) bool { return x.Remote != nil })
+	some := slices.ContainsFunc(r.Contexts.Contexts, func(x report.ContextStatus) bool { return x.Remote != nil })
 	if some {
 		rows[0] = append(rows[0], "key slots", "areas", "unread", "operations", "refused")
 	}
@@ -595,7 +595,7 @@ func profileSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			m := daemon.Command{Do: "profile-set", Profile: args[0]}
+			m := report.Command{Do: "profile-set", Profile: args[0]}
 			if p.Name != args[0] {
 				text, err := p.Marshal()
 				if err != nil {
@@ -609,7 +609,7 @@ func profileSetCommand() *cobra.Command {
 }
 
 // profileOfCard is the JSON document of profile set and context switch.
-type profileOfCard struct{ daemon.ProfileStatus }
+type profileOfCard struct{ report.ProfileStatus }
 
 func (r *profileOfCard) WriteTable(w io.Writer) error {
 	room := "all groups are on the card at once"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/xdp"
 )
@@ -58,17 +59,17 @@ func TestStatusShowsPeers(t *testing.T) {
 // ports, and nothing where they have told nothing.
 func TestStatusShowsNotices(t *testing.T) {
 	for _, c := range []struct {
-		n    *daemon.NoticeCounters
+		n    *report.NoticeCounters
 		want string
 	}{
 		{nil, ""},
-		{new(daemon.NoticeCounters), ""},
-		{&daemon.NoticeCounters{Sent: 9, Returned: 8, Heard: 7, Strange: 6, Late: 5, Refused: 4,
+		{new(report.NoticeCounters), ""},
+		{&report.NoticeCounters{Sent: 9, Returned: 8, Heard: 7, Strange: 6, Late: 5, Refused: 4,
 			Unheard: 3, Doubtful: 1},
 			"  ends and returns of processes: 9 told to other hosts, 8 did not arrive; 7 heard, 6 of other jobs, 5 late, 4 refused; 3 lost; 1 question of processes here\n"},
 	} {
 		var out strings.Builder
-		(&serviceStatus{daemon.Status{Notices: c.n}}).writeNotices(&out)
+		(&serviceStatus{report.Status{Notices: c.n}}).writeNotices(&out)
 		if out.String() != c.want {
 			t.Errorf("%+v: %q", c.n, &out)
 		}

@@ -15,7 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"pgregory.net/rapid"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 )
 
@@ -40,28 +40,28 @@ func sampled(t *rapid.T, at time.Time) *Sample {
 	for i := range rapid.IntRange(0, 40).Draw(t, "contexts") {
 		x := counted(t)
 		s.Status.Contexts = append(s.Status.Contexts,
-			daemon.ContextStatus{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16, UID: uint32(i),
+			report.ContextStatus{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16, UID: uint32(i),
 				PID: math.MaxInt32, Active: i%3 > 0})
 		s.Traffic.Contexts = append(s.Traffic.Contexts,
-			daemon.ContextTraffic{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16,
+			report.ContextTraffic{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16,
 				PID: math.MaxInt32, Traffic: x})
 	}
 	for i := range rapid.IntRange(0, 7).Draw(t, "jobs") {
 		s.Status.Jobs = append(s.Status.Jobs,
-			daemon.JobCounted{JobStatus: daemon.JobStatus{GID: uint16(i), UID: uint32(i), Nodes: 65536,
+			report.JobCounted{JobStatus: report.JobStatus{GID: uint16(i), UID: uint32(i), Nodes: 65536,
 				Attached: 2048}})
-		s.Traffic.Jobs = append(s.Traffic.Jobs, daemon.JobTraffic{GID: uint16(i), Traffic: counted(t)})
+		s.Traffic.Jobs = append(s.Traffic.Jobs, report.JobTraffic{GID: uint16(i), Traffic: counted(t)})
 	}
 	for i := range rapid.IntRange(0, 50).Draw(t, "peers") {
 		s.Traffic.RoundTrips = append(s.Traffic.RoundTrips,
-			daemon.RoundTrip{Card: uint16(i), RoundTrip: rapid.Int64Range(1, math.MaxInt64).Draw(t, "ns"),
+			report.RoundTrip{Card: uint16(i), RoundTrip: rapid.Int64Range(1, math.MaxInt64).Draw(t, "ns"),
 				Variation: 1, InFlight: i})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "interfaces") {
-		s.Status.Links = append(s.Status.Links, daemon.LinkStatus{Interface: text.Draw(t, "interface"),
-			State: daemon.LinkUp, Why: text.Draw(t, "why"), MTU: 65535, Reopened: math.MaxUint64})
+		s.Status.Links = append(s.Status.Links, report.LinkStatus{Interface: text.Draw(t, "interface"),
+			State: report.LinkUp, Why: text.Draw(t, "why"), MTU: 65535, Reopened: math.MaxUint64})
 	}
-	r := []daemon.Rejected{{Reason: "receive queue full", Packets: rapid.Uint64().Draw(t, "rejected")},
+	r := []report.Rejected{{Reason: "receive queue full", Packets: rapid.Uint64().Draw(t, "rejected")},
 		{Reason: text.Draw(t, "reason"), Packets: 1}}
 	s.Traffic.Rejected, s.Traffic.RejectedThem = r, r
 	return s
@@ -90,10 +90,10 @@ func TestRates(t *testing.T) {
 	})
 	a, b := new(Sample), new(Sample)
 	a.Traffic.Time, b.Traffic.Time = time.Unix(1, 0), time.Unix(3, 0)
-	b.Status.Contexts = []daemon.ContextStatus{{Context: 1, GID: 2, Node: 3, PID: 4}}
-	a.Traffic.Contexts = []daemon.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4,
+	b.Status.Contexts = []report.ContextStatus{{Context: 1, GID: 2, Node: 3, PID: 4}}
+	a.Traffic.Contexts = []report.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4,
 		Traffic: engine.Traffic{Sent: 100, ReceivedBytes: 7}}}
-	b.Traffic.Contexts = []daemon.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4,
+	b.Traffic.Contexts = []report.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4,
 		Traffic: engine.Traffic{Sent: 300, ReceivedBytes: 8}}}
 	b.Traffic.Card.PacketsSent, b.Traffic.Card.TrainsSent = 60, 20
 	r := Between(a, b)

@@ -6,14 +6,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 )
 
 // Sample is a daemon's answer at one time.
 type Sample struct {
-	Status  daemon.Status
-	Traffic daemon.Traffic
+	Status  report.Status
+	Traffic report.Traffic
 }
 
 // Source asks a daemon for a sample.
@@ -33,9 +33,9 @@ type Report struct {
 	Error       string              `json:"error,omitempty"`
 	Sums        Sums                `json:"sums"`
 	Rejections  []Rejection         `json:"rejections"`
-	Peers       daemon.Peers        `json:"peers"`
-	RoundTrips  []daemon.RoundTrip  `json:"round_trips"`
-	Interfaces  []daemon.LinkStatus `json:"interfaces"`
+	Peers       report.Peers        `json:"peers"`
+	RoundTrips  []report.RoundTrip  `json:"round_trips"`
+	Interfaces  []report.LinkStatus `json:"interfaces"`
 	Connections int                 `json:"connections"`
 	SharedBytes int64               `json:"shared_bytes"`
 	Memory      string              `json:"memory"`
@@ -98,13 +98,13 @@ type Rates struct {
 
 // Job is a job with its rates.
 type Job struct {
-	daemon.JobStatus
+	report.JobStatus
 	Rates
 }
 
 // Context is a context with its rates.
 type Context struct {
-	daemon.ContextStatus
+	report.ContextStatus
 	Rates
 }
 
@@ -165,7 +165,7 @@ func Between(a, b *Sample) *Report {
 }
 
 // arrivals adds up the direct frames of interfaces.
-func arrivals(links []daemon.LinkStatus) (n daemon.DirectArrivals) {
+func arrivals(links []report.LinkStatus) (n report.DirectArrivals) {
 	for _, l := range links {
 		if d := l.Direct; d != nil {
 			n.Handed, n.Stranger, n.NoPort = n.Handed+d.Handed, n.Stranger+d.Stranger, n.NoPort+d.NoPort

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -68,7 +68,7 @@ const statusPatience = 10 * time.Second
 // silentCards adds, to the error that a node is silent, the state of other cards as the daemon's
 // hellos found it.
 func (n *Node) silentCards(err error) error {
-	var r daemon.Status
+	var r report.Status
 	if attach.Call(context.Background(), n.socket, attach.KindStatus, statusPatience, nil, &r) != nil {
 		return err // there is nobody to tell
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
@@ -19,9 +19,9 @@ import (
 )
 
 // tells is a socket at which somebody answers each request for the status so.
-func tells(t *testing.T, h daemon.HelloStatus) (socket string) {
+func tells(t *testing.T, h report.HelloStatus) (socket string) {
 	return fake.Daemon(t, t.TempDir(), func(c *net.UnixConn, _ []byte) {
-		b, _ := json.Marshal(daemon.Status{Hello: h})
+		b, _ := json.Marshal(report.Status{Hello: h})
 		m, _ := attach.EncodeBody(attach.KindStatus|attach.AnswerBit, b)
 		_ = attach.Send(c, m)
 	})
@@ -38,12 +38,13 @@ func (well) Err() error { return nil }
 func TestSilentCards(t *testing.T) {
 	silent := &am.Undelivered{Node: 1, Reason: arctic.ReasonSilent}
 	for _, c := range []struct {
-		h     daemon.HelloStatus
+		h     report.HelloStatus
 		words []string
 	}{
-		{daemon.HelloStatus{}, nil},
-		{daemon.HelloStatus{Faults: []string{"b, card 1, has frames of version 4, this host of version 3; run the same"}}, []string{"funid: b, card 1, has frames of version 4"}},
-		{daemon.HelloStatus{Peers: []daemon.PeerStatus{{Card: 1, Address: "02:00:00:00:00:01", HeardAgo: 9,
+		{report.HelloStatus{}, nil},
+		{report.HelloStatus{Faults: []string{"b, card 1, has frames of version 4, this host of version 3; run the same"}},
+			[]string{"funid: b, card 1, has frames of version 4"}},
+		{report.HelloStatus{Peers: []report.PeerStatus{{Card: 1, Address: "02:00:00:00:00:01", HeardAgo: 9,
 			Unanswered: 2}, {Card: 2, HeardAgo: 1}, {Card: 3, Address: "x", HeardAgo: -1}}},
 			[]string{"not answered by card 1 at 02:00:00:00:00:01, card 3 at x: see that funid runs there"}},
 	} {

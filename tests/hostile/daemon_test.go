@@ -21,6 +21,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/xdp"
 )
@@ -169,7 +170,7 @@ func (b *bed) alive() {
 }
 
 // status asks a daemon for its status, as administrator.
-func (b *bed) status(host int) (s daemon.Status) {
+func (b *bed) status(host int) (s report.Status) {
 	b.t.Helper()
 	k, err := client.Dial(b.sockets[host])
 	if err != nil {
@@ -186,7 +187,7 @@ func (b *bed) status(host int) (s daemon.Status) {
 func (b *bed) empty() {
 	b.t.Helper()
 	for host := range b.sockets {
-		var s daemon.Status
+		var s report.Status
 		until(b.t, "a daemon without contexts, jobs, bytes and connections", func() bool {
 			s = b.status(host)
 			return len(s.Contexts) == 0 && len(s.Ports) == 0 && len(s.Jobs) == 0 && s.Bytes == 0 && s.Connections == 1

@@ -18,6 +18,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -157,7 +158,7 @@ const detachSize = 24
 
 // nothingLeft waits until nobody but the group's owner and who asks is known.
 func nothingLeft(t *testing.T, socket string) {
-	var s daemon.Status
+	var s report.Status
 	for end := time.Now().Add(patience); ; {
 		k, err := client.Dial(socket)
 		if err != nil {

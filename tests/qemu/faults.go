@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
+	document "github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
@@ -239,7 +239,7 @@ func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			var s daemon.Status
+			var s document.Status
 			if json.Unmarshal([]byte(e.Stdout), &s) == nil {
 				for _, j := range s.Jobs {
 					attached += j.Attached

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	document "github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/attack"
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/arctic"
@@ -255,7 +255,7 @@ func (b *bed) connections(host int) (int, error) {
 		return 0, err
 	}
 	defer k.Close()
-	var s daemon.Status
+	var s document.Status
 	err = k.Status(&s)
 	return s.Connections, err
 }
