@@ -19,7 +19,6 @@ import (
 // dropped. A call to a node that is gone, or that dies during the call, returns an *am.Undelivered
 // error. Other errors are ErrNode, ErrNumber, ErrLong, and ErrHandler within a handler. A call that
 // returned no error was executed once.
-// executed once.
 func (e *Endpoint) Call(ctx context.Context, node int, handler uint32, b []byte) ([]byte, error) {
 	return e.AppendCall(ctx, nil, node, handler, b)
 }
@@ -94,7 +93,7 @@ type Pending struct {
 // must not change until Wait has returned, or after Cancel. A shorter b may be changed at once. If
 // there is no room for the call yet, Wait begins it.
 func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
-	p := &Pending{endpoint: e, waiter: newWaiter(), node: node, handler: handler}
+	p := &Pending{endpoint: e, waiter: e.newWaiter(), node: node, handler: handler}
 	if len(b) > am.MaxCall {
 		p.waiter.complete(fmt.Errorf("calling node %d: %w", node, ErrLong))
 		return p

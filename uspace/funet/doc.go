@@ -45,7 +45,8 @@
 // after an Agree.
 //
 // The lock costs a lone caller 7 ns (BenchmarkLock). A goroutine that waits alone polls. If several
-// wait, one polls, and the others are parked until the event that they wait for.
+// wait, one polls, and the others are parked until the event that they wait for (package lead).
+// Package socket opens an endpoint beside its connections, on one card with them (beside.go).
 //
 // Messages with tags run no handler: Recv waits for them (tags.go). Collective operations are
 // written over them, with MPI's names (group.go, package collective). Streams of bytes are

@@ -4,14 +4,16 @@ package funet
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/lead"
 )
 
 // Endpoint is a process's place in a job. Any goroutine may call its methods. A handler may use its
@@ -22,22 +24,17 @@ type Endpoint struct {
 	end     context.CancelCauseFunc // of the carrier's own context, which ends its waits
 	onError func(error)             // nil: none
 
-	mu   sync.Mutex   // guards everything below but the atomic fields
-	want atomic.Int32 // goroutines that failed to take mu at once
-	// the goroutine that holds mu and may be running code of the program; 0: none
+	group *lead.Group // its lock guards everything below but the atomic fields
+	// the goroutine that holds the lock and may be running code of the program; 0: none
 	runner atomic.Uintptr
 	cause  atomic.Pointer[error] // why the endpoint is unusable; nil: it is usable
 
 	am *am.Endpoint
 	// number of polls in vain between two chances for other goroutines to run
 	turns      int
-	leading    bool                    // a goroutine polls (wait.go)
-	lent       bool                    // the leader waits for the lock that it has let others have
 	inside     int                     // goroutines in a wait
-	claims     int                     // goroutines that need to lead themselves
 	abort      context.CancelCauseFunc // ends a poll in package am; nil: there is none to end
-	parked     []*waiter               // goroutines that wait and do not lead
-	conditions []*waiter               // those of parked that have a condition
+	conditions []*waiter               // parked goroutines whose waits end by more than complete
 	idle       []*waiter               // a pool
 	stray      error                   // an error that belongs to no call and was not returned yet
 	armed      bool                    // an event loop sleeps (loop.go)
@@ -45,6 +42,7 @@ type Endpoint struct {
 	together   together
 	events     events
 	windows    *Windows   // nil: not asked for
+	sweep      func()     // of the library that drives the card (beside.go); nil: there is none
 	messages   [2]Message // of the handlers that run
 	depth      int
 
@@ -63,14 +61,16 @@ const lingerMost = time.Minute
 const grace = 5 * time.Millisecond
 
 // newEndpoint puts the parts together.
-func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCauseFunc,
+func newEndpoint(c Carrier, g *lead.Group, node, nodes int, end context.CancelCauseFunc,
 	onError func(error)) (*Endpoint, error) {
-	e := &Endpoint{carrier: c, iface: c.Interface(), end: end, onError: onError}
+	e := &Endpoint{carrier: c, group: g, iface: c.Interface(), end: end, onError: onError}
 	if e.turns = turn * patience; runtime.GOMAXPROCS(0) == 1 {
 		e.turns = patience
 	}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // it never fails
 	var err error
-	if e.am, err = am.New(e.iface, node, nodes, e.drive, seed); err != nil {
+	if e.am, err = am.New(e.iface, node, nodes, e.drive, binary.LittleEndian.Uint64(seed[:])); err != nil {
 		return nil, err
 	}
 	e.am.Wakes(c.Interrupt)
@@ -107,7 +107,7 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 	defer func() {
 		e.report(e.am.Failed())
 		e.runner.Store(0)
-		e.passOn()
+		e.group.PassOn()
 		e.unlock()
 	}()
 	e.runner.Store(goroutine())
@@ -120,7 +120,7 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 // that waits on the endpoint returns ErrClosed, and so does a second Close. Close returns an error
 // when something was left undelivered, and ErrHandler within a handler.
 func (e *Endpoint) Close(ctx context.Context) error {
-	if !e.mu.TryLock() {
+	if !e.group.TryLock() {
 		if err := e.contend(); err != nil {
 			return fmt.Errorf("closing the endpoint of node %d: %w", e.Node(), err)
 		}
@@ -137,7 +137,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 		e.unlock()
 		e.carrier.Interrupt()
 		<-left // they have all been woken
-		e.mu.Lock()
+		e.group.Lock()
 	}
 	linger := lingerMost
 	if end, ok := ctx.Deadline(); ok {

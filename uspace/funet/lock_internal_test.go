@@ -4,14 +4,12 @@ package funet
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/card"
-	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/lead"
 )
 
 // quiet is a card that nobody sleeps on.
@@ -22,7 +20,7 @@ func (quiet) Interrupt() {}
 // BenchmarkLock measures the lock of a lone caller, beside a counter that has none, and callers
 // that contend for it.
 func BenchmarkLock(b *testing.B) {
-	e := &Endpoint{carrier: quiet{}}
+	e := &Endpoint{carrier: quiet{}, group: lead.New(quiet{})}
 	b.Run("none", func(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			e.depth = n
@@ -61,7 +59,7 @@ func BenchmarkLock(b *testing.B) {
 // Rule: one goroutine at a time has the lock; the one that has it and runs the program's code is
 // refused, and no other.
 func TestLockTellsGoroutinesApart(t *testing.T) {
-	e := &Endpoint{carrier: quiet{}}
+	e := &Endpoint{carrier: quiet{}, group: lead.New(quiet{})}
 	if err := e.lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,54 +114,4 @@ func TestGoroutine(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// drives is a card that does nothing.
-type drives struct{ quiet }
-
-func (drives) Drive() {}
-
-// Rule: a goroutine that begins an operation keeps the lock while package am lets the card run,
-// also where another one leads and has given the lock up for it: package am is in the middle of
-// something.
-func TestOnlyTheLeaderYields(t *testing.T) {
-	memory, err := funi.NewMemory(4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	iface, err := funi.Initialize(memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// another goroutine leads
-	e := &Endpoint{carrier: drives{}, iface: iface, leading: true, lent: true}
-	if e.am, err = am.New(iface, 0, 2, e.drive, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.lock(); err != nil {
-		t.Fatal(err)
-	}
-	var got atomic.Bool
-	var other sync.WaitGroup
-	other.Go(func() {
-		if e.lock() == nil {
-			got.Store(true)
-			e.unlock()
-		}
-	})
-	for e.want.Load() == 0 {
-		runtime.Gosched()
-	}
-	for range 100 {
-		e.drive()
-		if got.Load() {
-			t.Fatal("it lost the lock")
-		}
-	}
-	e.lent = false // it leads itself
-	for !got.Load() {
-		e.drive()
-	}
-	e.unlock()
-	other.Wait()
 }

@@ -19,11 +19,11 @@ func (e *Endpoint) Poll() (n int, err error) {
 		return 0, fmt.Errorf("polling: %w", err)
 	}
 	defer e.unlock()
-	if !e.leading && e.claims == 0 {
+	if e.group.MayLead() {
 		e.enterWait()
-		e.leading = true
+		e.group.Lead()
 		n = e.poll()
-		e.leave()
+		e.group.Leave()
 		e.leaveWait()
 	}
 	if c := e.cause.Load(); c != nil {
@@ -117,8 +117,17 @@ func (e *Endpoint) Arm() bool {
 		return false
 	}
 	e.armed = true
-	e.mu.Unlock() // which unlock would undo
+	e.group.Unlock() // e.unlock would undo it
 	return true
+}
+
+// rouseLoop makes an event loop that sleeps since Arm look again. Otherwise a call could let the
+// card do what would have ended the sleep.
+func (e *Endpoint) rouseLoop() {
+	if e.armed {
+		e.armed = false
+		e.carrier.Interrupt()
+	}
 }
 
 // Disarm undoes Arm.

@@ -117,10 +117,10 @@ func (e *Endpoint) sayLeave(ctx context.Context) {
 		return
 	}
 	e.enterWait()
-	e.leading = true // others get their turn, and are told that the endpoint is closed
+	e.group.Lead() // others get their turn, and are told that the endpoint is closed
 	e.am.Bind(ctx)
 	_ = e.guard(e.am.Leave) // what fails here ends with the carrier
 	e.am.Bind(context.Background())
-	e.leading = false
+	e.group.Leave()
 	e.leaveWait()
 }

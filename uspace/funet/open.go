@@ -4,8 +4,6 @@ package funet
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +11,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/lead"
 	"github.com/funet/funet/uspace/timing"
 )
 
@@ -107,9 +106,7 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	if o.Nodes > 0 {
 		nodes = o.Nodes
 	}
-	var seed [8]byte
-	_, _ = rand.Read(seed[:]) // it never fails
-	e, err := newEndpoint(c, node, nodes, binary.LittleEndian.Uint64(seed[:]), end, o.OnError)
+	e, err := newEndpoint(c, lead.New(c), node, nodes, end, o.OnError)
 	if k, ok := c.(*card.Card); ok && err == nil && k.CPU() != nil {
 		if !k.CPU().PricesMessages() {
 			return nil, errors.Join(timing.ErrMessages, c.Close(0))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/lead"
 )
 
 // still is a carrier to which nothing comes.
@@ -33,7 +34,7 @@ func BenchmarkVain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := newEndpoint(still{iface: iface}, 0, 2, 0, func(error) {}, nil)
+	e, err := newEndpoint(still{iface: iface}, lead.New(still{}), 0, 2, func(error) {}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,10 +1,8 @@
 package funet
 
-// This file implements waiting, with a leader and followers. Of all goroutines that wait on an
-// endpoint one polls, with the lock: the leader. The others are parked. When a poll completes an
-// operation, it wakes the goroutine that waits for it. When the leader's own wait is over, it wakes
-// a parked goroutine, which leads from then on. No thread stands between the card and a waiting
-// goroutine, and a goroutine that waits alone is never parked.
+// This file implements waiting, with a leader and followers (package lead, without a keeper). A
+// poll that completes an operation rouses the goroutine that waits for it. No thread stands between
+// the card and a waiting goroutine.
 //
 // A parked goroutine selects on its context. The leader looks at its own context now and then, and
 // has the context end a sleep of the card.
@@ -20,6 +18,7 @@ import (
 
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/lead"
 )
 
 const (
@@ -43,22 +42,21 @@ const (
 
 // waiter is a goroutine that waits, or is about to.
 type waiter struct {
+	lead.Waiter
 	done   bool        // set by complete
 	err    error       // the error of complete
 	answer []byte      // the answer of a call
 	what   am.Received // the message of a receive
 	holds  func() bool // a condition to test after each poll; nil: none
 	strays bool        // an error that belongs to no call ends the wait, too
-	at     int         // index in Endpoint.parked
 
-	wake   chan struct{}                  // one slot
 	finish func(answer []byte, err error) // answered, as a value; likewise sent and received
 	sent   func(error)
 	got    func(am.Received, error)
 }
 
-func newWaiter() *waiter {
-	w := &waiter{wake: make(chan struct{}, 1)}
+func (e *Endpoint) newWaiter() *waiter {
+	w := &waiter{Waiter: e.group.NewWaiter()}
 	w.finish, w.sent, w.got = w.answered, w.complete, w.received
 	return w
 }
@@ -78,15 +76,7 @@ func (w *waiter) received(what am.Received, err error) {
 // complete ends the wait.
 func (w *waiter) complete(err error) {
 	w.done, w.err = true, err
-	w.rouse()
-}
-
-// rouse makes a parked goroutine look again.
-func (w *waiter) rouse() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.Rouse()
 }
 
 // over reports whether a waiter's wait has ended.
@@ -101,16 +91,13 @@ func (e *Endpoint) waiter() *waiter {
 		e.idle = e.idle[:n-1]
 		return w
 	}
-	return newWaiter()
+	return e.newWaiter()
 }
 
 // recycle puts a waiter back into the pool; nothing completes it any more.
 func (e *Endpoint) recycle(w *waiter) {
-	select {
-	case <-w.wake:
-	default:
-	}
-	*w = waiter{wake: w.wake, finish: w.finish, sent: w.sent, got: w.got}
+	w.Calm()
+	*w = waiter{Waiter: w.Waiter, finish: w.finish, sent: w.sent, got: w.got}
 	e.idle = append(e.idle, w)
 }
 
@@ -134,7 +121,7 @@ func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
 			return nil
 		case ctx.Err() != nil:
 			return cancelled(ctx, doing)
-		case !e.leading && e.claims == 0:
+		case e.sweep == nil && e.group.MayLead():
 			e.lead(ctx, w)
 		default:
 			e.park(ctx, w)
@@ -155,53 +142,41 @@ func (e *Endpoint) leaveWait() {
 	e.inside--
 }
 
-// park waits without polling.
+// park waits without polling, except for another library too (beside.go).
 func (e *Endpoint) park(ctx context.Context, w *waiter) {
-	w.at = len(e.parked)
-	e.parked = append(e.parked, w)
-	if w.holds != nil {
+	if w.holds != nil || w.strays {
 		e.conditions = append(e.conditions, w)
 	}
 	me := e.runner.Swap(0)
-	e.unlock()
-	select {
-	case <-w.wake:
-	case <-ctx.Done():
-	}
-	if !e.mu.TryLock() {
-		e.want.Add(1)
-		e.carrier.Interrupt()
-		e.mu.Lock()
-		e.want.Add(-1)
+	e.rouseLoop()
+	if e.sweep != nil {
+		e.group.Await(&w.Waiter, ctx.Done())
+	} else {
+		e.group.Park(&w.Waiter, ctx.Done())
 	}
 	e.runner.Store(me)
-	last := len(e.parked) - 1
-	e.parked[w.at] = e.parked[last]
-	e.parked[w.at].at = w.at
-	e.parked[last] = nil
-	e.parked = e.parked[:last]
-	if w.holds != nil {
+	if w.holds != nil || w.strays {
 		e.conditions = slices.DeleteFunc(e.conditions, func(x *waiter) bool { return x == w })
 	}
 	if ctx.Err() != nil || e.over(w) {
-		e.passOn() // it may have been woken to lead
+		e.group.PassOn() // it may have been roused to lead
 	}
 }
 
 // lead polls until a waiter is over, its context has ended, the endpoint is unusable, or another
 // goroutine must lead.
 func (e *Endpoint) lead(ctx context.Context, w *waiter) {
-	e.leading = true
+	e.group.Lead()
 	var stop func() bool // nil: the end of the context does not interrupt the card yet
 	defer func() {
 		if stop != nil {
 			stop()
 		}
-		e.leave()
+		e.group.Leave()
 	}()
 	done := ctx.Done()
 	probe, idle := firstProbe, int64(0) // since when nothing has come; 0: not looked yet
-	for vain, since := 0, 0; !e.over(w) && e.cause.Load() == nil && e.claims == 0; {
+	for vain, since := 0, 0; !e.over(w) && e.cause.Load() == nil && !e.group.Claimed(); {
 		n := e.poll()
 		if vain++; n > 0 {
 			vain, idle = 0, 0
@@ -252,23 +227,17 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	defer e.leaveWait()
 	w := e.waiter()
 	defer e.recycle(w)
-	for e.claims++; e.leading; {
-		if c := e.cause.Load(); c != nil || ctx.Err() != nil {
-			break
-		}
-		e.park(ctx, w)
-	}
-	e.claims--
+	e.group.Claim(func() bool { return e.cause.Load() != nil || ctx.Err() != nil }, func() { e.park(ctx, w) })
 	switch c := e.cause.Load(); {
 	case c != nil:
-		e.passOn()
+		e.group.PassOn()
 		return fmt.Errorf("%s: %w", doing, *c)
 	case ctx.Err() != nil:
-		e.passOn()
+		e.group.PassOn()
 		return cancelled(ctx, doing)
 	}
-	e.leading = true
-	defer e.leave()
+	e.group.Lead()
+	defer e.group.Leave()
 	bound, abort := context.WithCancelCause(ctx)
 	e.abort = abort
 	defer func() { e.abort = nil; abort(nil) }()
@@ -285,32 +254,6 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	return nil
 }
 
-// leave ends the calling goroutine's role as the leader.
-func (e *Endpoint) leave() {
-	e.leading = false
-	e.passOn()
-}
-
-// passOn wakes a parked goroutine that may lead.
-func (e *Endpoint) passOn() {
-	switch {
-	case e.leading:
-	case e.cause.Load() != nil:
-		e.wakeAll()
-	case len(e.parked) > 0 && e.claims > 0:
-		e.wakeAll() // one of them is who claims to lead
-	case len(e.parked) > 0:
-		e.parked[0].rouse()
-	}
-}
-
-// wakeAll makes all parked goroutines look again.
-func (e *Endpoint) wakeAll() {
-	for _, w := range e.parked {
-		w.rouse()
-	}
-}
-
 // drive lets the card run, for package am. In a poll of the leader it also lets other goroutines
 // have the lock.
 func (e *Endpoint) drive() {
@@ -318,18 +261,26 @@ func (e *Endpoint) drive() {
 	if e.windows != nil {
 		e.windows.rma.Poll()
 	}
-	if !e.leading || e.am.InHandler() {
+	if e.sweep != nil {
+		e.sweep()
+	}
+	if !e.group.Leads() || e.am.InHandler() {
 		return
 	}
 	if len(e.events.late) > 0 {
 		e.events.pass()
 	}
+	e.stir()
+	e.yield()
+}
+
+// stir rouses the parked goroutines whose conditions hold.
+func (e *Endpoint) stir() {
 	for _, w := range e.conditions {
-		if w.holds() {
-			w.rouse()
+		if e.over(w) {
+			w.Rouse()
 		}
 	}
-	e.yield()
 }
 
 // poll lets the card run and handles messages that have arrived. It returns how many it handled.
@@ -409,12 +360,7 @@ func (e *Endpoint) wentWrong(err error) {
 		return
 	}
 	if e.stray == nil {
-		e.stray = err
-	}
-	for _, w := range e.parked {
-		if w.strays {
-			w.rouse()
-		}
+		e.stray = err // drive rouses who waits for it
 	}
 }
 
@@ -440,7 +386,11 @@ func (e *Endpoint) fail(err error) {
 	if !e.cause.CompareAndSwap(nil, &err) {
 		return
 	}
-	e.wakeAll()
+	if e.sweep != nil {
+		e.group.RouseAll()
+	} else {
+		e.group.End()
+	}
 	if e.abort != nil {
 		e.abort(err)
 	}

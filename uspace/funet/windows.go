@@ -43,6 +43,9 @@ func (e *Endpoint) Windows() (*Windows, error) {
 		return nil, fmt.Errorf("opening windows: %w", err)
 	}
 	defer e.unlock()
+	if e.sweep != nil {
+		return nil, fmt.Errorf("opening windows: %w", ErrBeside)
+	}
 	if e.windows == nil {
 		w := &Windows{endpoint: e}
 		r, err := rma.New(e.iface, rand.Reader, w.drive)
@@ -71,7 +74,7 @@ func (w *Windows) Do(ctx context.Context, f func(r *rma.Endpoint) error) error {
 	defer func() {
 		stop()
 		e.runner.Store(0)
-		e.passOn()
+		e.group.PassOn()
 		e.unlock()
 	}()
 	e.runner.Store(goroutine())

@@ -45,8 +45,8 @@
 //     own (package card).
 //   - Tables are bounded by funi.RemoteSizes of the context. If one is full, the call returns
 //     ErrFull and has no effect.
-//   - Package am may use the same interface. Then it reads the returns; pass those of remote memory
-//     to Returned.
+//   - Package am may use the same interface. Then it reads the returns, and those of remote memory
+//     go to Returned (Endpoint.Shared).
 //
 // An Endpoint belongs to one goroutine, that of its interface.
 package rats

@@ -44,6 +44,9 @@ type Endpoint struct {
 	OtherNotes func(*funi.Notification)
 	// Others takes returned requests that are not of remote memory; nil: there are none.
 	Others func(funi.Returned)
+	// Shared says that another library on the same interface reads the returns, and passes those of
+	// this package to Returned.
+	Shared bool
 	// owned takes returned requests of a manager's instances; nil: there is no manager.
 	owned func(funi.Returned)
 	// suspect tells a manager's instances of returns that were lost; nil: there is no manager.
@@ -203,10 +206,13 @@ func (e *Endpoint) TakeKeySlot() (n uint16, ok bool) {
 func (e *Endpoint) GiveKeySlot(n uint16) { e.keySlots.give(n) }
 
 // Poll takes the requests that the card has returned. Those of another user of the interface go to
-// Others. If something else reads the interface's returns, it passes those of this package to
-// Returned.
+// Others. With Shared it takes none.
 func (e *Endpoint) Poll() {
-	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
+	for !e.Shared {
+		r, ok := e.iface.NextReturn()
+		if !ok {
+			break
+		}
 		if !e.Returned(r) && e.Others != nil {
 			e.Others(r)
 		}

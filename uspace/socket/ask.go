@@ -34,7 +34,7 @@ func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over fun
 		case ok:
 			return answer, nil
 		case at == 0:
-			s.await(w, cancel)
+			s.group.Await(w, cancel)
 		default:
 			s.doze(w, cancel, time.Duration(max(at-s.carrier.Now(), 1)))
 		}
@@ -44,12 +44,12 @@ func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over fun
 // doze waits as await does, but at most for the given time.
 func (s *Stack) doze(w *waiter, cancel <-chan struct{}, most time.Duration) {
 	timer := time.AfterFunc(most, func() {
-		s.lock()
-		defer s.unlock()
-		w.rouse()
+		s.group.Lock()
+		defer s.group.Unlock()
+		w.Rouse()
 	})
 	defer timer.Stop()
-	s.await(w, cancel)
+	s.group.Await(w, cancel)
 }
 
 // late is an answer that found no room in the send queue.
@@ -71,8 +71,6 @@ func (s *Stack) serve() {
 				s.late = &late{q, []uint32{s.answer(&q)}}
 			case packetWords:
 				s.late = &late{q, s.answerPacket(&q)}
-			case callWords:
-				s.late = &late{q, s.answerCall(&q)}
 			case readyWords:
 				s.late = &late{q, s.answerReady(&q)}
 			default:

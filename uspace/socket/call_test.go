@@ -1,50 +1,52 @@
 package socket_test
 
-// This file holds calls to what their comments promise, between cards in two network namespaces.
+// This file tests the endpoint beside the connections (Options.Calls), between cards in two network
+// namespaces.
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/socket"
 )
 
-// Rule (call.go): every call is answered with what the handler returns for it, or with its error,
-// from whatever goroutine, of any length.
-func TestCalls(t *testing.T) {
-	stacks := pair(t, socket.Options{})
+// upper is the handler number of a call that returns its request in upper case.
+const upper = 7
+
+// serve registers upper on all stacks.
+func serve(t *testing.T, stacks [2]*socket.Stack) {
+	t.Helper()
 	for _, s := range stacks {
-		v, err := s.Serve("funet", ":7", func(from socket.Addr, b []byte) ([]byte, error) {
-			if len(b) == 0 {
-				return nil, fmt.Errorf("nothing from node %d", from.Node)
+		if err := s.Endpoint().Serve(upper, func(m *funet.Message) ([]byte, error) {
+			if len(m.Bytes) == 0 {
+				return nil, fmt.Errorf("nothing from node %d", m.Source)
 			}
-			return bytes.ToUpper(b), nil
-		})
-		if err != nil {
+			return bytes.ToUpper(m.Bytes), nil
+		}); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { v.Close() })
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+}
+
+// calls makes calls of upper on node 1, many at once.
+func calls(t *testing.T, e *funet.Endpoint) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var all sync.WaitGroup
-	for g := range 8 {
+	for g := range 4 {
 		all.Go(func() {
 			for i := range 100 {
-				request := strings.Repeat(string(rune('a'+(g+i)%26)), 1+(g*1000+i*317)%socket.MaxCall)
-				to := "1:7"
-				if i%4 == 3 {
-					to = "0:7" // this node's own
-				}
-				answer, err := stacks[0].Call(ctx, to, []byte(request))
+				request := strings.Repeat(string(rune('a'+(g+i)%26)), 1+(g*1000+i*317)%20_000)
+				answer, err := e.Call(ctx, 1, upper, []byte(request))
 				if err != nil || string(answer) != strings.ToUpper(request) {
 					t.Errorf("call %d of %d bytes: %d bytes, %v", i, len(request), len(answer), err)
 					return
@@ -53,63 +55,80 @@ func TestCalls(t *testing.T) {
 		})
 	}
 	all.Wait()
-	_, err := stacks[0].Call(ctx, "1:7", nil)
-	var e *socket.CallError
-	if !errors.As(err, &e) || e.Text != "nothing from node 0" {
+	_, err := e.Call(ctx, 1, upper, nil)
+	var r *am.RemoteError
+	if !errors.As(err, &r) || r.Text != "nothing from node 0" {
 		t.Errorf("an error of the handler: %v", err)
 	}
 }
 
-// Rule (call.go): who cannot call hears why; a call that waits ends with its context, and its link
-// is not used again.
-func TestCallsRefused(t *testing.T) {
-	stacks := pair(t, socket.Options{})
-	release := make(chan struct{})
-	v, err := stacks[1].Serve("funet", ":0", func(_ socket.Addr, b []byte) ([]byte, error) {
-		switch string(b) {
-		case "wait":
-			<-release
-		case "long":
-			return make([]byte, socket.MaxCall+1), nil
-		}
-		return b, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := v.Addr().String()
-	check := func(what string, err, want error) {
-		t.Helper()
-		var o *net.OpError
-		if !errors.Is(err, want) || !errors.As(err, &o) {
-			t.Errorf("%s: %v, want %v", what, err, want)
-		}
-	}
-	_, err = stacks[0].Call(t.Context(), "1:9", nil)
-	check("nobody's port", err, syscall.ECONNREFUSED)
-	_, err = stacks[0].Call(t.Context(), to, make([]byte, socket.MaxCall+1))
-	check("a byte too long", err, syscall.EMSGSIZE)
-	_, err = stacks[1].Serve("funet", to, nil)
-	check("a port that is used", err, syscall.EADDRINUSE)
-	var e *socket.CallError
-	if _, err = stacks[0].Call(t.Context(), to, []byte("long")); !errors.As(err, &e) {
-		t.Errorf("an answer that is too long: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+// Rule (Stack.Endpoint): one process has connections and calls, by any number of goroutines at the
+// same time. Calls are answered although nobody waits at the other node, connections work while a
+// goroutine waits at a barrier, and both end with the stack.
+func TestCallsBesideConnections(t *testing.T) {
+	stacks := pair(t, socket.Options{Calls: true})
+	serve(t, stacks)
+	e := stacks[0].Endpoint()
+	c, a := connect(t, stacks)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, err = stacks[0].Call(ctx, to, []byte("wait"))
-	check("a handler that waits", err, context.DeadlineExceeded)
-	close(release)
-	// more than a node may have links: those that were given up do not count for ever
-	for i := range 100 {
-		if b, err := stacks[0].Call(t.Context(), to, []byte{byte(i)}); err != nil || len(b) != 1 || b[0] != byte(i) {
-			t.Fatalf("call %d: %v, %v", i, b, err)
+	var all sync.WaitGroup
+	all.Go(func() { calls(t, e) })
+	waits := make(chan error, 1)
+	go func() { waits <- e.Barrier(ctx) }()
+	text := bytes.Repeat([]byte("beside calls "), 100_000)
+	all.Go(func() {
+		if _, err := c.Write(text); err != nil {
+			t.Error(err)
 		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if got, err := io.ReadAll(a); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%d bytes read of %d, %v", len(got), len(text), err)
 	}
-	if err := v.Close(); err != nil {
+	if err := stacks[1].Endpoint().Barrier(ctx); err != nil {
 		t.Error(err)
 	}
-	_, err = stacks[0].Call(t.Context(), to, []byte("x"))
-	check("a service that was closed", err, syscall.ECONNREFUSED)
-	check("closed again", v.Close(), net.ErrClosed)
+	if err := <-waits; err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	go func() { waits <- e.Run(ctx) }()
+	if err := stacks[0].Close(0); err != nil {
+		t.Error(err)
+	}
+	if err := <-waits; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a wait of an endpoint whose stack was closed: %v", err)
+	}
+}
+
+// Rule (Stack.Endpoint): there is no endpoint that was not asked for, none has windows or an event
+// loop, and one that is closed leaves the connections as they are.
+func TestEndpointOfAStack(t *testing.T) {
+	if pair(t, socket.Options{})[0].Endpoint() != nil {
+		t.Error("an endpoint without Options.Calls")
+	}
+	stacks := pair(t, socket.Options{Calls: true})
+	e := stacks[0].Endpoint()
+	_, windows := e.Windows()
+	_, fd := e.Fd()
+	if !errors.Is(windows, funet.ErrBeside) || !errors.Is(fd, funet.ErrBeside) || e.Arm() {
+		t.Errorf("windows: %v, a descriptor: %v", windows, fd)
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c, a := connect(t, stacks)
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Error(err)
+	}
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(a, b); err != nil || string(b) != "hello" {
+		t.Errorf("read %q, %v", b, err)
+	}
+	if _, err := e.Call(t.Context(), 1, upper, []byte("x")); !errors.Is(err, funet.ErrClosed) {
+		t.Errorf("a call of a closed endpoint: %v", err)
+	}
 }

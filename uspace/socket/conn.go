@@ -42,7 +42,7 @@ var _ net.Conn = (*Conn)(nil)
 // newConn makes a connection of two ends.
 func (s *Stack) newConn(local, remote Addr, r *rats.Receiver, w *rats.Sender) *Conn {
 	c := &Conn{s: s, local: local, remote: remote, r: r, w: w}
-	c.in.waiter, c.out.waiter = s.newWaiter(), s.newWaiter()
+	c.in.waiter, c.out.waiter = s.group.NewWaiter(), s.group.NewWaiter()
 	r.Context, w.Context = c, c
 	s.add(c)
 	return c
@@ -55,8 +55,8 @@ func (c *Conn) ready() {
 			c.s.lost(c.remote.Node, err)
 		}
 	}
-	c.in.rouse()
-	c.out.rouse()
+	c.in.Rouse()
+	c.out.Rouse()
 	if c.closed {
 		c.linger(c.s.carrier.Now())
 	}
@@ -66,8 +66,8 @@ func (c *Conn) ready() {
 func (c *Conn) fail(err error) {
 	if c.err == nil {
 		c.err = err
-		c.in.rouse()
-		c.out.rouse()
+		c.in.Rouse()
+		c.out.Rouse()
 	}
 }
 
@@ -75,8 +75,8 @@ func (c *Conn) fail(err error) {
 func (c *Conn) Read(b []byte) (n int, err error) {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
-	c.s.lock()
-	defer c.s.unlock()
+	c.s.group.Lock()
+	defer c.s.group.Unlock()
 	for {
 		passed := c.in.done()
 		switch {
@@ -96,7 +96,7 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 		if err != nil {
 			return 0, wrong("read", c.local, c.remote, cause(err, syscall.ECONNRESET))
 		}
-		c.s.await(&c.in.waiter, passed)
+		c.s.group.Await(&c.in.waiter, passed)
 	}
 }
 
@@ -104,8 +104,8 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 func (c *Conn) Write(b []byte) (n int, err error) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	c.s.lock()
-	defer c.s.unlock()
+	c.s.group.Lock()
+	defer c.s.group.Unlock()
 	for {
 		passed := c.out.done()
 		switch {
@@ -126,20 +126,20 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 			c.s.carrier.Look() // it leaves now
 			return n, nil
 		}
-		c.s.await(&c.out.waiter, passed)
+		c.s.group.Await(&c.out.waiter, passed)
 	}
 }
 
 // CloseWrite ends the written data: the peer reads io.EOF behind it.
 func (c *Conn) CloseWrite() error {
-	c.s.lock()
-	defer c.s.unlock()
+	c.s.group.Lock()
+	defer c.s.group.Unlock()
 	if c.closed {
 		return wrong("close", c.local, c.remote, net.ErrClosed)
 	}
 	c.shut = true
 	c.w.CloseWrite()
-	c.out.rouse()
+	c.out.Rouse()
 	c.s.poll()
 	return nil
 }
@@ -147,14 +147,14 @@ func (c *Conn) CloseWrite() error {
 // Close closes the connection, and ends calls that wait. Written data is delivered in the
 // background, for at most 10 s.
 func (c *Conn) Close() error {
-	c.s.lock()
-	defer c.s.unlock()
+	c.s.group.Lock()
+	defer c.s.group.Unlock()
 	if c.closed {
 		return wrong("close", c.local, c.remote, net.ErrClosed)
 	}
 	c.closed, c.until = true, c.s.carrier.Now()+lingering
-	c.in.rouse()
-	c.out.rouse()
+	c.in.Rouse()
+	c.out.Rouse()
 	c.w.CloseWrite()
 	c.r.Close()
 	c.s.ending[c] = struct{}{}
@@ -204,8 +204,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.in, 
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.out, t) }
 
 func (c *Conn) setDeadline(d *side, t time.Time) error {
-	c.s.lock()
-	defer c.s.unlock()
+	c.s.group.Lock()
+	defer c.s.group.Unlock()
 	if c.closed {
 		return wrong("set", c.local, c.remote, net.ErrClosed)
 	}

@@ -54,8 +54,8 @@ func (s *Stack) DialContext(ctx context.Context, network, address string) (net.C
 		ctx, end = context.WithTimeoutCause(ctx, dialTimeout, syscall.ETIMEDOUT)
 		defer end()
 	}
-	s.lock()
-	defer s.unlock()
+	s.group.Lock()
+	defer s.group.Unlock()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		c, err := s.dial(ctx, remote)
 		if err == nil {
@@ -80,9 +80,9 @@ var errBusy = errors.New("the listener has as many connections that it did not a
 func (s *Stack) pause(ctx context.Context, d time.Duration) error {
 	ctx, end := context.WithTimeoutCause(ctx, d, errBusy)
 	defer end()
-	w := s.newWaiter()
+	w := s.group.NewWaiter()
 	for ctx.Err() == nil && s.err == nil {
-		s.await(&w, ctx.Done())
+		s.group.Await(&w, ctx.Done())
 	}
 	if s.err != nil {
 		return s.err
@@ -116,7 +116,7 @@ func (s *Stack) dial(ctx context.Context, remote Addr) (_ *Conn, err error) {
 	local := Addr{s.node, port}
 	rs, ws := r.Seed(), w.Seed()
 	c := s.newConn(local, remote, r, w)
-	waiter := s.newWaiter()
+	waiter := s.group.NewWaiter()
 	words, err := s.inquire(remote.Node, &waiter, ctx.Done(), func() error {
 		if c.err != nil {
 			return c.err

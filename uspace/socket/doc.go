@@ -1,5 +1,5 @@
 // Package socket provides Go's network interface over FUNet: net.Conn, net.Listener,
-// net.PacketConn, a Dialer and calls between the processes of a job. So net/http, gRPC and programs
+// net.PacketConn and a Dialer between the processes of a job. So net/http, gRPC and programs
 // on top of them run over the card unmodified, and unprivileged if the card is a daemon's.
 //
 //	s, err := socket.Open(ctx, socket.Options{}) // this process's place in the job
@@ -16,24 +16,25 @@
 // request with the seeds of both to the node's server, which makes the other ends (dial.go).
 //
 // Who drives the card: a goroutine that waits drives it for 50 us. After that one goroutine sleeps
-// for all (drive.go). So a fast answer is seen without a switch of goroutines, and a process that
-// waits for nothing takes no time. The goroutine that leads gives way to goroutines with news, and
-// to those that want to make a call.
+// for all (package lead, with a keeper). So a fast answer is seen without a switch of goroutines,
+// and a process that waits for nothing takes no time.
+//
+// Calls: with Options.Calls the stack has an endpoint of package funet beside the connections, in
+// the same place of the job (Stack.Endpoint). One lock guards both, and the goroutine that polls
+// does so for both.
 //
 // Rules:
 //
 //   - An address is NODE:PORT, of network "funet". ":PORT" or an empty node means this node; port 0
 //     picks a port.
 //   - Any goroutine may call everything. Deadlines act on calls that wait.
-//   - A dial or a call to a port that is not open is refused, as in TCP. Ready waits for the port,
+//   - A dial to a port that is not open is refused, as in TCP. Ready waits for the port,
 //     and for a node's process that has yet to open its Stack.
 //   - Back-pressure: a connection begins with a ring of 16 KiB. The ring doubles while its writer
 //     waits, up to 1 MiB, all in the memory of Options. A reader that stalls occupies its own ring
 //     and nothing else. Connections to a node send up to 32 KiB each in turn.
 //   - Packets (ListenPacket) arrive whole and once, in any order, up to MaxPacket bytes. WriteTo
 //     waits for a reader that stalls, until its deadline; a packet that UDP would drop is not lost.
-//   - Calls (Serve, Call) carry up to MaxCall bytes each way. A call runs once or, if it fails, at
-//     most once.
 //   - Errors are TCP's, in a *net.OpError: io.EOF, EPIPE, ECONNRESET, ECONNREFUSED, EHOSTUNREACH,
 //     ETIMEDOUT, and net.ErrClosed.
 //   - Close returns at once. Written data is delivered in the background, for at most 10 s.

@@ -25,7 +25,7 @@ type Listener struct {
 	from      map[uint16]int // connections in the queue, by node
 	closed    bool
 	accepting sync.Mutex // one goroutine waits
-	waiter
+	acceptor  waiter
 	deadline
 }
 
@@ -34,13 +34,13 @@ var _ net.Listener = (*Listener)(nil)
 // Listen listens on a port of this node, ":PORT" of network "funet"; 0 picks one. Errors are a
 // *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) Listen(network, address string) (net.Listener, error) {
-	s.lock()
-	defer s.unlock()
+	s.group.Lock()
+	defer s.group.Unlock()
 	a, err := s.bind(network, address, s.listens)
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{s: s, address: a, from: map[uint16]int{}, waiter: s.newWaiter()}
+	l := &Listener{s: s, address: a, from: map[uint16]int{}, acceptor: s.group.NewWaiter()}
 	s.ports[a.Port] = l
 	return l, nil
 }
@@ -54,15 +54,15 @@ func (l *Listener) room(node uint16) bool {
 func (l *Listener) take(c *Conn) {
 	l.queue = append(l.queue, c)
 	l.from[c.remote.Node]++
-	l.rouse()
+	l.acceptor.Rouse()
 }
 
 // Accept returns the oldest connection that was not accepted, and waits until there is one.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.accepting.Lock()
 	defer l.accepting.Unlock()
-	l.s.lock()
-	defer l.s.unlock()
+	l.s.group.Lock()
+	defer l.s.group.Unlock()
 	for {
 		passed := l.done()
 		switch {
@@ -80,14 +80,14 @@ func (l *Listener) Accept() (net.Conn, error) {
 			}
 			return c, nil
 		}
-		l.s.await(&l.waiter, passed)
+		l.s.group.Await(&l.acceptor, passed)
 	}
 }
 
 // Close ends listening, and calls of Accept. Connections that were not accepted are reset.
 func (l *Listener) Close() error {
-	l.s.lock()
-	defer l.s.unlock()
+	l.s.group.Lock()
+	defer l.s.group.Unlock()
 	if l.closed {
 		return wrong("close", nil, l.address, net.ErrClosed)
 	}
@@ -105,7 +105,7 @@ func (l *Listener) close() {
 		c.abort()
 	}
 	l.queue = nil
-	l.rouse()
+	l.acceptor.Rouse()
 }
 
 // Addr returns the listener's address, an Addr.

@@ -79,15 +79,15 @@ var _ net.PacketConn = (*PacketConn)(nil)
 // picks one. Ports of listeners are others. Errors are a *net.OpError with EADDRINUSE or
 // EADDRNOTAVAIL.
 func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
-	s.lock()
-	defer s.unlock()
+	s.group.Lock()
+	defer s.group.Unlock()
 	a, err := s.bind(network, address, func(port uint16) bool { return s.packets[port] != nil })
 	if err != nil {
 		return nil, err
 	}
 	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{},
 		writers: map[*waiter]struct{}{}}
-	p.in.waiter = s.newWaiter()
+	p.in.waiter = s.group.NewWaiter()
 	if p.port, err = s.m.NewPort(portBytes+MaxPacket, packetBuffers); err != nil {
 		return nil, wrong("listen", nil, a, err)
 	}
@@ -124,6 +124,29 @@ func (s *Stack) answerPacket(q *rats.Request) []uint32 {
 	return seedWords(seed)
 }
 
+// seedWords is the answer that brings a seed, and seedOf reads it.
+func seedWords(seed rats.Seed) []uint32 {
+	words := []uint32{accepted}
+	for b := seed.Encode(); len(words) < seedAnswer; {
+		words = append(words, binary.LittleEndian.Uint32(b[(len(words)-1)*arctic.WordSize:]))
+	}
+	return words
+}
+
+func seedOf(words []uint32) (rats.Seed, error) {
+	switch {
+	case len(words) == seedAnswer && words[0] == accepted:
+		var b []byte
+		for _, word := range words[1:] {
+			b = binary.LittleEndian.AppendUint32(b, word)
+		}
+		return rats.DecodeSeed(b)
+	case words[0] == busy:
+		return rats.Seed{}, errBusy
+	}
+	return rats.Seed{}, syscall.ECONNREFUSED
+}
+
 // forget takes a seed back.
 func (p *PacketConn) forget(from Addr) {
 	if l, ok := p.links[from]; ok {
@@ -137,8 +160,8 @@ func (p *PacketConn) forget(from Addr) {
 func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
-	p.s.lock()
-	defer p.s.unlock()
+	p.s.group.Lock()
+	defer p.s.group.Unlock()
 	for {
 		passed := p.in.done()
 		if err := p.over(passed); err != nil {
@@ -154,7 +177,7 @@ func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 			p.port.Release(d)
 			return n, a, nil
 		}
-		p.s.await(&p.in.waiter, passed)
+		p.s.group.Await(&p.in.waiter, passed)
 	}
 }
 
@@ -183,8 +206,8 @@ func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 			return 0, wrong("write", p.address, address, err)
 		}
 	}
-	p.s.lock()
-	defer p.s.unlock()
+	p.s.group.Lock()
+	defer p.s.group.Unlock()
 	sent, err := p.send(b, to)
 	if !sent && err == nil {
 		err = p.sendLater(b, to)
@@ -198,7 +221,7 @@ func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 
 // sendLater sends a packet when that is possible.
 func (p *PacketConn) sendLater(b []byte, to Addr) error {
-	w := p.s.newWaiter()
+	w := p.s.group.NewWaiter()
 	p.writers[&w] = struct{}{}
 	defer delete(p.writers, &w)
 	for {
@@ -207,7 +230,7 @@ func (p *PacketConn) sendLater(b []byte, to Addr) error {
 				return err
 			}
 		} else {
-			p.s.await(&w, p.out.done())
+			p.s.group.Await(&w, p.out.done())
 		}
 		if sent, err := p.send(b, to); sent || err != nil {
 			return err
@@ -305,17 +328,17 @@ func (p *PacketConn) drop(to Addr) {
 
 // rouse makes all waiting goroutines look again.
 func (p *PacketConn) rouse() {
-	p.in.rouse()
+	p.in.Rouse()
 	for w := range p.writers {
-		w.rouse()
+		w.Rouse()
 	}
 }
 
 // Close closes the packet connection, and ends calls that wait. Written packets are delivered;
 // unread ones are discarded.
 func (p *PacketConn) Close() error {
-	p.s.lock()
-	defer p.s.unlock()
+	p.s.group.Lock()
+	defer p.s.group.Unlock()
 	if p.closed {
 		return wrong("close", p.address, nil, net.ErrClosed)
 	}
@@ -389,8 +412,8 @@ func (p *PacketConn) SetReadDeadline(t time.Time) error { return p.setDeadline(&
 func (p *PacketConn) SetWriteDeadline(t time.Time) error { return p.setDeadline(&p.out, t) }
 
 func (p *PacketConn) setDeadline(d *side, t time.Time) error {
-	p.s.lock()
-	defer p.s.unlock()
+	p.s.group.Lock()
+	defer p.s.group.Unlock()
 	if p.closed {
 		return wrong("set", p.address, nil, net.ErrClosed)
 	}

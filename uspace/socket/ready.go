@@ -14,8 +14,8 @@ import (
 
 const readyWords = 3
 
-// Ready waits until a process listens, serves or takes packets at NODE:PORT of network "funet".
-// Then a Dial or Call to it is not refused because the node is not ready. Ready asks after 1 ms,
+// Ready waits until a process listens or takes packets at NODE:PORT of network "funet". Then a Dial
+// to it is not refused because the node is not ready. Ready asks after 1 ms,
 // and again after twice as long up to 100 ms, each time with one small request. Errors are a
 // *net.OpError with EHOSTUNREACH, ETIMEDOUT for a host that does not answer, or the context's cause
 // together with the reason why the port was not open.
@@ -24,9 +24,9 @@ func (s *Stack) Ready(ctx context.Context, address string) error {
 	if err != nil {
 		return wrong("wait", nil, nil, err)
 	}
-	s.lock()
-	defer s.unlock()
-	w := s.newWaiter()
+	s.group.Lock()
+	defer s.group.Unlock()
+	w := s.group.NewWaiter()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		words, err := s.inquire(remote.Node, &w, ctx.Done(), func() error {
 			return timeoutOf(ctx)
@@ -47,7 +47,7 @@ func (s *Stack) Ready(ctx context.Context, address string) error {
 // answerReady answers whether the port is open.
 func (s *Stack) answerReady(q *rats.Request) []uint32 {
 	port := uint16(q.Words[0] >> 16)
-	if s.ports[port] == nil && s.packets[port] == nil && s.services[port] == nil {
+	if s.ports[port] == nil && s.packets[port] == nil {
 		return []uint32{refused}
 	}
 	return []uint32{accepted}

@@ -12,14 +12,13 @@ import (
 	"fmt"
 	"math/bits"
 	"net"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/lead"
 	"github.com/funet/funet/uspace/rats"
 )
 
@@ -27,8 +26,11 @@ import (
 type Options struct {
 	// Options are those of funet.Open. Memory is here the number of bytes for data to send and
 	// received data. 0: 64 MiB with a card in this process, 16 MiB with a daemon's, or less if the
-	// administrator allows less. Rejoin, OnError and Remote are not used.
+	// administrator allows less. Rejoin and Remote are not used, and OnError only with Calls.
 	funet.Options
+	// Calls makes an endpoint of package funet beside the connections (Stack.Endpoint). All
+	// processes of the job set it, or none.
+	Calls bool
 	// Connections is the largest number of connections, 1 to 10000; 0: 256. The process's tables
 	// for remote memory are made for that many.
 	Connections int
@@ -57,8 +59,7 @@ var ErrNoToken = errors.New("sockets need a job with a token, since who knows it
 
 // Stack is a process's end of the network. Any goroutine may call it.
 type Stack struct {
-	mu      sync.Mutex
-	want    atomic.Int32 // goroutines that want mu
+	group   *lead.Group // its lock guards everything below
 	carrier funet.Carrier
 	m       *rats.Manager
 	server  *rats.Server
@@ -70,16 +71,14 @@ type Stack struct {
 
 	ports    map[uint16]*Listener
 	packets  map[uint16]*PacketConn
-	services map[uint16]*Service
-	calls    map[*callLink]struct{} // links to services
-	idle     map[Addr][]*callLink   // those that no call uses
-	late     *late                  // nil: all requests were answered
+	late     *late // nil: all requests were answered
 	nextPort uint16
 	conns    map[*Conn]struct{}
 	// the closed ones of conns whose written data is not delivered yet
 	ending map[*Conn]struct{}
 	peers  map[uint16]*peer
-	driving
+	beside funet.Beside // the endpoint; without Options.Calls none
+	some   bool         // the current poll has found something
 }
 
 // Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections,
@@ -107,7 +106,6 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 	until, end := context.WithCancelCause(context.Background())
 	undo := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{},
-		services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{},
 		nextPort: firstPort, conns: map[*Conn]struct{}{}, ending: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
 	if s.carrier, s.place, err = o.Carrier(until); err != nil {
 		end(err)
@@ -117,13 +115,16 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 		end(ErrNoToken)
 		return nil, errors.Join(ErrNoToken, s.carrier.Close(0))
 	}
-	s.node, s.nodes = uint16(s.place.Node), s.place.Nodes
+	s.group, s.node, s.nodes = lead.New(s.carrier), uint16(s.place.Node), s.place.Nodes
 	if o.Nodes > 0 {
 		s.nodes = min(o.Nodes, s.nodes)
 	}
 	err = s.manage(o.Memory)
 	if err == nil && !undo() {
 		err = context.Cause(ctx)
+	}
+	if err == nil && o.Calls {
+		err = s.openBeside(o.Options)
 	}
 	if err == nil {
 		err = s.startDriving()
@@ -169,6 +170,23 @@ func (s *Stack) manage(memory int) error {
 	return nil
 }
 
+// openBeside opens the endpoint.
+func (s *Stack) openBeside(o funet.Options) (err error) {
+	place := s.place
+	place.Nodes = s.nodes
+	s.m.Shared = true
+	back := func(r funi.Returned) { s.m.Returned(r) }
+	s.beside, err = funet.OpenBeside(funet.Library{Group: s.group, Sweep: s.sweep, Back: back}, s.carrier, place, o)
+	return err
+}
+
+// Endpoint returns the endpoint for calls, messages, tags and operations of all nodes, which shares
+// the process's place with the connections; nil without Options.Calls. Its messages are handled and
+// its calls answered at all times, also while no goroutine waits. It has no Windows, no Fd and no
+// Rejoin (funet.ErrBeside). The stack's Close closes it; its own Close leaves the connections open.
+// A panic of a handler ends the stack as well.
+func (s *Stack) Endpoint() *funet.Endpoint { return s.beside.Endpoint }
+
 // key returns the key of a node's server, which any holder of the job's token can compute.
 func (s *Stack) key(node uint16) rats.Key {
 	h := hmac.New(sha256.New, s.place.Token[:])
@@ -185,8 +203,8 @@ func (s *Stack) Nodes() int { return s.nodes }
 
 // Err returns why the stack is unusable; nil: it is usable.
 func (s *Stack) Err() error {
-	s.lock()
-	defer s.unlock()
+	s.group.Lock()
+	defer s.group.Unlock()
 	return s.err
 }
 
@@ -199,24 +217,21 @@ func (s *Stack) fail(err error) {
 	for c := range s.conns {
 		c.fail(err)
 	}
-	for _, l := range s.ports {
-		l.waiter.rouse()
-	}
-	for _, p := range s.packets {
-		p.rouse()
-	}
-	for l := range s.calls {
-		l.rouse()
-	}
+	s.group.End()
 }
 
 // Close ends the process's place. Listeners end, and open connections are aborted. Data written to
 // connections that were closed before is delivered, for at most linger. Close returns
 // funi.ErrUndelivered if not all was.
 func (s *Stack) Close(linger time.Duration) error {
-	s.lock()
+	if s.beside.Endpoint != nil {
+		ended, end := context.WithTimeout(context.Background(), 0)
+		defer end()
+		_ = s.beside.Close(ended) // it may have been closed
+	}
+	s.group.Lock()
 	if s.err != nil && errors.Is(s.err, net.ErrClosed) {
-		s.unlock()
+		s.group.Unlock()
 		return nil
 	}
 	for _, l := range s.ports {
@@ -225,9 +240,6 @@ func (s *Stack) Close(linger time.Duration) error {
 	for _, p := range s.packets {
 		p.close()
 	}
-	for _, v := range s.services {
-		v.close()
-	}
 	for c := range s.conns {
 		if !c.closed {
 			c.abort()
@@ -235,7 +247,7 @@ func (s *Stack) Close(linger time.Duration) error {
 	}
 	for until := s.carrier.Now() + int64(linger); len(s.conns) > 0 && s.err == nil && s.carrier.Now() < until; {
 		s.poll()
-		s.breathe()
+		s.group.Breathe()
 	}
 	lost := 0 // connections whose end was not delivered
 	for c := range s.conns {
@@ -244,11 +256,9 @@ func (s *Stack) Close(linger time.Duration) error {
 		}
 	}
 	s.fail(net.ErrClosed)
-	s.closing = true
-	s.unlock()
-	s.stopDriving()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.group.Dismiss()
+	s.group.Lock()
+	defer s.group.Unlock()
 	defer s.stop(net.ErrClosed)
 	err := s.carrier.Close(linger)
 	switch {

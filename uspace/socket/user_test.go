@@ -5,7 +5,6 @@ package socket_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -153,7 +152,8 @@ func asUser(t *testing.T, at string) {
 	var stacks [2]*socket.Stack
 	for i := range stacks {
 		c := attach.Config{Socket: paths[i], GID: gid, Node: first + uint16(i), Token: token}
-		if stacks[i], err = socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &c}}); err != nil {
+		o := socket.Options{Options: funet.Options{Attach: &c}, Calls: true}
+		if stacks[i], err = socket.Open(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		// nettest leaves ends that nobody reads from
@@ -162,7 +162,10 @@ func asUser(t *testing.T, at string) {
 	t.Run("connection", func(t *testing.T) { connection(t, stacks) })
 	t.Run("refused", func(t *testing.T) { userRefused(t, stacks[0]) })
 	t.Run("packets", func(t *testing.T) { userPackets(t, stacks) })
-	t.Run("calls", func(t *testing.T) { userCalls(t, stacks) })
+	t.Run("calls", func(t *testing.T) {
+		serve(t, stacks)
+		calls(t, stacks[0].Endpoint())
+	})
 	t.Run("another user", func(t *testing.T) { userEcho(t, stacks[0], "2:7") })
 	t.Run("nettest", func(t *testing.T) { conformity(t, stacks) })
 }
@@ -176,9 +179,6 @@ func userRefused(t *testing.T, s *socket.Stack) {
 	}
 	if _, err := s.Dial(socket.Network, "3:7"); err == nil {
 		t.Error("a node beyond the job was dialed")
-	}
-	if _, err := s.Call(t.Context(), "1:9", nil); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("a call: %v", err)
 	}
 }
 
@@ -225,40 +225,6 @@ func userPackets(t *testing.T, stacks [2]*socket.Stack) {
 	}
 	if _, err := from.WriteTo(make([]byte, socket.MaxPacket+1), to.LocalAddr()); !errors.Is(err, syscall.EMSGSIZE) {
 		t.Errorf("a packet that is too long: %v", err)
-	}
-}
-
-// userCalls makes calls, many at once.
-func userCalls(t *testing.T, stacks [2]*socket.Stack) {
-	v, err := stacks[1].Serve(socket.Network, ":0", func(_ socket.Addr, request []byte) ([]byte, error) {
-		if len(request) == 0 {
-			return nil, errors.New("nothing was asked")
-		}
-		return bytes.ToUpper(request), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
-	ctx, end := context.WithTimeout(t.Context(), patience)
-	defer end()
-	var callers sync.WaitGroup
-	for i := range 8 {
-		callers.Go(func() {
-			for j := range 50 {
-				request := strings.Repeat(fmt.Sprint("abc", i, " "), 1+j*10)
-				answer, err := stacks[0].Call(ctx, v.Addr().String(), []byte(request))
-				if err != nil || string(answer) != strings.ToUpper(request) {
-					t.Errorf("a call: %d bytes, %v", len(answer), err)
-					return
-				}
-			}
-		})
-	}
-	callers.Wait()
-	var e *socket.CallError
-	if _, err := stacks[0].Call(ctx, v.Addr().String(), nil); !errors.As(err, &e) {
-		t.Errorf("a call that fails: %v", err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package socket
+package lead
 
 // This file tests what ends a sleep, with an eventfd in place of the card's descriptor.
 

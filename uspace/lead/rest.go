@@ -1,6 +1,6 @@
-package socket
+package lead
 
-// This file implements the sleeper's sleep: on the card's descriptor, an alarm and a timer, in the
+// This file implements the keeper's sleep: on the card's descriptor, an alarm and a timer, in the
 // poller of Go's runtime. So a sleep occupies no thread, and ends as fast as a read from a TCP
 // connection.
 //
@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rest is the sleeper's sleep. Any goroutine may call the method call; the other methods are the
-// sleeper's.
+// rest is the keeper's sleep. Any goroutine may call the method call; the other methods are the
+// keeper's.
 type rest struct {
 	// The card's own alarm would not do, since any goroutine that lets the card run meanwhile takes
 	// back its signal.
