@@ -13,8 +13,7 @@ package am
 //
 // The first number is larger than the numbers of all calls before, so late messages of those match
 // no call. Messages of the new calls may arrive at a node before the announcement of node 0, and
-// are kept (barrier.go, collective.go).
-// kept (barrier.go, collective.go).
+// are kept (barrier.go).
 
 import "fmt"
 
@@ -71,7 +70,7 @@ func (e *Endpoint) Agree() error {
 		if e.node == 0 {
 			e.lead()
 		} else if m.absent == 0 && (!a.told || a.view != m.view) {
-			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.collective.number,
+			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.rounds.number,
 				b: uint32(m.view), c: uint32(m.view >> 32)}
 			if e.tell(0, v) {
 				a.told, a.view = true, m.view
@@ -139,7 +138,7 @@ func (e *Endpoint) lead() {
 	}
 	a.news = false
 	a.make(e.nodes)
-	last := e.collective.number
+	last := e.rounds.number
 	for i := 1; i < e.nodes; i++ {
 		s := &a.states[i]
 		if !s.is || s.view != m.view {
@@ -165,25 +164,20 @@ func (e *Endpoint) agreed(base, low, high uint32) {
 		return
 	}
 	m.agree.done, m.agree.number, m.changed, m.ended = true, base, false, false
-	e.collective.restart(base)
-	e.rounds.lost = 0 // of a call before that
-}
-
-// restart makes the next call the one after base, and drops any call under way.
-func (c *collective) restart(base uint32) {
-	c.number, c.open, c.wrong, c.result = base, false, false, nil
+	// The next barrier is the one after base. One under way ends, and lost was of one before.
+	e.rounds.number, e.rounds.open, e.rounds.lost = base, false, 0
 }
 
 // timely reports whether a message may belong to this node's collective call, to the next one, or
 // to the first after Agree.
 func (e *Endpoint) timely(number uint32) bool {
-	ahead := number - e.collective.number
+	ahead := number - e.rounds.number
 	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.ended) && int32(ahead) > 0
 }
 
 // together returns ErrLeft if a node has left or joined since the last agreement.
 func (e *Endpoint) together() error {
-	if m := e.member; m != nil && (m.changed || m.ended && !e.collective.open) {
+	if m := e.member; m != nil && (m.changed || m.ended && !e.rounds.open) {
 		return fmt.Errorf("calling it together with all nodes: %w, or joined it, since the last Agree", ErrLeft)
 	}
 	return nil

@@ -213,7 +213,7 @@ func TestNoAllocationInTags(t *testing.T) {
 }
 
 // TestNoAllocationInCalls: neither do indirect messages, segments, gets, puts, reads, writes
-// and collective calls, once each has been called.
+// exchanges and barriers, once each has been called.
 func TestNoAllocationInCalls(t *testing.T) {
 	var next func() (struct{}, bool)
 	var yield func(struct{}) bool
@@ -250,11 +250,10 @@ func TestNoAllocationInCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shared := make([]uint32, 100)
+	var into [2][48]byte
 	together := func(e *am.Endpoint) error {
-		_, err1 := e.ReduceInt64(am.Sum, 1)
-		_, err2 := e.ReduceFloat64(am.Min, 1)
-		return first(e.Barrier(), err1, err2, e.Broadcast(1, shared))
+		_, err := e.Exchange(1, 1-e.Node(), blank[:], 1-e.Node(), into[e.Node()][:])
+		return first(e.Barrier(), err)
 	}
 	next, stop := iter.Pull(func(y func(struct{}) bool) {
 		yield = y
@@ -292,7 +291,7 @@ func TestNoAllocationInCalls(t *testing.T) {
 			n.Request4(1, 0, uint32(places[0]), 0, 0, 0),
 			n.Xfer4(1, places[1], 1, 2, 3, 4), n.Xfer(1, places[1], blank[:]),
 			n.Mfer(1, places[1], segment, segment+1024, 16),
-			n.RequestIndirect4(1, objects[1], 1, 2, 3, 4), n.RequestIndirect(1, objects[1], shared[:20]...),
+			n.RequestIndirect4(1, objects[1], 1, 2, 3, 4), n.RequestIndirect(1, objects[1], words[:]...),
 			n.WaitFor(1, func() bool { return completed == want }), together(n))
 		if err != nil {
 			t.Fatal(err)
@@ -309,8 +308,11 @@ func TestNoAllocationInCalls(t *testing.T) {
 	}
 }
 
-// blank is data.
-var blank [48]byte
+// blank and words are data.
+var (
+	blank [48]byte
+	words [20]uint32
+)
 
 // counting is an object that counts.
 type counting struct{ n int }

@@ -6,13 +6,12 @@ package am
 // heard of all nodes. That is half the hops of the way up a tree and down again, for N*ceil(log2 N)
 // messages instead of 2(N-1).
 //
-// Calls are numbered as collective calls are. A node that has finished may begin the next call
-// while others are still in this one. Its messages are then one call ahead, and no further, because
-// it cannot end that call without the others. So each round remembers the messages of two calls.
-// The words of a message are the call number, the kind of call, and the round.
+// Barriers are numbered. A node that has finished one may begin the next while others are still in
+// this one. Its messages are then one barrier ahead, and no further, because it cannot end that
+// barrier without the others. So each round remembers the messages of two barriers. The words of a
+// message are the number, 0, and the round.
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/funet/funet/uspace/funi"
@@ -23,10 +22,12 @@ const maxRounds = 16
 
 // rounds is the state of a node's barriers.
 type rounds struct {
-	round int    // of the call under way
-	told  bool   // the node of the round has been told
-	lost  uint32 // bit k: the message of round k of the last call came back
-	heard [maxRounds][2]struct{ number, what uint32 }
+	number uint32               // of the barrier under way, or the last
+	open   bool                 // a barrier is under way, maybe one that ended with an error
+	round  int                  // of the barrier under way
+	told   bool                 // the node of the round has been told
+	lost   uint32               // bit k: the message of round k of the last barrier came back
+	heard  [maxRounds][2]uint32 // the numbers of the last barriers that each round was heard of
 }
 
 // Barrier returns when every node of the group has called it; all nodes call it equally often. With
@@ -35,20 +36,22 @@ type rounds struct {
 //
 // It returns an Undelivered error when a node that it waits for cannot be reached, or when any
 // message has come back meanwhile. Called again, it continues where it stopped. A *Missing lists
-// the nodes that were not heard from. ErrCollective reports that the nodes do not call the same
-// operation.
+// the nodes that were not heard from. With Rejoin it returns ErrLeft until Agree.
 func (e *Endpoint) Barrier() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err
 	}
 	e.charge(callCost)
-	c, r := &e.collective, &e.rounds
-	again := c.open
-	if err := e.enter(&tree{nodes: e.nodes, node: e.node}, uint32(barrierKind), nil); err != nil {
+	if err := e.together(); err != nil {
 		return err
 	}
-	if !again {
-		r.round, r.told = 0, false
+	if err := e.tellRoundsAgain(); err != nil {
+		return err
+	}
+	r := &e.rounds
+	if !r.open {
+		r.number++
+		r.open, r.round, r.told = true, 0, false
 	}
 	for ; r.round < bits.Len(uint(e.nodes-1)); r.round++ {
 		if err := e.disseminate(r.round); err != nil {
@@ -57,13 +60,13 @@ func (e *Endpoint) Barrier() error {
 		r.told = false
 	}
 	e.drive() // also where there is no one to tell
-	c.open = false
+	r.open = false
 	return nil
 }
 
 // disseminate carries out one round.
 func (e *Endpoint) disseminate(round int) error {
-	c, r := &e.collective, &e.rounds
+	r := &e.rounds
 	e.charge(roundCost)
 	if e.cpu != nil {
 		// the handler, and who waits, reach the table by a pointer
@@ -77,20 +80,13 @@ func (e *Endpoint) disseminate(round int) error {
 		e.drive()
 	}
 	from := (e.node - 1<<round%e.nodes + e.nodes) % e.nodes
-	h := &r.heard[round][c.number&1]
-	if err := e.waitTogether(from, func() bool { return h.number == c.number || c.wrong }); err != nil {
-		return err
-	}
-	if c.wrong || h.what != c.what {
-		return fmt.Errorf("hearing from node %d: %w", from, ErrCollective)
-	}
-	return nil
+	heard := &r.heard[round][r.number&1]
+	return e.waitTogether(from, func() bool { return *heard == r.number })
 }
 
-// tellRound sends the message of a round of the last call.
+// tellRound sends the message of a round of the last barrier.
 func (e *Endpoint) tellRound(round int) error {
-	c := &e.collective
-	return e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0)
+	return e.post4((e.node+1<<round)%e.nodes, typeRound, e.rounds.number, 0, uint32(round), 0, 0)
 }
 
 // roundsCameBack records which messages of the last barrier came back: the message of r, or
@@ -99,16 +95,14 @@ func (e *Endpoint) roundsCameBack(r *funi.Returned) {
 	b := &e.rounds
 	switch {
 	case r == nil:
-		if e.collective.what == uint32(barrierKind) {
-			b.lost = 1<<bits.Len(uint(e.nodes-1)) - 1
-			if e.collective.open {
-				b.lost = 1<<b.round - 1
-				if b.told {
-					b.lost |= 1 << b.round
-				}
+		b.lost = 1<<bits.Len(uint(e.nodes-1)) - 1
+		if b.open {
+			b.lost = 1<<b.round - 1
+			if b.told {
+				b.lost |= 1 << b.round
 			}
 		}
-	case r.Header.Type() == typeRound && !r.Header.Transfer() && r.Word == e.collective.number:
+	case r.Header.Type() == typeRound && !r.Header.Transfer() && r.Word == b.number:
 		further := (int(r.Header.Node()) - e.node + e.nodes) % e.nodes
 		b.lost |= 1 << bits.TrailingZeros(uint(further))
 	}
@@ -127,17 +121,14 @@ func (e *Endpoint) tellRoundsAgain() error {
 
 // toldRound records the message of a round from another node.
 func (e *Endpoint) toldRound(m *Message, number uint32) {
-	c := &e.collective
-	if len(m.Words) != 4 || m.Words[1] >= maxRounds || !e.timely(number) {
+	if len(m.Words) != 4 || m.Words[0] != 0 || m.Words[1] >= maxRounds || !e.timely(number) {
 		e.unknown++
 		return
 	}
-	what := m.Words[0]
-	h := &e.rounds.heard[m.Words[1]][number&1]
-	if int32(number-h.number) < 0 {
+	heard := &e.rounds.heard[m.Words[1]][number&1]
+	if int32(number-*heard) < 0 {
 		e.unknown++ // from before Agree
 		return
 	}
-	c.wrong = c.wrong || c.open && number == c.number && what != c.what
-	h.number, h.what = number, what
+	*heard = number
 }

@@ -8,7 +8,6 @@ package am
 // itself if that is not delivered. So an answer that arrives after its call has failed matches no
 // call. The numbers start at random in each life of a process, so that it does not take answers to
 // its predecessor for its own.
-// answers to its predecessor for its own.
 
 import (
 	"errors"

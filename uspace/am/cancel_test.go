@@ -143,16 +143,11 @@ func waits() map[string]func(*deaf) error {
 			}
 			return until(d.Leave)
 		},
-		"Broadcast": func(d *deaf) error { return d.Broadcast(1, words) },
-		"Broadcast from the root": func(d *deaf) error {
-			return until(func() error { return d.Broadcast(0, make([]uint32, 1000)) })
-		},
-		"ReduceInt64":   func(d *deaf) error { return value(d.ReduceInt64(am.Sum, 1)) },
-		"ReduceFloat64": func(d *deaf) error { return value(d.ReduceFloat64(am.Sum, 1)) },
-		"ReadInt32":     func(d *deaf) error { return value(d.ReadInt32(1, segment)) },
-		"ReadFloat64":   func(d *deaf) error { return value(d.ReadFloat64(1, segment)) },
-		"WriteInt32":    func(d *deaf) error { return d.WriteInt32(1, segment, 1) },
-		"WriteFloat64":  func(d *deaf) error { return d.WriteFloat64(1, segment, 1) },
+		"Exchange":     func(d *deaf) error { return value(d.Exchange(1, 1, nil, 1, nil)) },
+		"ReadInt32":    func(d *deaf) error { return value(d.ReadInt32(1, segment)) },
+		"ReadFloat64":  func(d *deaf) error { return value(d.ReadFloat64(1, segment)) },
+		"WriteInt32":   func(d *deaf) error { return d.WriteInt32(1, segment, 1) },
+		"WriteFloat64": func(d *deaf) error { return d.WriteFloat64(1, segment, 1) },
 		"WaitCounter": func(d *deaf) error {
 			if err := d.Get(1, segment, segment, 1, &d.counter); err != nil {
 				return err

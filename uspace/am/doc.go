@@ -20,10 +20,10 @@
 //	Poll, Wait, WaitFor, WaitFlag                           cmam_poll, cmam_wait
 //	ReadInt32, WriteFloat64, ...                            read_i, write_d, ...
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
-//	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
+//	Barrier                                                 cmam_barrier
 //	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
-//	SendTag, StartSendTag, Recv, StartRecv                  (none: MPI_Send, MPI_Isend, MPI_Recv,
-//	                                                        MPI_Irecv)
+//	SendTag, StartSendTag, Recv, StartRecv, Exchange        (none: MPI_Send, MPI_Isend, MPI_Recv,
+//	                                                        MPI_Irecv, MPI_Sendrecv)
 //	SendBytes, StartBytes, Message.ReplyBytes, HandleBytes  (none: messages of bytes of any
 //	                                                        length)
 //	Bind                                                    (none: a CMAM program waits for ever)
@@ -59,8 +59,8 @@
 // longer wanted.
 //
 // A message with a tag (tags.go) runs no handler: a receive of the program waits for it. Messages
-// from one node with one tag are received in the order of sending. Package collective builds the
-// collective operations on them.
+// from one node with one tag are received in the order of sending. Package collective builds
+// broadcasts, reductions and the like on Exchange.
 //
 // A message of bytes (bytes.go) of up to 80 bytes is one packet. Transfers move the bytes of a
 // longer one into memory that the receiver keeps for such messages (UseMemory), and its handler

@@ -65,18 +65,17 @@ type Endpoint struct {
 	handlers [Handlers]Handler
 	notices  [Handlers]NoticeHandler
 
-	objects    objects
-	segments   *segments // nil: none was ever opened
-	regions    funi.Segments
-	calls      *calls // nil: there was none yet
-	single     single
-	collective collective
-	remote     remote
-	tags       *tags // nil: there was no message with a tag yet
-	rounds     rounds
-	bytes      byteMessages
-	member     *member // nil: not asked for (Rejoin)
-	windows    func(funi.Returned)
+	objects  objects
+	segments *segments // nil: none was ever opened
+	regions  funi.Segments
+	calls    *calls // nil: there was none yet
+	single   single
+	remote   remote
+	tags     *tags // nil: there was no message with a tag yet
+	rounds   rounds
+	bytes    byteMessages
+	member   *member // nil: not asked for (Rejoin)
+	windows  func(funi.Returned)
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised

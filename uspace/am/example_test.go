@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/collective"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/sim"
 )
@@ -122,14 +123,15 @@ func ExampleEndpoint_Transfer() {
 	// Output: moved by the card
 }
 
-// Collective calls are called by all nodes; each returns the same to all.
-func ExampleEndpoint_ReduceInt64() {
+// Package collective has the operations of all nodes. Each returns the same to all.
+func ExampleEndpoint_Exchange() {
 	group(5, func(e *am.Endpoint, _ *sim.Process) error {
-		sum, err := e.ReduceInt64(am.Sum, int64(e.Node()))
+		sum := []int64{int64(e.Node())}
+		err := collective.AllReduce(collective.New(e), am.Sum, sum)
 		if err == nil && e.Node() == 3 {
-			fmt.Println("0+1+2+3+4 =", sum)
+			fmt.Println("0+1+2+3+4 =", sum[0])
 		}
-		return err
+		return errors.Join(err, e.Barrier())
 	})
 	// Output: 0+1+2+3+4 = 10
 }

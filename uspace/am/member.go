@@ -181,16 +181,14 @@ const (
 //
 // Calls then behave as follows. A send to a node that has left returns ErrLeft at once, until the
 // node has joined. In a later life the first send to a node waits until that node has answered.
-// Messages for a past life come back as Undelivered. Barrier, Broadcast and reductions return
-// ErrLeft from the first event on, and in a later life from the start, until Agree. Earlier
+// Messages for a past life come back as Undelivered. Barrier and the messages of package collective
+// return ErrLeft from the first event on, and in a later life from the start, until Agree. Earlier
 // promises hold: a message whose send returned nil is in the receive queue of the life that it was
 // sent to, or comes back. Unhandled messages in a process's queue are lost when the process dies.
 //
 // A node that polls sends the next one a heartbeat each 100 ms, and tells all others when that node
 // has died. A node that announced its end (Leave) has left at once. Messages that it sent before
 // are handled even if they arrive after the event. Any context.
-// died. A node that said that it ends (Leave) has left at once; what it had sent before is handled
-// also when it arrives after the event. Any context.
 func (e *Endpoint) Rejoin(o RejoinOptions) error {
 	if o.Life < 0 || o.Life > MaxLife || o.Now == nil || e.member != nil || e.cpu != nil {
 		return fmt.Errorf("life %d of node %d: %w", o.Life, e.node, ErrRejoin)

@@ -25,10 +25,17 @@ type job struct {
 	random   *rand.Rand
 	nodes    []*jobNode
 	messages []jobMessage
-	starts   uint32 // of cards
-	over     int64  // when nobody dies any more
-	steps    int    // that all nodes have gone together
+	starts   uint32            // of cards
+	over     int64             // when nobody dies any more
+	steps    int               // that all nodes have gone together
+	first    map[jobStep]int64 // when the first node began a step
 	failed   bool
+}
+
+// jobStep names a step by the Agree before it.
+type jobStep struct {
+	agreed uint32
+	steps  int // since that
 }
 
 // jobNode is a node, through its lives.
@@ -313,9 +320,10 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 	if err := e.UseMemory(memory); err != nil {
 		return err
 	}
-	agreed := n.life == 0
+	agreed, steps := n.life == 0, 0
 	for {
 		if !agreed {
+			steps = 0
 			err := e.Agree()
 			if err != nil {
 				if err := j.took(n, err); err != nil {
@@ -335,15 +343,19 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 				return err
 			}
 		}
-		var least int64
+		first := jobStep{e.Agreed(), steps}
+		if _, ok := j.first[first]; !ok {
+			j.first[first] = p.Now()
+		}
+		steps++
 		for {
-			least, err = e.ReduceInt64(am.Min, p.Now())
+			err = e.Barrier()
 			if err == nil || errors.Is(err, am.ErrLeft) || j.took(n, err) != nil {
 				break
 			}
 		}
 		switch {
-		case err == nil && least > j.over:
+		case err == nil && j.first[first] > j.over:
 			return j.drain(n, p)
 		case err == nil:
 			j.steps++
@@ -372,7 +384,7 @@ func (j *job) drain(n *jobNode, p *sim.Process) error {
 // runJob runs a job with faults and deaths that a seed tells.
 func runJob(t *testing.T, seed uint64) (steps, deaths int) {
 	j := &job{t: t, world: sim.NewWorld(sim.Options{}), random: rand.New(rand.NewPCG(seed, 0)),
-		over: int64(300 * time.Millisecond)}
+		over: int64(300 * time.Millisecond), first: map[jobStep]int64{}}
 	r := j.random
 	chance := func() float64 { return []float64{0, .001, .01, .05}[r.IntN(4)] }
 	net := j.world.NewEthernet(sim.EthernetConfig{Seed: seed,

@@ -1,7 +1,6 @@
 package am
 
-// This file determines for which nodes a collective operation still waits when it ends with an
-// error.
+// This file determines for which nodes a barrier still waits when it ends with an error.
 
 import (
 	"errors"
@@ -48,15 +47,11 @@ func (e *Endpoint) missing(node int, err error) error {
 	if !errors.Is(err, ErrCancelled) && !errors.As(err, &u) || errors.Is(err, ErrNoHandler) {
 		return err
 	}
-	c := &e.collective
-	if c.what != uint32(barrierKind) {
-		return &Missing{[]int{node}, err}
-	}
 	// A message of round k speaks for its sender and the 2^k-1 nodes before that.
 	came := make([]bool, e.nodes)
 	came[e.node] = true
 	for k := range maxRounds {
-		for i := 0; e.rounds.heard[k][c.number&1].number == c.number && i < min(1<<k, e.nodes); i++ {
+		for i := 0; e.rounds.heard[k][e.rounds.number&1] == e.rounds.number && i < min(1<<k, e.nodes); i++ {
 			came[((e.node-1<<k-i)%e.nodes+e.nodes)%e.nodes] = true
 		}
 	}

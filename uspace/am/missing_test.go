@@ -1,6 +1,6 @@
 package am_test
 
-// This file tests that operations of all nodes name the nodes that have not come.
+// This file tests that a barrier names the nodes that have not come.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // Rule: a barrier that ends before all nodes have come names, on each node, the nodes of which
 // nothing was heard. The node that has not come is always among them. Where nothing hides it, it is
-// named alone. A reduction names the node that it waits for (Missing).
+// named alone.
 func TestMissing(t *testing.T) {
 	for _, nodes := range []int{2, 3, 4, 7, 16} {
 		for _, absent := range []int{0, nodes - 1, nodes / 2} {
@@ -52,18 +52,4 @@ func TestMissing(t *testing.T) {
 			}
 		}
 	}
-	var m *am.Missing
-	b := bed.New(t, bed.Options{Nodes: 2})
-	ctx, cancel := context.WithCancel(t.Context())
-	b.At(10*time.Millisecond, cancel)
-	b.MustRun(func(n *bed.Node) error {
-		if n.Node() == 1 {
-			return n.Wait(func() bool { return m != nil })
-		}
-		n.Bind(ctx)
-		if _, err := n.ReduceInt64(am.Sum, 1); !errors.As(err, &m) || !slices.Equal(m.Nodes, []int{1}) {
-			return fmt.Errorf("a reduction: %w", err)
-		}
-		return nil
-	})
 }

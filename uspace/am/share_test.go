@@ -398,3 +398,8 @@ func TestMoreReturnsThanTheRing(t *testing.T) {
 			c.Complete(), came))
 	})
 }
+
+// impatient is a card that gives a silent peer up soon.
+func impatient(c *engine.Config) {
+	c.PeerTimeout, c.ConnectTimeout = 100*time.Millisecond, 100*time.Millisecond
+}

@@ -19,6 +19,7 @@ package am
 // waiting for room in the send queue.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -157,14 +158,7 @@ type tagReceive struct {
 // Errors are those of Request. SendTag ends with Undelivered when the node is gone, or when another
 // message has come back. The message may or may not have been sent then.
 func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
-	if err := e.refusal(node, 0); err != nil {
-		return err
-	}
-	s := e.tagging().alone()
-	id, err := e.StartSendTag(node, tag, b, s.sent)
-	if err == nil {
-		err = e.finishTag(s, id, node)
-	}
+	_, err := e.exchange(tag, node, b, nobody, nil)
 	return err
 }
 
@@ -172,51 +166,77 @@ func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 // and tag AnyTag. While Recv waits it polls. Contexts and errors are those of SendTag. ErrTruncate
 // reports a message longer than b, and ErrAborted a message that its sender gave up.
 func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
-	if err := e.refusal(max(source, 0), 0); err != nil {
-		return Received{}, err
-	}
-	s := e.tagging().alone()
-	id, err := e.StartRecv(source, tag, b, s.received)
-	if err == nil {
-		err = e.finishTag(s, id, source)
-	}
-	return s.what, err
+	return e.exchange(tag, nobody, nil, source, b)
 }
 
-// singleTag is the state of the send or receive that waits; there is one at a time.
+// Exchange is SendTag to a node and Recv from a node at the same time (MPI_Sendrecv), with one tag.
+// It returns the length of the received message. A negative to or from stands for no node. Package
+// collective needs this of an endpoint.
+func (e *Endpoint) Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
+	if to < 0 {
+		to = nobody
+	}
+	if from < 0 {
+		from = nobody
+	}
+	what, err := e.exchange(tag, to, out, from, in)
+	return what.Bytes, err
+}
+
+// nobody stands for no node in an exchange; it differs from AnySource.
+const nobody = AnySource - 1
+
+// singleTag is the state of the send and the receive that wait; there is one of each at a time.
 type singleTag struct {
-	ended    bool
+	left     int // how many of them are under way
 	what     Received
-	err      error
+	err      error // of the first that failed
 	sent     func(error)
 	received func(Received, error)
 }
 
-// alone prepares that state.
-func (t *tags) alone() *singleTag {
-	s := &t.single
+// exchange starts a receive and a send, and waits for both. After an error it cancels what is under
+// way.
+func (e *Endpoint) exchange(tag uint32, to int, out []byte, from int, in []byte) (Received, error) {
+	if err := e.refusal(max(to, from, 0), 0); err != nil {
+		return Received{}, err
+	}
+	s := &e.tagging().single
 	if s.sent == nil {
-		s.sent = func(err error) { s.ended, s.err = true, err }
-		s.received = func(what Received, err error) { s.ended, s.what, s.err = true, what, err }
+		s.sent = func(err error) { s.left, s.err = s.left-1, cmp.Or(s.err, err) }
+		s.received = func(what Received, err error) { s.what = what; s.sent(err) }
 	}
-	s.ended, s.what, s.err = false, Received{}, nil
-	return s
-}
-
-// finishTag waits for the operation that was started.
-func (e *Endpoint) finishTag(s *singleTag, id ID, node int) error {
-	err := e.wait(func() bool { return s.ended }, func() error {
-		if node < 0 {
+	s.left, s.what, s.err = 0, Received{}, nil
+	var send, receive ID
+	var err error
+	if from != nobody {
+		s.left++
+		receive, err = e.StartRecv(from, tag, in, s.received)
+	}
+	if to != nobody && err == nil {
+		s.left++
+		send, err = e.StartSendTag(to, tag, out, s.sent)
+	}
+	if err == nil {
+		err = e.wait(func() bool { return s.left == 0 || s.err != nil && !errors.Is(s.err, ErrTruncate) }, func() error {
+			for _, node := range [...]int{to, from} {
+				if node >= 0 {
+					if err := e.probe(node); err != nil {
+						return err
+					}
+				}
+			}
 			return nil
-		}
-		return e.probe(node)
-	})
-	if s.ended {
-		err = s.err
-	} else {
-		e.Cancel(id)
+		})
 	}
-	return err
+	if s.left == 0 || s.err != nil {
+		err = s.err
+	}
+	if err != nil {
+		e.Cancel(send)
+		e.Cancel(receive)
+	}
+	return s.what, err
 }
 
 // StartSendTag is SendTag that does not wait (MPI_Isend). done is called once, when b may be

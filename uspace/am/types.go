@@ -23,12 +23,11 @@ const (
 	typePutBlock = 9  // XFER request whose argument is the ticket
 	typeData     = 10 // reply: ticket, offset, data
 	typeDone     = 11 // reply: ticket, 0 or 1 for an address that is not shared, 0, 0, 0
-	typeUp       = 12 // collective: see collective.go
-	typeDown     = 13
-	typeProbe    = 14 // request without meaning
-	typeRound    = 15 // barrier: see barrier.go
-	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
-	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
+	// 12 and 13 were the reductions and broadcasts of an earlier version
+	typeProbe  = 14 // request without meaning
+	typeRound  = 15 // barrier: see barrier.go
+	typePutOne = 16 // request: ticket, address, 1 or 2 words, the words
+	typeValue  = 17 // reply: ticket, offset, 1 or 2 words, the words
 
 	// Messages of bytes; bytes.go describes the protocol. Lives are the receiver's and the
 	// sender's, modulo 32; both are 0 in jobs without Rejoin (member.go).
@@ -150,10 +149,6 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.value(m, first)
 	case typeDone:
 		e.done(m, first)
-	case typeUp:
-		e.collective.up(e, m, first)
-	case typeDown:
-		e.collective.down(e, m, first)
 	case typeRound:
 		e.toldRound(m, first)
 	case typeCall:

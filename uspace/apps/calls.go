@@ -1,15 +1,17 @@
 package apps
 
-// This file is a program that uses every call of package am that others build on, one
-// after another, and checks each result: indirect messages, segments, gets and puts,
-// values, and collective calls. Node i works with node i+1, so all are busy both ways.
+// This file is a program that uses every call of package am that others build on, one after
+// another, and checks each result: indirect messages, segments, gets and puts, values, and the
+// operations of package collective. Node i works with node i+1, so all are busy both ways.
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/collective"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -43,7 +45,7 @@ func Calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64
 		return CallsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words",
 			o.Rounds, o.Words, MaxCallsWords)
 	}
-	c := caller{e: e, o: o, size: (4*o.Words + 15) &^ 15}
+	c := caller{e: e, all: collective.New(e), o: o, size: (4*o.Words + 15) &^ 15}
 	c.memory = make([]byte, callsValues+4*c.size)
 	err := errors.Join(
 		e.Share(register, funi.Segment{Base: callsBase, Memory: c.memory, Rights: funi.Source | funi.Destination}),
@@ -72,6 +74,7 @@ func Calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64
 // caller is one node of the program. It is also the object of its indirect messages.
 type caller struct {
 	e      *am.Endpoint
+	all    *collective.Group
 	o      CallsOptions
 	memory []byte
 	size   int // of a block and what makes it a multiple of 16
@@ -127,14 +130,14 @@ func (c *caller) round(round int) error {
 // agree brings the seed of a round from its root to all.
 func (c *caller) agree(round int) error {
 	seed := c.o.Seed*2654435761 + uint64(round)
-	words, root := make([]uint32, 2), round%c.e.Nodes()
+	b, root := make([]byte, 8), round%c.e.Nodes()
 	if c.e.Node() == root {
-		words[0], words[1] = uint32(seed), uint32(seed>>32)
+		binary.LittleEndian.PutUint64(b, seed)
 	}
-	if err := c.e.Broadcast(root, words); err != nil {
+	if err := c.all.Broadcast(root, b); err != nil {
 		return err
 	}
-	if c.seed = uint64(words[0]) | uint64(words[1])<<32; c.seed != seed {
+	if c.seed = binary.LittleEndian.Uint64(b); c.seed != seed {
 		return fmt.Errorf("%w: node %d broadcast seed %d, want %d", ErrVerify, root, c.seed, seed)
 	}
 	return nil
@@ -239,14 +242,13 @@ func (c *caller) Receive(m *am.Message) {
 
 // reduce combines values of all nodes whose result every node can compute.
 func (c *caller) reduce() error {
-	n := c.e.Nodes()
-	sum, err := c.e.ReduceInt64(am.Sum, int64(c.e.Node()))
-	if err != nil {
+	n, sum, most := c.e.Nodes(), []int64{int64(c.e.Node())}, []float64{float64(c.e.Node()) / 2}
+	if err := collective.AllReduce(c.all, am.Sum, sum); err != nil {
 		return err
 	}
-	most, err := c.e.ReduceFloat64(am.Max, float64(c.e.Node())/2)
-	if err == nil && (sum != int64(n)*int64(n-1)/2 || most != float64(n-1)/2) {
-		err = fmt.Errorf("%w: sum %d and maximum %v of the numbers of %d nodes", ErrVerify, sum, most, n)
+	err := collective.AllReduce(c.all, am.Max, most)
+	if err == nil && (sum[0] != int64(n)*int64(n-1)/2 || most[0] != float64(n-1)/2) {
+		err = fmt.Errorf("%w: sum %d and maximum %v of the numbers of %d nodes", ErrVerify, sum[0], most[0], n)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/collective"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -110,13 +111,14 @@ func MatMulColumns(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byt
 		return ColumnsResult{}, err
 	}
 	r := ColumnsResult{Nanoseconds: clock() - begin, Flops: 2 * float64(o.N) * float64(o.R) * float64(o.M)}
-	var err error
-	if r.Cycles, err = e.ReduceInt64(am.Sum, x.cycles); err != nil {
+	all, cycles, worst := collective.New(e), []int64{x.cycles}, []float64{x.verify()}
+	if err := collective.AllReduce(all, am.Sum, cycles); err != nil {
 		return ColumnsResult{}, err
 	}
-	if r.WorstError, err = e.ReduceFloat64(am.Max, x.verify()); err != nil {
+	if err := collective.AllReduce(all, am.Max, worst); err != nil {
 		return ColumnsResult{}, err
 	}
+	r.Cycles, r.WorstError = cycles[0], worst[0]
 	r.Verified = r.WorstError <= Tolerance
 	return r, nil
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/collective"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -142,15 +143,11 @@ func (x *multiplier) prepare() {
 // return an error.
 func (x *multiplier) agree() error {
 	shape := int64(x.o.N)<<32 | int64(x.o.R)<<16 | int64(x.o.M)
-	least, err := x.e.ReduceInt64(am.Min, shape)
-	if err != nil {
+	most := []int64{shape, -shape}
+	if err := collective.AllReduce(collective.New(x.e), am.Max, most); err != nil {
 		return err
 	}
-	most, err := x.e.ReduceInt64(am.Max, shape)
-	if err != nil {
-		return err
-	}
-	if least != most {
+	if most[0] != -most[1] {
 		return fmt.Errorf("%w: other nodes do not multiply %d x %d by %d x %d; give all nodes the same dimensions",
 			ErrVerify, x.o.N, x.o.R, x.o.R, x.o.M)
 	}

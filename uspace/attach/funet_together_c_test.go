@@ -15,33 +15,6 @@ import (
 	"github.com/funet/funet/uspace/collective"
 )
 
-// exchanging is the part of an endpoint that a group needs.
-type exchanging struct{ *am.Endpoint }
-
-func (p exchanging) Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
-	left := 0
-	var what am.Received
-	var failed error
-	if from != collective.Nobody {
-		left++
-		if _, err := p.StartRecv(from, tag, in, func(r am.Received, err error) {
-			what, failed, left = r, errors.Join(failed, err), left-1
-		}); err != nil {
-			return 0, err
-		}
-	}
-	if to != collective.Nobody {
-		left++
-		if _, err := p.StartSendTag(to, tag, out, func(err error) {
-			failed, left = errors.Join(failed, err), left-1
-		}); err != nil {
-			return 0, err
-		}
-	}
-	err := p.Wait(func() bool { return left == 0 })
-	return what.Bytes, errors.Join(err, failed)
-}
-
 // patterned are the bytes of long.c with a salt.
 func patterned(salt, n int) []byte {
 	b := make([]byte, n)
@@ -71,7 +44,7 @@ func goTogether(d *daemon, node uint16) error {
 	if err := e.Barrier(); err != nil {
 		return err
 	}
-	g := collective.New(exchanging{e})
+	g := collective.New(e)
 	for n := 0; n < 200_000; {
 		for range 2 {
 			if err := goCollectives(g, e, n); err != nil {

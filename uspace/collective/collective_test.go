@@ -19,33 +19,6 @@ import (
 	"github.com/funet/funet/uspace/collective"
 )
 
-// peers are those of a node of a bed.
-type peers struct{ *am.Endpoint }
-
-func (p peers) Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
-	left := 0
-	var what am.Received
-	var failed error
-	if from != collective.Nobody {
-		left++
-		if _, err := p.StartRecv(from, tag, in, func(r am.Received, err error) {
-			what, failed, left = r, errors.Join(failed, err), left-1
-		}); err != nil {
-			return 0, err
-		}
-	}
-	if to != collective.Nobody {
-		left++
-		if _, err := p.StartSendTag(to, tag, out, func(err error) {
-			failed, left = errors.Join(failed, err), left-1
-		}); err != nil {
-			return 0, err
-		}
-	}
-	err := p.Wait(func() bool { return left == 0 })
-	return what.Bytes, errors.Join(err, failed)
-}
-
 // gave returns the bytes that a node gives to an operation: any bytes that the others can know.
 func gave(node, n int, what string) []byte {
 	random := rand.New(rand.NewPCG(uint64(node), uint64(n)+uint64(len(what))<<32))
@@ -68,7 +41,7 @@ func TestOperations(t *testing.T) {
 			}
 			b := bed.New(t, o)
 			b.MustRun(func(n *bed.Node) error {
-				g := collective.New(peers{n.Endpoint})
+				g := collective.New(n.Endpoint)
 				for i, size := range []int{0, 1, 100, collective.Short + 8} {
 					if size > 100 && nodes > 9 && nodes != 13 {
 						continue // much of the same
@@ -232,7 +205,7 @@ func one[T collective.Number](op am.Operation, a, b T) T {
 func TestRefusals(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {
-		g := collective.New(peers{n.Endpoint})
+		g := collective.New(n.Endpoint)
 		for name, c := range map[string]struct{ err, want error }{
 			"broadcast from node 2":  {g.Broadcast(2, nil), collective.ErrRoot},
 			"broadcast from node -1": {g.Broadcast(-1, nil), collective.ErrRoot},
@@ -272,7 +245,7 @@ func TestRefusals(t *testing.T) {
 func TestRenumber(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 3})
 	b.MustRun(func(n *bed.Node) error {
-		g := collective.New(peers{n.Endpoint})
+		g := collective.New(n.Endpoint)
 		if n.Node() == 1 { // is in an operation that the others never call
 			if _, err := n.StartSendTag(2, am.GroupTag|1, []byte("old"), func(error) {}); err != nil {
 				return err
@@ -287,5 +260,22 @@ func TestRenumber(t *testing.T) {
 			return fmt.Errorf("all-reduce gave %v, %w", v, err)
 		}
 		return n.Barrier()
+	})
+}
+
+// TestEdges: NaN wins over every number, and sums of int64 wrap around.
+func TestEdges(t *testing.T) {
+	b := bed.New(t, bed.Options{Nodes: 3})
+	b.MustRun(func(n *bed.Node) error {
+		g, value := collective.New(n.Endpoint), []float64{1, math.NaN(), -1}[n.Node()]
+		least, most, wrapped := []float64{value}, []float64{value}, []int64{math.MaxInt64}
+		if err := errors.Join(collective.AllReduce(g, am.Min, least), collective.AllReduce(g, am.Max, most),
+			collective.AllReduce(g, am.Sum, wrapped), n.Barrier()); err != nil {
+			return err
+		}
+		if !math.IsNaN(least[0]) || !math.IsNaN(most[0]) || wrapped[0] != math.MaxInt64-2 {
+			return fmt.Errorf("min %v and max %v of NaN and others, sum %d", least, most, wrapped)
+		}
+		return nil
 	})
 }

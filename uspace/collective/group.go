@@ -21,7 +21,7 @@ var ErrLengths = errors.New("collective: all nodes must give the same lengths")
 // ErrRoot reports a root that is not a node of the group.
 var ErrRoot = errors.New("collective: no such root in the group")
 
-// Peers is the part of a node's endpoint that a group needs.
+// Peers is the part of a node's endpoint that a group needs. An am.Endpoint is one.
 type Peers interface {
 	Node() int
 	Nodes() int
