@@ -325,10 +325,10 @@ var mutations = []mutation{
 		`if int32(s.number-last) > 0 {`, `if false {`,
 		library("TestAgreeJumps")},
 	{"view", "../am/agree.go",
-		`if !s.is || s.view != m.view {`, `if !s.is {`,
+		`if !s.is || s.view != k.view {`, `if !s.is {`,
 		library("TestAgreeFences")},
 	{"fence", "../am/member.go",
-		`e.answerMember(m, memberFence, p.life, 0)`, ``,
+		`k.answer(m, memberFence, p.life, 0)`, ``,
 		library("TestExpelled")},
 	{"expelled", "../am/member.go",
 		`if m.Words[1] == uint32(k.o.Life) {`, `if true {`,
@@ -343,7 +343,7 @@ var mutations = []mutation{
 		`l.closed[n].until <= now; n++`, `now > 0; n++`,
 		library("TestMemoryIsHeld")},
 	{"fetched", "../am/grant.go",
-		`		e.unfetched(g, ErrAborted)
+		`		x.unfetched(g, ErrAborted)
 `, ``,
 		library("TestFetchedMessageIsCancelled")},
 	{"round", "../am/barrier.go",

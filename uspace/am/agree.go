@@ -54,12 +54,12 @@ func (e *Endpoint) Agree() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err
 	}
-	m := e.member
-	if m == nil {
+	k := e.member
+	if k == nil {
 		return fmt.Errorf("agreeing: %w", ErrRejoin)
 	}
-	a := &m.agree
-	if !m.changed && !m.ended {
+	a := &k.agree
+	if !k.changed && !k.ended {
 		a.calling = false // it may have ended after a call that was interrupted
 		return nil
 	}
@@ -68,12 +68,12 @@ func (e *Endpoint) Agree() error {
 	}
 	for !a.done {
 		if e.node == 0 {
-			e.lead()
-		} else if m.absent == 0 && (!a.told || a.view != m.view) {
+			e.member.lead()
+		} else if k.absent == 0 && (!a.told || a.view != k.view) {
 			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.rounds.number,
-				b: uint32(m.view), c: uint32(m.view >> 32)}
-			if e.tell(0, v) {
-				a.told, a.view = true, m.view
+				b: uint32(k.view), c: uint32(k.view >> 32)}
+			if e.member.tell(0, v) {
+				a.told, a.view = true, k.view
 				a.tells++
 			}
 		}
@@ -116,13 +116,13 @@ func (a *agreement) forget(node int) {
 }
 
 // ready records, at node 0, the message of a node.
-func (e *Endpoint) ready(from *Message, number uint32) {
-	a := &e.member.agree
-	if e.node != 0 {
-		e.unknown++
+func (k *member) ready(from *Message, number uint32) {
+	a := &k.agree
+	if k.node != 0 {
+		k.unknown++
 		return
 	}
-	a.make(e.nodes)
+	a.make(k.nodes)
 	if s := &a.states[from.Source]; s.since == 0 || (number-s.since)&readyMask <= readyMask/2 {
 		*s = readiness{true, readyMask + 1 | number, from.Words[1], uint64(from.Words[2]) | uint64(from.Words[3])<<32}
 		a.news = true
@@ -130,18 +130,17 @@ func (e *Endpoint) ready(from *Message, number uint32) {
 }
 
 // lead is node 0's part: it ends the agreement if all nodes have its view.
-func (e *Endpoint) lead() {
-	m := e.member
-	a := &m.agree
-	if !a.news || m.absent > 0 {
+func (k *member) lead() {
+	a := &k.agree
+	if !a.news || k.absent > 0 {
 		return
 	}
 	a.news = false
-	a.make(e.nodes)
-	last := e.rounds.number
-	for i := 1; i < e.nodes; i++ {
+	a.make(k.nodes)
+	last := k.e.rounds.number
+	for i := 1; i < k.nodes; i++ {
 		s := &a.states[i]
-		if !s.is || s.view != m.view {
+		if !s.is || s.view != k.view {
 			return
 		}
 		if int32(s.number-last) > 0 {
@@ -151,66 +150,65 @@ func (e *Endpoint) lead() {
 	for i := range a.states {
 		a.states[i].is = false
 	}
-	a.view, a.base = m.view, last+gap
-	m.announce(announcement{what: memberGo, a: a.base, b: uint32(a.view), c: uint32(a.view >> 32)})
-	e.announceAll()
-	e.agreed(a.base, uint32(a.view), uint32(a.view>>32))
+	a.view, a.base = k.view, last+gap
+	k.announce(announcement{what: memberGo, a: a.base, b: uint32(a.view), c: uint32(a.view >> 32)})
+	k.announceAll()
+	k.agreed(a.base, uint32(a.view), uint32(a.view>>32))
 }
 
 // agreed ends the agreement if it has this node's view.
-func (e *Endpoint) agreed(base, low, high uint32) {
-	m := e.member
-	if !m.agree.calling || m.absent > 0 || m.view != uint64(low)|uint64(high)<<32 {
+func (k *member) agreed(base, low, high uint32) {
+	if !k.agree.calling || k.absent > 0 || k.view != uint64(low)|uint64(high)<<32 {
 		return
 	}
-	m.agree.done, m.agree.number, m.changed, m.ended = true, base, false, false
+	k.agree.done, k.agree.number, k.changed, k.ended = true, base, false, false
 	// The next barrier is the one after base. One under way ends, and lost was of one before.
-	e.rounds.number, e.rounds.open, e.rounds.lost = base, false, 0
+	k.e.rounds.number, k.e.rounds.open, k.e.rounds.lost = base, false, 0
 }
 
 // timely reports whether a message may belong to this node's collective call, to the next one, or
 // to the first after Agree.
-func (e *Endpoint) timely(number uint32) bool {
-	ahead := number - e.rounds.number
-	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.ended) && int32(ahead) > 0
+func (b *rounds) timely(number uint32) bool {
+	ahead := number - b.number
+	return ahead <= 1 || b.member != nil && (b.member.changed || b.member.ended) && int32(ahead) > 0
 }
 
 // together returns ErrLeft if a node has left or joined since the last agreement.
-func (e *Endpoint) together() error {
-	if m := e.member; m != nil && (m.changed || m.ended && !e.rounds.open) {
+func (k *member) together() error {
+	if k != nil && (k.changed || k.ended && !k.e.rounds.open) {
 		return fmt.Errorf("calling it together with all nodes: %w, or joined it, since the last Agree", ErrLeft)
 	}
 	return nil
 }
 
 // apart returns ErrLeft if a collective call cannot go on, although no other node has failed in it.
-func (e *Endpoint) apart() error {
-	if e.member != nil && e.member.changed {
-		return e.together()
+func (k *member) apart() error {
+	if k != nil && k.changed {
+		return k.together()
 	}
 	return nil
 }
 
-// waitTogether is WaitFor in a collective call.
-func (e *Endpoint) waitTogether(node int, done func() bool) error {
-	if e.member == nil {
-		return e.missing(node, e.WaitFor(node, done))
+// await is WaitFor in a collective call.
+func (b *rounds) await(node int, done func() bool) error {
+	if b.member == nil {
+		return b.missing(node, b.e.WaitFor(node, done))
 	}
 	over := false
-	err := e.wait(func() bool { over = done(); return over || e.member.changed }, func() error { return e.probe(node) })
+	err := b.wait(func() bool { over = done(); return over || b.member.changed }, func() error { return b.probe(node) })
 	if err == nil && !over {
-		return e.together()
+		return b.member.together()
 	}
-	return e.missing(node, err)
+	return b.missing(node, err)
 }
 
-// waitForMember is WaitFor with Rejoin.
-func (e *Endpoint) waitForMember(node int, done func() bool) error {
+// waitFor is WaitFor with Rejoin.
+func (k *member) waitFor(node int, done func() bool) error {
 	over := false
-	err := e.wait(func() bool {
+	err := k.wait(func() bool {
 		over = done()
-		return over || uint(node) < uint(e.nodes) && e.member.nodes[node].state == left
-	}, func() error { return e.probe(node) })
+		return over || uint(node) < uint(k.nodes) && k.peers[node].state == left
+	}, func() error { return k.probe(node) })
 	if err == nil && !over {
 		return fmt.Errorf("waiting for node %d: %w", node, ErrLeft)
 	}

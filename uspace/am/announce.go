@@ -29,103 +29,100 @@ type announcement struct {
 }
 
 // announce queues an announcement for all nodes.
-func (m *member) announce(n announcement) { m.announcements = append(m.announcements, n) }
+func (k *member) announce(n announcement) { k.announcements = append(k.announcements, n) }
 
 // repeat tells a node again if the announcement came back for a reason other than its death.
-func (m *member) repeat(node int, what uint32) {
+func (k *member) repeat(node int, what uint32) {
 	switch what {
 	case memberHello:
-		m.announce(announcement{what: what, only: true, next: node})
+		k.announce(announcement{what: what, only: true, next: node})
 	case memberReady:
-		m.agree.told = false
+		k.agree.told = false
 	case memberGo:
-		m.announce(announcement{what: what, a: m.agree.base, b: uint32(m.agree.view), c: uint32(m.agree.view >> 32),
+		k.announce(announcement{what: what, a: k.agree.base, b: uint32(k.agree.view), c: uint32(k.agree.view >> 32),
 			only: true, next: node})
 	}
 }
 
 // suspect queues the question whether a node is alive.
-func (m *member) suspect(node int) {
-	if p := &m.nodes[node]; p.state == present && !p.suspect {
+func (k *member) suspect(node int) {
+	if p := &k.peers[node]; p.state == present && !p.suspect {
 		p.suspect = true
-		m.suspects = append(m.suspects, uint16(node))
+		k.suspects = append(k.suspects, uint16(node))
 	}
 }
 
 // tend sends the announcements that are due. It returns the errors of the node's own messages, or
 // of the node itself.
-func (e *Endpoint) tend() error {
-	m := e.member
-	e.announceAll()
-	for len(m.suspects) > 0 {
-		node := int(m.suspects[0])
-		if m.nodes[node].state == present && !e.tell(node, announcement{what: memberBeat}) {
+func (k *member) tend() error {
+	k.announceAll()
+	for len(k.suspects) > 0 {
+		node := int(k.suspects[0])
+		if k.peers[node].state == present && !k.tell(node, announcement{what: memberBeat}) {
 			break
 		}
-		m.nodes[node].suspect = false
-		m.suspects = append(m.suspects[:0], m.suspects[1:]...)
+		k.peers[node].suspect = false
+		k.suspects = append(k.suspects[:0], k.suspects[1:]...)
 	}
-	if m.polls--; m.polls == 0 {
-		m.polls = beatLook
-		e.beat()
+	if k.polls--; k.polls == 0 {
+		k.polls = beatLook
+		k.beat()
 	}
-	return m.stale.take()
+	return k.stale.take()
 }
 
 // announceAll sends announcements until the queue is full.
-func (e *Endpoint) announceAll() {
-	m := e.member
-	for len(m.announcements) > 0 {
-		n := &m.announcements[0]
-		for ; n.next < e.nodes; n.next++ {
-			if n.next != e.node && (m.nodes[n.next].state == present || n.what == memberHello) && !e.tell(n.next, *n) {
+func (k *member) announceAll() {
+	for len(k.announcements) > 0 {
+		n := &k.announcements[0]
+		for ; n.next < k.nodes; n.next++ {
+			if n.next != k.node && (k.peers[n.next].state == present || n.what == memberHello) && !k.tell(n.next, *n) {
 				return
 			}
 			if n.only {
 				break
 			}
 		}
-		m.announcements = append(m.announcements[:0], m.announcements[1:]...)
+		k.announcements = append(k.announcements[:0], k.announcements[1:]...)
 	}
 }
 
 // tell sends a membership message. It returns false, and sends nothing, if the queue is full.
-func (e *Endpoint) tell(node int, n announcement) bool {
-	s := e.iface.Reserve(funi.Request)
+func (k *member) tell(node int, n announcement) bool {
+	s := k.iface.Reserve(funi.Request)
 	if s == nil {
 		return false
 	}
-	e.fillMember(s, node, n)
-	e.commit(funi.Request, s)
+	k.fill(s, node, n)
+	k.commit(funi.Request, s)
 	return true
 }
 
 // beat sends a heartbeat when it is due.
-func (e *Endpoint) beat() {
-	m := e.member
-	now := m.o.Now()
-	if now < m.nextBeat {
+func (k *member) beat() {
+	now := k.o.Now()
+	if now < k.nextBeat {
 		return
 	}
-	for i := 1; i < e.nodes; i++ {
-		next := (e.node + i) % e.nodes
-		if m.nodes[next].state == present {
-			if !e.tell(next, announcement{what: memberBeat}) {
+	for i := 1; i < k.nodes; i++ {
+		next := (k.node + i) % k.nodes
+		if k.peers[next].state == present {
+			if !k.tell(next, announcement{what: memberBeat}) {
 				return // the next look tries again
 			}
 			break
 		}
 	}
-	for node := range m.nodes {
-		p := &m.nodes[node]
+	for node := range k.peers {
+		p := &k.peers[node]
 		// Some were dead when this life said hello, or had not come yet.
-		if !p.heard && !e.tell(node, announcement{what: memberHello}) {
+		if !p.heard && !k.tell(node, announcement{what: memberHello}) {
 			return
 		}
 		// has it left by now?
-		if p.leaving && p.state == present && !e.tell(node, announcement{what: memberBeat}) {
+		if p.leaving && p.state == present && !k.tell(node, announcement{what: memberBeat}) {
 			return
 		}
 	}
-	m.nextBeat = now + beatEvery
+	k.nextBeat = now + beatEvery
 }

@@ -22,6 +22,7 @@ const maxRounds = 16
 
 // rounds is the state of a node's barriers.
 type rounds struct {
+	*port
 	number uint32               // of the barrier under way, or the last
 	open   bool                 // a barrier is under way, maybe one that ended with an error
 	round  int                  // of the barrier under way
@@ -42,60 +43,58 @@ func (e *Endpoint) Barrier() error {
 		return err
 	}
 	e.charge(callCost)
-	if err := e.together(); err != nil {
+	if err := e.member.together(); err != nil {
 		return err
 	}
-	if err := e.tellRoundsAgain(); err != nil {
+	if err := e.rounds.tellAgain(); err != nil {
 		return err
 	}
-	r := &e.rounds
-	if !r.open {
-		r.number++
-		r.open, r.round, r.told = true, 0, false
+	b := &e.rounds
+	if !b.open {
+		b.number++
+		b.open, b.round, b.told = true, 0, false
 	}
-	for ; r.round < bits.Len(uint(e.nodes-1)); r.round++ {
-		if err := e.disseminate(r.round); err != nil {
+	for ; b.round < bits.Len(uint(e.nodes-1)); b.round++ {
+		if err := e.rounds.disseminate(b.round); err != nil {
 			return err
 		}
-		r.told = false
+		b.told = false
 	}
 	e.drive() // also where there is no one to tell
-	r.open = false
+	b.open = false
 	return nil
 }
 
 // disseminate carries out one round.
-func (e *Endpoint) disseminate(round int) error {
-	r := &e.rounds
-	e.charge(roundCost)
-	if e.cpu != nil {
+func (b *rounds) disseminate(round int) error {
+	b.charge(roundCost)
+	if b.pace != nil {
 		// the handler, and who waits, reach the table by a pointer
-		e.cpu.Work(e.cpu.Library().LoopCycles + 2*e.cpu.Library().CounterCycles)
+		b.pace.cpu.Work(b.pace.cpu.Library().LoopCycles + 2*b.pace.cpu.Library().CounterCycles)
 	}
-	if !r.told {
-		if err := e.tellRound(round); err != nil {
+	if !b.told {
+		if err := b.tell(round); err != nil {
 			return err
 		}
-		r.told = true
-		e.drive()
+		b.told = true
+		b.drive()
 	}
-	from := (e.node - 1<<round%e.nodes + e.nodes) % e.nodes
-	heard := &r.heard[round][r.number&1]
-	return e.waitTogether(from, func() bool { return *heard == r.number })
+	from := (b.node - 1<<round%b.nodes + b.nodes) % b.nodes
+	heard := &b.heard[round][b.number&1]
+	return b.await(from, func() bool { return *heard == b.number })
 }
 
-// tellRound sends the message of a round of the last barrier.
-func (e *Endpoint) tellRound(round int) error {
-	return e.post4((e.node+1<<round)%e.nodes, typeRound, e.rounds.number, 0, uint32(round), 0, 0)
+// tell sends the message of a round of the last barrier.
+func (b *rounds) tell(round int) error {
+	return b.post4((b.node+1<<round)%b.nodes, typeRound, b.number, 0, uint32(round), 0, 0)
 }
 
-// roundsCameBack records which messages of the last barrier came back: the message of r, or
+// cameBack records which messages of the last barrier came back: the message of r, or
 // possibly all of them if r is nil.
-func (e *Endpoint) roundsCameBack(r *funi.Returned) {
-	b := &e.rounds
+func (b *rounds) cameBack(r *funi.Returned) {
 	switch {
 	case r == nil:
-		b.lost = 1<<bits.Len(uint(e.nodes-1)) - 1
+		b.lost = 1<<bits.Len(uint(b.nodes-1)) - 1
 		if b.open {
 			b.lost = 1<<b.round - 1
 			if b.told {
@@ -103,31 +102,31 @@ func (e *Endpoint) roundsCameBack(r *funi.Returned) {
 			}
 		}
 	case r.Header.Type() == typeRound && !r.Header.Transfer() && r.Word == b.number:
-		further := (int(r.Header.Node()) - e.node + e.nodes) % e.nodes
+		further := (int(r.Header.Node()) - b.node + b.nodes) % b.nodes
 		b.lost |= 1 << bits.TrailingZeros(uint(further))
 	}
 }
 
-// tellRoundsAgain sends the messages of the last barrier that came back again, even if the barrier
+// tellAgain sends the messages of the last barrier that came back again, even if the barrier
 // is over here. The other nodes cannot end it otherwise.
-func (e *Endpoint) tellRoundsAgain() error {
-	for b := &e.rounds; b.lost != 0; b.lost &= b.lost - 1 {
-		if err := e.tellRound(bits.TrailingZeros32(b.lost)); err != nil {
+func (b *rounds) tellAgain() error {
+	for b := b; b.lost != 0; b.lost &= b.lost - 1 {
+		if err := b.tell(bits.TrailingZeros32(b.lost)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// toldRound records the message of a round from another node.
-func (e *Endpoint) toldRound(m *Message, number uint32) {
-	if len(m.Words) != 4 || m.Words[0] != 0 || m.Words[1] >= maxRounds || !e.timely(number) {
-		e.unknown++
+// arrived records the message of a round from another node.
+func (b *rounds) arrived(m *Message, number uint32) {
+	if len(m.Words) != 4 || m.Words[0] != 0 || m.Words[1] >= maxRounds || !b.timely(number) {
+		b.unknown++
 		return
 	}
-	heard := &e.rounds.heard[m.Words[1]][number&1]
+	heard := &b.heard[m.Words[1]][number&1]
 	if int32(number-*heard) < 0 {
-		e.unknown++ // from before Agree
+		b.unknown++ // from before Agree
 		return
 	}
 	*heard = number

@@ -42,6 +42,7 @@ package am
 // twice. A slot is not used again if one of its parts came back.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -90,10 +91,10 @@ func (p *PanicError) Unwrap() error {
 
 // byteMessages is the state of messages of bytes.
 type byteMessages struct {
+	*port
 	handlers *[Handlers]BytesHandler // nil: none
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
-	failed   error                   // of the first handler that failed
 	// messages without a handler at their receivers, until a Poll returns this
 	homeless *Undelivered
 
@@ -126,7 +127,7 @@ func (e *Endpoint) HandleBytes(number uint32, h BytesHandler) error {
 // Failed returns why the endpoint failed: the error of the first BytesHandler that returned one, or
 // a *PanicError; nil: it has not failed. A failed endpoint handles messages as before, but every
 // call that polls or waits returns that error. Any context.
-func (e *Endpoint) Failed() error { return e.bytes.failed }
+func (e *Endpoint) Failed() error { return e.failed }
 
 // SendBytes runs a handler of HandleBytes on a node with b, at request priority. When it returns, b
 // may be changed. An empty b is a message, too.
@@ -150,7 +151,7 @@ func (e *Endpoint) SendBytes(node int, handler uint32, b []byte) error {
 // PostBytes is SendBytes for programs that send many messages in a row; see Post4.
 func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 	if len(b) > ShortBytes || handler >= Handlers {
-		return e.sendLong(node, handler, b)
+		return e.bytes.sendLong(node, handler, b)
 	}
 	var s *funi.Slot
 	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
@@ -162,7 +163,7 @@ func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 			return err
 		}
 	}
-	e.composeBytes(s, node, handler, b)
+	e.bytes.compose(s, node, handler, b)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
 	}
@@ -183,59 +184,58 @@ func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 		return err
 	}
 	e := m.endpoint
-	e.composeBytes(s, m.Source, handler, b)
+	e.bytes.compose(s, m.Source, handler, b)
 	if !e.paced(funi.Reply, s) {
 		e.iface.Commit(funi.Reply)
 	}
 	return nil
 }
 
-// composeBytes composes a short message. The bytes that fill up its last word are 0.
-func (e *Endpoint) composeBytes(s *funi.Slot, node int, handler uint32, b []byte) {
+// compose composes a short message. The bytes that fill up its last word are 0.
+func (x *byteMessages) compose(s *funi.Slot, node int, handler uint32, b []byte) {
 	if len(b) == 16 { // as many as Request4 has, and as fast
 		s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 5))
-		s[funi.PayloadWord] = e.stamp(node, handler)
+		s[funi.PayloadWord] = x.stamp(node, handler)
 		*(*[16]byte)(unsafe.Pointer(&s[funi.PayloadWord+1])) = [16]byte(b)
 		return
 	}
 	words := (len(b) + 3) / 4
 	s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 1+words))
-	s[funi.PayloadWord] = e.stamp(node, handler|uint32(4*words-len(b))<<paddingShift)
+	s[funi.PayloadWord] = x.stamp(node, handler|uint32(4*words-len(b))<<paddingShift)
 	if words > 0 {
 		s[funi.PayloadWord+words] = 0
 		copy(bytesOf(s[funi.PayloadWord+1:funi.PayloadWord+1+words]), b)
 	}
 }
 
-// bytesArrived runs the handler of a short message.
-func (e *Endpoint) bytesArrived(m *Message, s *funi.Slot, words []uint32) {
+// arrived runs the handler of a short message.
+func (x *byteMessages) arrived(m *Message, s *funi.Slot, words []uint32) {
 	first := words[0]
 	padding := int(first >> paddingShift & 3)
 	if padding > 4*(len(words)-1) {
-		e.unknown++
+		x.unknown++
 		return
 	}
 	m.Source, m.Words = int(s.Source()), nil
-	e.depth[m.level] = true
-	if e.member == nil && first&lives == 0 || e.mayRun(m, typeBytes, first) {
-		if !e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding]) {
-			e.tellUnhandled(m, first&handlerMask)
+	x.depth[m.level] = true
+	if x.member == nil && first&lives == 0 || x.mayRun(m, typeBytes, first) {
+		if !x.run(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding]) {
+			x.tellUnhandled(m, first&handlerMask)
 		}
 	}
-	e.depth[m.level] = false
+	x.depth[m.level] = false
 }
 
-// runBytes runs a handler, and reports whether there is one.
-func (e *Endpoint) runBytes(m *Message, number uint32, b []byte) bool {
-	x := &e.bytes
+// run runs a handler, and reports whether there is one.
+func (x *byteMessages) run(m *Message, number uint32, b []byte) bool {
 	if number >= Handlers || x.handlers == nil || x.handlers[number] == nil {
-		e.unknown++
+		x.unknown++
 		return false
 	}
 	running, last := x.running, x.number // a reply handler may run inside a request handler
 	x.running, x.number = true, number
 	if err := x.handlers[number](m, b); err != nil {
-		e.fail(fmt.Errorf("handler %d for bytes, message of node %d: %w", number, m.Source, err))
+		x.failWith(fmt.Errorf("handler %d for bytes, message of node %d: %w", number, m.Source, err))
 	}
 	x.running, x.number = running, last
 	return true
@@ -245,32 +245,28 @@ func (e *Endpoint) runBytes(m *Message, number uint32, b []byte) bool {
 // panics. It is deferred once a round, because deferring it for each message would cost as much as
 // the rest. A request handler may have been waiting for room for a reply when a reply handler
 // panicked; then neither message has been given back yet.
-func (e *Endpoint) recovered() {
+func (x *byteMessages) recovered() {
 	value := recover()
 	if value == nil {
 		return
 	}
-	if !e.bytes.running {
+	if !x.running {
 		panic(value)
 	}
-	e.bytes.running = false
+	x.running = false
 	source := -1
 	for _, l := range [...]funi.Level{funi.Reply, funi.Request} {
-		if !e.depth[l] {
+		if !x.depth[l] {
 			continue
 		}
 		if source < 0 {
-			source = e.message[l].Source
+			source = x.message[l].Source
 		}
-		e.depth[l] = false
-		e.iface.Release(l)
+		x.depth[l] = false
+		x.iface.Release(l)
 	}
-	e.fail(&PanicError{Handler: e.bytes.number, Source: source, Value: value, Stack: debug.Stack()})
+	x.failWith(&PanicError{Handler: x.number, Source: source, Value: value, Stack: debug.Stack()})
 }
 
-// fail records the endpoint's failure, once.
-func (e *Endpoint) fail(err error) {
-	if e.bytes.failed == nil {
-		e.bytes.failed = err
-	}
-}
+// failWith records the endpoint's failure, once.
+func (p *port) failWith(err error) { p.failed = cmp.Or(p.failed, err) }

@@ -40,9 +40,10 @@ func (c *Counter) UnderWay() int { return c.under }
 
 // calls is the table of calls.
 type calls struct {
-	table [MaxCalls]call
-	free  [MaxCalls]uint8
-	nfree int
+	*port
+	table  []call  // MaxCalls; nil: there was no call yet
+	free   []uint8 // places, of which the last is used next
+	single single
 }
 
 // call is a call that is under way.
@@ -72,7 +73,7 @@ func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 			return true
 		}
 		return c.complete >= n || c.complete+c.under < n
-	}, func() error { return e.probeCalls(c) })
+	}, func() error { return e.calls.probeAll(c) })
 	switch {
 	case err != nil:
 		if c.err == err {
@@ -88,19 +89,16 @@ func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 	return nil
 }
 
-// probeCalls probes the nodes whose answers are missing, for one counter or for all.
-func (e *Endpoint) probeCalls(of *Counter) error {
-	if e.calls == nil {
-		return nil // the counter is another endpoint's
-	}
+// probeAll probes the nodes whose answers are missing, for one counter or for all.
+func (t *calls) probeAll(of *Counter) error {
 	last := -1
-	for i := range e.calls.table {
-		c := &e.calls.table[i]
+	for i := range t.table {
+		c := &t.table[i]
 		if !c.open || of != nil && c.counter != of || int(c.node) == last {
 			continue
 		}
 		last = int(c.node)
-		if err := e.probe(last); err != nil {
+		if err := t.probe(last); err != nil {
 			return err
 		}
 	}
@@ -108,47 +106,44 @@ func (e *Endpoint) probeCalls(of *Counter) error {
 }
 
 // begin opens a call and returns its ticket. It waits while there are too many.
-func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint32, error) {
-	if err := e.refusal(node, 0); err != nil {
+func (t *calls) begin(node, answers int, into []byte, counter *Counter) (uint32, error) {
+	if err := t.refusal(node, 0); err != nil {
 		return 0, err
 	}
-	e.charge(callsCost)
-	if e.calls == nil {
-		e.calls = newCalls(e.seed)
+	t.charge(callsCost)
+	if t.table == nil {
+		t.make(t.seed)
 	}
-	t := e.calls
-	if t.nfree == 0 {
-		if err := e.wait(func() bool { return t.nfree > 0 }, func() error { return e.probeCalls(nil) }); err != nil {
+	if len(t.free) == 0 {
+		if err := t.wait(func() bool { return len(t.free) > 0 }, func() error { return t.probeAll(nil) }); err != nil {
 			return 0, err
 		}
 	}
-	t.nfree--
-	c := &t.table[t.free[t.nfree]]
+	c := &t.table[t.free[len(t.free)-1]]
+	t.free = t.free[:len(t.free)-1]
 	c.number++
 	c.open, c.node, c.left, c.into, c.counter = true, uint16(node), answers, into, counter
 	counter.under++
 	return c.number<<8 | uint32(c.place), nil
 }
 
-// newCalls makes a table whose numbers start from a seed. A process that is started anew uses the
+// make makes the table, whose numbers start from a seed. A process that is started anew uses the
 // places of its predecessor, and must not use the same tickets.
-func newCalls(seed uint64) *calls {
-	t := &calls{nfree: MaxCalls}
+func (t *calls) make(seed uint64) {
+	t.table, t.free = make([]call, MaxCalls), make([]uint8, MaxCalls)
 	var random rand.PCG
 	random.Seed(seed, 0x7469636b657473)
 	for i := range t.free {
 		t.free[i], t.table[i].place, t.table[i].number = uint8(i), uint8(i), uint32(random.Uint64())
 	}
-	return t
 }
 
 // find returns the call of a ticket, or nil.
 func (t *calls) find(ticket uint32) *call {
-	if t == nil {
-		return nil
-	}
-	if c := &t.table[ticket&0xff]; c.open && c.number<<8 == ticket&^0xff {
-		return c
+	if t.table != nil {
+		if c := &t.table[ticket&0xff]; c.open && c.number<<8 == ticket&^0xff {
+			return c
+		}
 	}
 	return nil
 }
@@ -160,27 +155,26 @@ func (t *calls) end(c *call) {
 		*c.segment, c.segment = segment{}, nil
 	}
 	c.open, c.into, c.counter = false, nil, nil
-	t.free[t.nfree] = c.place
-	t.nfree++
+	t.free = append(t.free, c.place)
 }
 
 // giveUp closes a call whose outcome will not be reported to the program. Late answers match no
 // call.
-func (e *Endpoint) giveUp(ticket uint32) {
-	if c := e.calls.find(ticket); c != nil {
-		e.calls.end(c)
+func (t *calls) giveUp(ticket uint32) {
+	if c := t.find(ticket); c != nil {
+		t.end(c)
 	}
 }
 
 // answered notes one answer.
-func (e *Endpoint) answered(node int, ticket uint32) {
-	c := e.calls.find(ticket)
+func (t *calls) answered(node int, ticket uint32) {
+	c := t.find(ticket)
 	if c == nil || int(c.node) != node {
 		return // too late, or not asked
 	}
 	if c.left--; c.left == 0 {
 		c.counter.complete++
-		e.calls.end(c)
+		t.end(c)
 	}
 }
 
@@ -194,27 +188,20 @@ func (t *calls) fail(c *call, err error) {
 
 // cameBack fails the calls that a returned packet belonged to. If the node is the reason for the
 // return, it fails all calls to that node.
-func (e *Endpoint) cameBack(r *funi.Returned, err error) {
-	t := e.calls
-	if t == nil {
-		return
-	}
+func (t *calls) cameBack(r *funi.Returned, err error) {
 	switch r.Header.Type() {
 	case typeGet, typeGetFour, typeGetBlock, typePut, typePutOne, typePutBlock:
 		if c := t.find(r.Word); c != nil && r.Level == funi.Request {
 			t.fail(c, err)
 		}
 	}
-	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
+	if t.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
 		t.failAll(err, func(c *call) bool { return c.node == r.Header.Node() })
 	}
 }
 
 // failAll fails all calls that which selects.
 func (t *calls) failAll(err error, which func(*call) bool) {
-	if t == nil {
-		return
-	}
 	for i := range t.table {
 		if c := &t.table[i]; c.open && which(c) {
 			t.fail(c, err)

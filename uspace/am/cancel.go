@@ -73,23 +73,23 @@ func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 // ended returns the reason why waits must end, or nil. The context of Bind has ended, the
 // endpoint's context has left the card (funi.ErrDetached), or a handler of bytes has failed
 // (Failed).
-func (e *Endpoint) ended(doing string) error {
-	if e.bound.ended.Load() || e.iface.Gone() || e.bytes.failed != nil {
-		return e.why(doing)
+func (p *port) ended(doing string) error {
+	if p.bound.ended.Load() || p.iface.Gone() || p.failed != nil {
+		return p.why(doing)
 	}
 	return nil
 }
 
 // why returns the reason itself, for ended.
-func (e *Endpoint) why(doing string) error {
-	if e.bound.ended.Load() {
-		return fmt.Errorf("%s on node %d: %w: %w", doing, e.node, ErrCancelled, context.Cause(e.bound.ctx))
+func (p *port) why(doing string) error {
+	if p.bound.ended.Load() {
+		return fmt.Errorf("%s on node %d: %w: %w", doing, p.node, ErrCancelled, context.Cause(p.bound.ctx))
 	}
-	if e.bytes.failed != nil {
-		return e.bytes.failed
+	if p.failed != nil {
+		return p.failed
 	}
-	if err := e.iface.Err(); err != nil {
-		return fmt.Errorf("%s on node %d: %w", doing, e.node, err)
+	if err := p.iface.Err(); err != nil {
+		return fmt.Errorf("%s on node %d: %w", doing, p.node, err)
 	}
-	return fmt.Errorf("%s on node %d: %w", doing, e.node, funi.ErrDetached)
+	return fmt.Errorf("%s on node %d: %w", doing, p.node, funi.ErrDetached)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/timing"
 )
 
 const (
@@ -44,38 +43,41 @@ type Message struct {
 	level    funi.Level
 }
 
-// Endpoint is a process's end of active messages.
+// Endpoint is a process's end of active messages: a port, and the units that use it.
 type Endpoint struct {
-	iface    *funi.Interface
-	drive    func()
-	bound    *binding
-	cpu      *timing.CPU           // nil: the library takes the time that it takes
-	prices   *Prices               // nil: the processor executes instructions
-	cached   [arctic.Levels]uint32 // head registers, as they are in the processor's cache
-	bursts   [arctic.Levels]uint32 // the card's bursts into the queues when they were read
-	known    [arctic.Levels]uint32 // tail registers, as they were read
-	node     int
-	nodes    int
-	seed     uint64 // of the numbers of calls
-	message  [arctic.Levels]Message
-	depth    [arctic.Levels]bool // a handler of the level is running
-	lost     uint32
-	last     funi.Returned // the last returned message; lost returns are described like it
-	unknown  uint64
+	port
 	handlers [Handlers]Handler
 	notices  [Handlers]NoticeHandler
+	lost     uint32              // returns that the card could not store, as reported so far
+	last     funi.Returned       // the last returned message; lost returns are described like it
+	windows  func(funi.Returned) // PassOn
 
 	objects  objects
-	segments *segments // nil: none was ever opened
-	regions  funi.Segments
-	calls    *calls // nil: there was none yet
-	single   single
+	regions  regions
+	segments segments
+	calls    calls
 	remote   remote
-	tags     *tags // nil: there was no message with a tag yet
+	tags     tags
 	rounds   rounds
 	bytes    byteMessages
-	member   *member // nil: not asked for (Rejoin)
-	windows  func(funi.Returned)
+}
+
+// port is the way to other nodes that the units of an endpoint share: its queues, what may be sent
+// at the moment, and the waits.
+type port struct {
+	iface   *funi.Interface
+	drive   func()
+	bound   *binding
+	pace    *pace   // nil: the library takes the time that it takes
+	member  *member // nil: not asked for (Rejoin)
+	e       *Endpoint
+	node    int
+	nodes   int
+	seed    uint64 // of the numbers of calls
+	message [arctic.Levels]Message
+	depth   [arctic.Levels]bool // a handler of the level is running
+	unknown uint64
+	failed  error // of the first handler of bytes that failed, or of the node
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised
@@ -88,10 +90,14 @@ func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*En
 	if node < 0 || node >= nodes || nodes > 1<<16 {
 		return nil, fmt.Errorf("making endpoint of node %d of %d: %w", node, nodes, ErrNode)
 	}
-	e := &Endpoint{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes, seed: seed}
+	e := &Endpoint{port: port{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes, seed: seed}}
+	p := &e.port
+	p.e = e
+	e.segments.port, e.calls.port, e.remote.port, e.tags.port, e.rounds.port, e.bytes.port = p, p, p, p, p, p
 	for l := range arctic.Levels {
 		e.message[l] = Message{endpoint: e, level: funi.Level(l)}
 	}
+	e.tags.random.Seed(seed, 0x74616773)
 	return e, nil
 }
 

@@ -31,41 +31,41 @@ const (
 	mostOffers = MaxSends / 2
 )
 
-// offerTagged makes the offer of a send, if the send gets one.
-func (e *Endpoint) offerTagged(s *tagSend) {
-	x := &e.bytes
-	if len(s.b) <= mostPieced || len(s.b) > MaxBytes || x.landing == nil || e.cpu != nil || x.under >= mostOffers {
+// makeOffer makes the offer of a send, if the send gets one.
+func (t *tags) makeOffer(s *tagSend) {
+	x := &t.e.bytes
+	if len(s.b) <= mostPieced || len(s.b) > MaxBytes || x.landing == nil || t.pace != nil || x.under >= mostOffers {
 		return
 	}
-	if len(x.freeSends) == 0 && !x.moreSends(e.seed) {
+	if len(x.freeSends) == 0 && !x.moreSends(t.seed) {
 		return
 	}
 	if s.moved == nil {
 		s.moved = func(err error) {
 			s.offer = 0
-			e.endTagged(s, err)
+			t.endSend(s, err)
 		}
 	}
-	s.offer = e.open(int(s.node), kindTagged, 0, [2]uint32{s.word()}, gather{first: s.b}, len(s.b), s.moved).id
+	s.offer = x.add(int(s.node), kindTagged, 0, [2]uint32{s.word()}, gather{first: s.b}, len(s.b), s.moved).id
 }
 
 // endOffer ends the offer of a send that ends, or that travels in pieces. told says that the
 // receiver may still take the offer, and must then be told that the message will not come.
-func (e *Endpoint) endOffer(s *tagSend, told bool) {
-	o := e.bytes.findSend(s.offer)
+func (t *tags) endOffer(s *tagSend, told bool) {
+	o := t.e.bytes.findSend(s.offer)
 	if s.offer == 0 || o == nil {
 		return
 	}
 	s.offer, o.done = 0, nil
-	e.endBytes(o, ErrCancelled, told)
+	t.e.bytes.endSend(o, ErrCancelled, told)
 }
 
 // dropOffer frees the offer of a send that was given up and whose receiver asks for pieces.
-func (e *Endpoint) dropOffer(node uint16, word uint32) {
-	for i := range e.bytes.sends {
-		if o := &e.bytes.sends[i]; o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) ==
+func (x *byteMessages) dropOffer(node uint16, word uint32) {
+	for i := range x.sends {
+		if o := &x.sends[i]; o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) ==
 			kindTagged && o.words[0] == word {
-			e.bytes.freeSend(o)
+			x.freeSend(o)
 		}
 	}
 }
@@ -73,15 +73,15 @@ func (e *Endpoint) dropOffer(node uint16, word uint32) {
 // fetch asks for memory for the message that a receive has taken, and grants it to the offer. It
 // returns false if the message cannot be fetched this way. m is a message of the sender that is
 // being handled, or nil.
-func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
-	x := &e.bytes
-	if x.landing == nil || e.cpu != nil || r.want == 0 || r.received.Bytes > x.landing.longest {
+func (t *tags) fetch(r *tagReceive, offer uint32, m *Message) bool {
+	x := &t.e.bytes
+	if x.landing == nil || t.pace != nil || r.want == 0 || r.received.Bytes > x.landing.longest {
 		return false
 	}
 	r.offer = offer
 	a := asking{node: uint16(r.received.Source), id: offer, second: kindTagged << kindShift, words: [2]uint32{r.word()},
 		bytes: r.received.Bytes}
-	if len(x.waiting) > 0 || !e.grant(&a, m) {
+	if len(x.waiting) > 0 || !x.grant(&a, m) {
 		x.waiting = append(x.waiting, a)
 		x.busy = true
 	}
@@ -90,11 +90,8 @@ func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
 
 // fetching returns the receive with a number whose message from a node is under way as transfers,
 // or nil.
-func (e *Endpoint) fetching(node int, number uint32) *tagReceive {
-	if e.tags == nil {
-		return nil
-	}
-	r := e.tags.receives.find(number)
+func (t *tags) fetching(node int, number uint32) *tagReceive {
+	r := t.receives.find(number)
 	if r == nil || r.state != opMoving || r.offer == 0 || r.received.Source != node {
 		return nil
 	}
@@ -102,26 +99,26 @@ func (e *Endpoint) fetching(node int, number uint32) *tagReceive {
 }
 
 // fetched gives a message that has arrived to its receive, unless the receive has ended.
-func (e *Endpoint) fetched(node int, number uint32, b []byte) {
-	r := e.fetching(node, number)
+func (t *tags) fetched(node int, number uint32, b []byte) {
+	r := t.fetching(node, number)
 	if r == nil || len(b) != r.received.Bytes {
 		return
 	}
 	copy(r.b, b)
-	e.endReceive(r, truncated(r))
+	t.endReceive(r, truncated(r))
 }
 
 // failFetch ends a receive whose message will not come.
-func (e *Endpoint) failFetch(node int, number uint32, err error) {
-	if r := e.fetching(node, number); r != nil {
-		e.endReceive(r, err)
+func (t *tags) failFetch(node int, number uint32, err error) {
+	if r := t.fetching(node, number); r != nil {
+		t.endReceive(r, err)
 	}
 }
 
 // stopFetch cancels the wait for memory of a receive that ends. Its sender is told that the message
 // is done, as if the bytes had arrived: a send is complete when a receive has taken it.
-func (e *Endpoint) stopFetch(r *tagReceive) {
-	x := &e.bytes
+func (t *tags) stopFetch(r *tagReceive) {
+	x := &t.e.bytes
 	if r.offer == 0 {
 		return
 	}
@@ -133,5 +130,5 @@ func (e *Endpoint) stopFetch(r *tagReceive) {
 	}
 	node := x.waiting[i].node
 	x.waiting = slices.Delete(x.waiting, i, i+1)
-	e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.offer, statusDone}})
+	x.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.offer, statusDone}})
 }

@@ -34,31 +34,31 @@ const pieceWords = 16
 // ErrAddress and those of Request. If the node has not shared such memory, WaitCounter returns the
 // error. After an error of Get itself nothing is counted.
 func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) error {
-	into, err := e.ownMemory(local, words, funi.Destination)
+	into, err := e.regions.own(local, words, funi.Destination)
 	if err != nil {
 		return fmt.Errorf("getting from node %d: %w", node, err)
 	}
 	if err := checkRemote(node, address, words); err != nil {
 		return err
 	}
-	if e.cpu != nil && words == 4 && e.cpu.Library().SegmentCycles > 0 {
-		return e.askFour(node, address, local, c)
+	if e.pace != nil && words == 4 && e.pace.cpu.Library().SegmentCycles > 0 {
+		return e.calls.askFour(node, address, local, c)
 	}
 	p := plan(address, local, words)
-	ticket, err := e.begin(node, p.pieces, into, c)
+	ticket, err := e.calls.begin(node, p.pieces, into, c)
 	if err != nil {
 		return err
 	}
 	for err == nil && p.next() {
 		at := uint32(4 * p.at)
 		if p.block {
-			err = e.ask(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at)
+			err = e.calls.ask(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at)
 		} else {
-			err = e.ask(node, typeGet, ticket, address+at, uint32(p.words), uint32(p.at))
+			err = e.calls.ask(node, typeGet, ticket, address+at, uint32(p.words), uint32(p.at))
 		}
 	}
 	if err != nil {
-		e.giveUp(ticket)
+		e.calls.giveUp(ticket)
 	}
 	return err
 }
@@ -68,7 +68,7 @@ func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) e
 // needs the right Source and the node's Destination, and the memory must not change until the call
 // is complete.
 func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) error {
-	from, err := e.ownMemory(local, words, funi.Source)
+	from, err := e.regions.own(local, words, funi.Source)
 	if err != nil {
 		return fmt.Errorf("putting to node %d: %w", node, err)
 	}
@@ -76,7 +76,7 @@ func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) e
 		return err
 	}
 	p := plan(address, local, words)
-	ticket, err := e.begin(node, p.pieces, nil, c)
+	ticket, err := e.calls.begin(node, p.pieces, nil, c)
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) e
 			err = e.transfer(node, typePutBlock, &funi.Transfer{Source: local + at, Destination: address + at,
 				Argument: ticket, Words: p.words})
 		} else {
-			err = e.putPiece(node, ticket, address+at, from[at:at+uint32(4*p.words)])
+			err = e.calls.putPiece(node, ticket, address+at, from[at:at+uint32(4*p.words)])
 		}
 	}
 	if err != nil {
-		e.giveUp(ticket)
+		e.calls.giveUp(ticket)
 	}
 	return err
 }
@@ -150,20 +150,20 @@ func (p *copying) next() bool {
 }
 
 // ask sends a question.
-func (e *Endpoint) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
-	return e.post4(node, typ, ticket, w0, w1, w2, 0)
+func (t *calls) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
+	return t.post4(node, typ, ticket, w0, w1, w2, 0)
 }
 
 // putPiece sends data that a node is to put at an address.
-func (e *Endpoint) putPiece(node int, ticket, address uint32, data []byte) error {
+func (t *calls) putPiece(node int, ticket, address uint32, data []byte) error {
 	words := len(data) / 4
-	s, err := e.reserve(node, 1+words)
+	s, err := t.reserve(node, 1+words)
 	if err != nil {
 		return err
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
 	s[1], s[2] = ticket, address
 	load(s[3:3+words], data)
-	e.commit(funi.Request, s)
+	t.commit(funi.Request, s)
 	return nil
 }

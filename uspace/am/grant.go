@@ -69,27 +69,26 @@ type receiving struct {
 	next    int      // grant whose node is probed next
 }
 
-// announced handles a sender's announcement of a message: id, handler and the like, length, and two
-// words of its kind. It grants memory at once if some is free and no other message waits.
-func (e *Endpoint) announced(m *Message, id uint32) {
+// readyArrived handles a sender's announcement of a message: id, handler and the like, length, and
+// two words of its kind. It grants memory at once if some is free and no other message waits.
+func (x *byteMessages) readyArrived(m *Message, id uint32) {
 	if m.level != funi.Request || len(m.Words) != 4 {
-		e.unknown++
+		x.unknown++
 		return
 	}
-	x := &e.bytes
 	a := asking{uint16(m.Source), id, m.Words[0], [2]uint32(m.Words[2:]), int(m.Words[1])}
 	switch {
 	case kindOf(a.second) == kindTagged:
-		e.unknown++
-	case !e.mayRun(m, typeReady, a.second): // its sender is told of the new life
-	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.most()) || a.bytes == 0:
-		e.taken(m, id, statusMemory)
-	case len(x.waiting) == 0 && e.grant(&a, m):
-	case e.peer(m.Source).waiting == mostAsked:
-		e.unknown++
-		e.taken(m, id, statusMemory)
+		x.unknown++
+	case !x.mayRun(m, typeReady, a.second): // its sender is told of the new life
+	case x.landing == nil || x.pace != nil || m.Words[1] > uint32(x.landing.most()) || a.bytes == 0:
+		x.taken(m, id, statusMemory)
+	case len(x.waiting) == 0 && x.grant(&a, m):
+	case x.peer(m.Source).waiting == mostAsked:
+		x.unknown++
+		x.taken(m, id, statusMemory)
 	default:
-		e.peer(m.Source).waiting++
+		x.peer(m.Source).waiting++
 		x.waiting = append(x.waiting, a)
 		x.busy = true
 	}
@@ -97,9 +96,8 @@ func (e *Endpoint) announced(m *Message, id uint32) {
 
 // grant opens memory for a message and tells the sender, at once if m is not nil. It returns false
 // if there is no memory.
-func (e *Endpoint) grant(a *asking, m *Message) bool {
-	x := &e.bytes
-	if len(x.free) == 0 && !x.moreGrants(e.seed) {
+func (x *byteMessages) grant(a *asking, m *Message) bool {
+	if len(x.free) == 0 && !x.moreGrants(x.seed) {
 		return false
 	}
 	memory, ok := x.landing.room(a.bytes)
@@ -115,7 +113,7 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 		key = mostGrants
 	}
 	*g = grant{key, true, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
-	e.sendControl(m, g.told(e))
+	x.tell(m, g.told(x.e))
 	return true
 }
 
@@ -123,7 +121,7 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 func (g *grant) told(e *Endpoint) control {
 	l := e.bytes.landing
 	return control{node: g.node, typ: typeGrant, n: 4,
-		words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
+		words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.bytes.lease(int(g.node))}}
 }
 
 // moreGrants enlarges the table, or returns false. Keys begin at random, so that those of an
@@ -165,20 +163,19 @@ func (x *receiving) end(g *grant) {
 
 // partArrived counts a part of a long message, or of one in a slot of a lease, and delivers the
 // message with the last part.
-func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
-	x := &e.bytes
-	if m.Source >= e.nodes {
-		e.unknown++
+func (x *byteMessages) partArrived(m *Message, n funi.Notice) {
+	if m.Source >= x.nodes {
+		x.unknown++
 		return
 	}
 	if n.Argument>>31 != 0 {
-		e.leasedArrived(m, n)
+		x.leasedArrived(m, n)
 		return
 	}
 	g := x.receiving.find(m.Source, n.Argument)
 	if g == nil || m.level != funi.Request || uint64(n.Address) < uint64(x.landing.base)+uint64(g.at) ||
 		uint64(n.Address)+4*uint64(n.Words) > uint64(x.landing.base)+uint64(g.at+g.size) || n.Words > g.left {
-		e.unknown++ // late, after the message was given up
+		x.unknown++ // late, after the message was given up
 		return
 	}
 	if g.left -= n.Words; g.left > 0 {
@@ -191,37 +188,37 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 		x.landing.giveBack(was.extent, &x.landing.extents)
 		x.busy = true // others may wait for the memory
 		if status != statusDone || was.second&quietBit == 0 || kindOf(was.second) != kindCall {
-			e.taken(m, was.id, status)
+			x.taken(m, was.id, status)
 		}
 	}()
-	status = e.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.bytes(was.extent, was.bytes))
+	status = x.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.bytes(was.extent, was.bytes))
 }
 
 // deliver hands a whole message to its handler, call or receive, and returns the status for its
 // sender.
-func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b []byte) uint32 {
+func (x *byteMessages) deliver(m *Message, kind, handler uint32, words [2]uint32, b []byte) uint32 {
 	ran := false
 	switch {
 	case kind == kindCall && m.level == funi.Request:
-		e.runCall(m, words[0], handler, b)
+		x.e.remote.run(m, words[0], handler, b)
 		return statusDone // the answer says what became of it
 	case kind == kindAnswer:
-		e.longAnswer(m, words[0], words[1], b)
+		x.e.remote.longAnswer(m, words[0], words[1], b)
 		return statusDone
 	case kind == kindTagged && m.level == funi.Request:
-		e.fetched(m.Source, words[0], b)
+		x.e.tags.fetched(m.Source, words[0], b)
 		return statusDone
 	case kind == kindBytes && m.level == funi.Request, kind == kindReply && m.level == funi.Reply:
-		ran = e.runBytes(m, handler, b)
+		ran = x.run(m, handler, b)
 	case kind == kindReply:
-		reply := &e.message[funi.Reply]
+		reply := &x.message[funi.Reply]
 		reply.Source, reply.Words = m.Source, nil
-		e.depth[funi.Reply] = true
+		x.depth[funi.Reply] = true
 		// no slot of that level is held, whatever happens
-		defer func() { e.depth[funi.Reply] = false }()
-		ran = e.runBytes(reply, handler, b)
+		defer func() { x.depth[funi.Reply] = false }()
+		ran = x.run(reply, handler, b)
 	default:
-		e.unknown++
+		x.unknown++
 	}
 	if !ran {
 		return statusNoHandler
@@ -230,25 +227,24 @@ func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b 
 }
 
 // taken tells the sender of a message its outcome.
-func (e *Endpoint) taken(m *Message, word, status uint32) {
-	e.sendControl(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
+func (x *byteMessages) taken(m *Message, word, status uint32) {
+	x.tell(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
 }
 
-// aborted closes a grant whose sender has given the message up.
-func (e *Endpoint) aborted(m *Message, key uint32) {
-	x := &e.bytes
+// abortArrived closes a grant whose sender has given the message up.
+func (x *byteMessages) abortArrived(m *Message, key uint32) {
 	if g := x.receiving.find(m.Source, key); g != nil && m.level == funi.Request {
 		x.landing.close(g.extent, &x.landing.extents)
 		x.end(g)
 		x.busy = true
-		e.unfetched(g, ErrAborted)
+		x.unfetched(g, ErrAborted)
 	}
 }
 
 // unfetched ends the receive, if any, of a grant that was closed.
-func (e *Endpoint) unfetched(g *grant, err error) {
+func (x *byteMessages) unfetched(g *grant, err error) {
 	if kindOf(g.second) == kindTagged {
-		e.failFetch(int(g.node), g.words[0], err)
+		x.e.tags.failFetch(int(g.node), g.words[0], err)
 	}
 }
 
@@ -258,8 +254,7 @@ func kindOf(second uint32) uint32 { return second >> kindShift & kindMask }
 // grantWaiting grants memory to waiting messages, in order. However, messages that fit the common
 // memory do not wait for those that need a segment of their own. Now and then it probes a node that
 // holds a grant; if the node is gone its memory becomes free.
-func (e *Endpoint) grantWaiting() {
-	x := &e.bytes
+func (x *byteMessages) grantWaiting() {
 	var full [2]bool // of messages that fit, and of those that do not
 	left := x.waiting[:0]
 	for _, a := range x.waiting {
@@ -269,9 +264,9 @@ func (e *Endpoint) grantWaiting() {
 		}
 		granted, refused := false, false
 		if !full[class] {
-			if granted = e.grant(&a, nil); !granted && class == 1 {
+			if granted = x.grant(&a, nil); !granted && class == 1 {
 				refused = x.landing.grow(a.bytes)
-				granted = !refused && e.grant(&a, nil)
+				granted = !refused && x.grant(&a, nil)
 			}
 		}
 		switch {
@@ -280,10 +275,10 @@ func (e *Endpoint) grantWaiting() {
 			left = append(left, a)
 			continue
 		case refused:
-			e.sendControl(nil, control{node: a.node, typ: typeTaken, n: 2, words: [5]uint32{a.id, statusMemory}})
+			x.tell(nil, control{node: a.node, typ: typeTaken, n: 2, words: [5]uint32{a.id, statusMemory}})
 		}
 		if kindOf(a.second) != kindTagged {
-			e.peer(int(a.node)).waiting--
+			x.peer(int(a.node)).waiting--
 		}
 	}
 	x.waiting = left
@@ -293,7 +288,7 @@ func (e *Endpoint) grantWaiting() {
 		for range x.grants {
 			g := &x.grants[x.next%len(x.grants)]
 			if x.next = (x.next + 1) % len(x.grants); g.open {
-				e.sendControl(nil, control{node: g.node, typ: typeProbe, n: 1})
+				x.tell(nil, control{node: g.node, typ: typeProbe, n: 1})
 				break
 			}
 		}
@@ -302,11 +297,10 @@ func (e *Endpoint) grantWaiting() {
 
 // forgetSender gives up the messages that a node was sending, and ends their receives with err. It
 // tells the node if that may be present after all.
-func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
-	x := &e.bytes
+func (x *byteMessages) forgetSender(node uint16, there bool, err error) {
 	lost := func(id uint32) {
 		if there {
-			e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
+			x.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
 		}
 	}
 	for i := range x.grants {
@@ -314,7 +308,7 @@ func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
 			x.landing.close(g.extent, &x.landing.extents)
 			x.end(g)
 			lost(g.id)
-			e.unfetched(g, err)
+			x.unfetched(g, err)
 		}
 	}
 	waiting := x.waiting
@@ -322,7 +316,7 @@ func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
 	for _, a := range waiting {
 		if a.node == node {
 			lost(a.id)
-			e.unfetched(&grant{node: node, second: a.second, words: a.words}, err)
+			x.unfetched(&grant{node: node, second: a.second, words: a.words}, err)
 		}
 	}
 	if x.peers != nil && x.peers[node] != nil {

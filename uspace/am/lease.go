@@ -48,18 +48,18 @@ type leasedSlot struct {
 }
 
 // peer returns the state for a node; there must be memory.
-func (e *Endpoint) peer(node int) *bytePeer {
-	p := e.bytes.peers[node]
+func (x *byteMessages) peer(node int) *bytePeer {
+	p := x.peers[node]
 	if p == nil {
 		p = new(bytePeer)
-		e.bytes.peers[node] = p
+		x.peers[node] = p
 	}
 	return p
 }
 
 // lease returns the address of the slots leased to a node, or 0 if there is no memory for a lease.
-func (e *Endpoint) lease(node int) uint32 {
-	l, p := e.bytes.landing, e.peer(node)
+func (x *byteMessages) lease(node int) uint32 {
+	l, p := x.landing, x.peer(node)
 	if p.leased == nil {
 		x, ok := l.leases.take(leaseBytes)
 		if !ok {
@@ -73,23 +73,22 @@ func (e *Endpoint) lease(node int) uint32 {
 // sendEager sends a message at once, if it is short enough, a slot at the receiver is free, and the
 // send queue is long enough; otherwise it returns false. m is nil, or the request that it replies
 // to. Either all of its packets are sent or, after an error, none.
-func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather,
+func (x *byteMessages) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather,
 	size int) (bool, error) {
-	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {
 		return false, nil
 	}
 	p := x.peers[node]
 	size += 4 * headWords[kind]
 	packets := (size + 4*partWords - 1) / (4 * partWords)
-	if p.free == 0 || size > EagerBytes || packets >= e.iface.Slots() {
+	if p.free == 0 || size > EagerBytes || packets >= x.iface.Slots() {
 		return false, nil
 	}
 	level := funi.Request
 	if m != nil {
 		level = funi.Reply
 	}
-	if err := e.roomFor(m, node, packets); err != nil || p.free == 0 || x.peers[node] != p {
+	if err := x.roomFor(m, node, packets); err != nil || p.free == 0 || x.peers[node] != p {
 		return false, err // the slots may have been used, or the lease have ended, meanwhile
 	}
 	slot := 0
@@ -106,25 +105,25 @@ func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [
 	address := p.lease + uint32(slot*EagerBytes)
 	for at := 0; at < size; at += 4 * partWords {
 		n := min(partWords, (size-at+15)/16*4)
-		s := e.iface.Reserve(level)
+		s := x.iface.Reserve(level)
 		s.SetTransfer(uint16(node), typePart, funi.Transfer{Destination: address + uint32(at),
 			Argument: argument, Words: n})
 		data := s[funi.DataWord : funi.DataWord+n]
 		clear(data[n-4:])
 		g.read(bytesOf(data))
-		e.iface.Commit(level)
+		x.iface.Commit(level)
 	}
 	return true, nil
 }
 
 // roomFor waits until the send queue has room for some packets.
-func (e *Endpoint) roomFor(m *Message, node, packets int) error {
+func (x *byteMessages) roomFor(m *Message, node, packets int) error {
 	if m == nil {
-		if err := e.refusal(node, 0); err != nil {
+		if err := x.refusal(node, 0); err != nil {
 			return err
 		}
-		for e.iface.Slots()-1-e.iface.Unsent(funi.Request) < packets {
-			if _, err := e.Poll(); err != nil {
+		for x.iface.Slots()-1-x.iface.Unsent(funi.Request) < packets {
+			if _, err := x.e.Poll(); err != nil {
 				return err
 			}
 		}
@@ -133,21 +132,20 @@ func (e *Endpoint) roomFor(m *Message, node, packets int) error {
 	if _, err := m.reserve(0); err != nil {
 		return err
 	}
-	for e.iface.Slots()-1-e.iface.Unsent(funi.Reply) < packets {
-		e.drive()
-		if err := e.ended("replying"); err != nil {
+	for x.iface.Slots()-1-x.iface.Unsent(funi.Reply) < packets {
+		x.drive()
+		if err := x.ended("replying"); err != nil {
 			return err
 		}
-		e.service(funi.Reply, burst)
+		x.e.service(funi.Reply, burst)
 	}
 	return nil
 }
 
 // leasedArrived counts a part of a message in a slot, and delivers the message with the last part.
-func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
-	x := &e.bytes
+func (x *byteMessages) leasedArrived(m *Message, n funi.Notice) {
 	if x.peers == nil || x.peers[m.Source] == nil || x.peers[m.Source].leased == nil {
-		e.unknown++
+		x.unknown++
 		return
 	}
 	p := x.peers[m.Source]
@@ -160,7 +158,7 @@ func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
 	}
 	if n.Words == 0 || n.Words > s.left || n.Address < x.landing.base+uint32(at) ||
 		n.Address-x.landing.base-uint32(at) >= EagerBytes {
-		e.unknown++
+		x.unknown++
 		return
 	}
 	if s.left -= n.Words; s.left > 0 {
@@ -169,22 +167,21 @@ func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
 	kind := n.Argument >> partKindShift & kindMask
 	heads := headWords[kind]
 	if size < 4*heads {
-		e.unknown++
+		x.unknown++
 		return
 	}
 	b := x.landing.memory[at : at+size]
 	var words [2]uint32
 	load(words[:heads], b)
 	status := uint32(statusPanicked)
-	defer func() { e.taken(m, n.Argument, status) }()
-	status = e.deliver(m, kind, n.Argument&handlerMask, words, b[4*heads:])
+	defer func() { x.taken(m, n.Argument, status) }()
+	status = x.deliver(m, kind, n.Argument&handlerMask, words, b[4*heads:])
 }
 
 // slotTaken frees a slot whose message was taken, and notes if the message had no handler.
-func (e *Endpoint) slotTaken(node int, argument, status uint32) {
-	x := &e.bytes
+func (x *byteMessages) slotTaken(node int, argument, status uint32) {
 	if x.peers == nil || x.peers[node] == nil {
-		e.unknown++
+		x.unknown++
 		return
 	}
 	p, slot := x.peers[node], argument>>partSlotShift&(leaseSlots-1)
@@ -195,7 +192,7 @@ func (e *Endpoint) slotTaken(node int, argument, status uint32) {
 			if kind == kindReply {
 				level = funi.Reply
 			}
-			e.noHandler(node, argument&handlerMask, level)
+			x.noHandler(node, argument&handlerMask, level)
 		}
 	}
 }

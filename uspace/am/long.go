@@ -101,10 +101,12 @@ func (e *Endpoint) StartBytes(node int, handler uint32, b []byte, done func(erro
 		if err := e.PostBytes(node, handler, b); err != nil {
 			return 0, err
 		}
-		e.call(done, nil)
+		if done != nil {
+			e.quietly(func() { done(nil) })
+		}
 		return 0, nil
 	}
-	return e.startLong(node, kindBytes, handler, [2]uint32{}, gather{first: b}, done)
+	return e.bytes.start(node, kindBytes, handler, [2]uint32{}, gather{first: b}, done)
 }
 
 // SendList is SendBytes of several pieces of memory, which arrive as one message in this order
@@ -117,7 +119,7 @@ func (e *Endpoint) SendList(node int, handler uint32, list ...[]byte) error {
 		g.read(b[:])
 		return e.SendBytes(node, handler, b[:size])
 	}
-	return e.sendGathered(node, handler, g)
+	return e.bytes.sendGathered(node, handler, g)
 }
 
 // StartList is StartBytes of several pieces of memory, which arrive as one message in this order.
@@ -129,112 +131,111 @@ func (e *Endpoint) StartList(node int, handler uint32, list [][]byte, done func(
 		g.read(b[:])
 		return e.StartBytes(node, handler, b[:size], done)
 	}
-	return e.startLong(node, kindBytes, handler, [2]uint32{}, g, done)
+	return e.bytes.start(node, kindBytes, handler, [2]uint32{}, g, done)
 }
 
 // sendLong sends bytes that do not fit one packet, and waits until they are delivered.
-func (e *Endpoint) sendLong(node int, handler uint32, b []byte) error {
-	return e.sendGathered(node, handler, gather{first: b})
+func (x *byteMessages) sendLong(node int, handler uint32, b []byte) error {
+	return x.sendGathered(node, handler, gather{first: b})
 }
 
-func (e *Endpoint) sendGathered(node int, handler uint32, g gather) error {
-	if err := e.refusal(node, 0); err != nil {
+func (x *byteMessages) sendGathered(node int, handler uint32, g gather) error {
+	if err := x.refusal(node, 0); err != nil {
 		return err // before the state of a message is touched that this handler interrupts
 	}
-	x := &e.bytes
 	if x.finish == nil {
 		x.finish = func(err error) { x.single = singleSend{err, true} }
 	}
 	x.single = singleSend{}
-	id, err := e.startLong(node, kindBytes, handler, [2]uint32{}, g, x.finish)
+	id, err := x.start(node, kindBytes, handler, [2]uint32{}, g, x.finish)
 	if err != nil {
 		return err
 	}
-	err = e.wait(func() bool { return x.single.ended }, func() error { return e.probe(node) })
+	err = x.wait(func() bool { return x.single.ended }, func() error { return x.probe(node) })
 	if x.single.ended {
 		return x.single.err
 	}
-	e.Cancel(id)
+	x.e.Cancel(id)
 	return err
 }
 
 // replyLong sends a reply that does not fit one packet. If it cannot leave at once it is copied.
 func (m *Message) replyLong(handler uint32, b []byte) error {
 	e := m.endpoint
-	_, err := e.startReply(m, kindReply, handler, [2]uint32{}, b, nil)
+	_, err := e.bytes.startReply(m, kindReply, handler, [2]uint32{}, b, nil)
 	return err
 }
 
-// checkLong refuses arguments that make no valid long message.
-func (e *Endpoint) checkLong(node int, handler uint32, g *gather) (int, error) {
+// check refuses arguments that make no valid long message.
+func (x *byteMessages) check(node int, handler uint32, g *gather) (int, error) {
 	size, ok := g.size()
 	switch {
 	case handler >= Handlers:
 		return 0, fmt.Errorf("sending %d bytes to handler %d on node %d: %w", size, handler, node, ErrNumber)
 	case !ok:
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w: the longest has %d bytes", size, node, ErrLong, MaxBytes)
-	case e.cpu != nil:
+	case x.pace != nil:
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w", size, node, ErrModelled)
-	case e.bytes.landing == nil:
+	case x.landing == nil:
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w", size, node, ErrNoMemory)
 	}
 	return size, nil
 }
 
-// startLong sends a message of any kind except one of a reply handler. Main program only.
-func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g gather, done func(error)) (ID, error) {
-	if err := e.refusal(node, 0); err != nil {
+// start sends a message of any kind except one of a reply handler. Main program only.
+func (x *byteMessages) start(node int, kind, handler uint32, words [2]uint32, g gather, done func(error)) (ID, error) {
+	if err := x.refusal(node, 0); err != nil {
 		return 0, err
 	}
-	size, err := e.checkLong(node, handler, &g)
-	if err == nil && e.member != nil {
-		err = e.admit(node)
+	size, err := x.check(node, handler, &g)
+	if err == nil && x.member != nil {
+		err = x.member.admit(node)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if sent, err := e.sendEager(nil, node, kind, handler, words, g, size); sent || err != nil {
+	if sent, err := x.sendEager(nil, node, kind, handler, words, g, size); sent || err != nil {
 		if err == nil {
-			e.call(done, nil)
+			if done != nil {
+				x.quietly(func() { done(nil) })
+			}
 		}
 		return 0, err
 	}
-	x := &e.bytes
-	if len(x.freeSends) == 0 && !x.moreSends(e.seed) {
-		if err := e.wait(func() bool { return len(x.freeSends) > 0 }, e.ProbeSends); err != nil {
+	if len(x.freeSends) == 0 && !x.moreSends(x.seed) {
+		if err := x.wait(func() bool { return len(x.freeSends) > 0 }, x.e.ProbeSends); err != nil {
 			return 0, err
 		}
 	}
-	s := e.open(node, kind, handler, words, g, size, done)
-	e.pump()
-	e.drive()
+	s := x.add(node, kind, handler, words, g, size, done)
+	x.pump()
+	x.drive()
 	return bytesID | ID(s.id), nil
 }
 
 // startReply sends a reply of any kind to a request, without waiting. It returns ErrMemory if there
 // are too many, or if the replies that wait for their receivers have as many bytes as the memory.
-func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte,
+func (x *byteMessages) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte,
 	done func(error)) (ID, error) {
 	if !m.mayReply() {
 		return 0, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
 	}
 	g := gather{first: b}
-	size, err := e.checkLong(m.Source, handler, &g)
-	if err == nil && !e.Present(m.Source) {
+	size, err := x.check(m.Source, handler, &g)
+	if err == nil && !x.e.Present(m.Source) {
 		err = fmt.Errorf("replying to node %d: %w", m.Source, ErrLeft)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if sent, err := e.sendEager(m, m.Source, kind, handler, words, g, size); sent || err != nil {
+	if sent, err := x.sendEager(m, m.Source, kind, handler, words, g, size); sent || err != nil {
 		return 0, err
 	}
-	x := &e.bytes
-	if x.kept+size > x.landing.Limit+x.landing.Grow || len(x.freeSends) == 0 && !x.moreSends(e.seed) {
+	if x.kept+size > x.landing.Limit+x.landing.Grow || len(x.freeSends) == 0 && !x.moreSends(x.seed) {
 		return 0, fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
 	}
 	g.first = slices.Clone(b)
-	s := e.open(m.Source, kind, handler, words, g, size, done)
+	s := x.add(m.Source, kind, handler, words, g, size, done)
 	s.kept = size
 	x.kept += size
 	return bytesID | ID(s.id), nil
@@ -264,16 +265,16 @@ func (x *sending) moreSends(seed uint64) bool {
 	return true
 }
 
-// open makes a message that is under way. It asks the receiver for memory as soon as few other
+// add makes a message that is under way. It asks the receiver for memory as soon as few other
 // messages wait for that. A message with a tag has an envelope, which asks instead.
-func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
-	x, p := &e.bytes, e.peer(node)
+func (x *byteMessages) add(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
+	p := x.peer(node)
 	place := x.freeSends[len(x.freeSends)-1]
 	x.freeSends = x.freeSends[:len(x.freeSends)-1]
 	x.under++
 	s := &x.sends[place]
 	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node),
-		second: e.stamp(node, handler|kind<<kindShift),
+		second: x.stamp(node, handler|kind<<kindShift),
 		words:  words, gather: g, size: size, window: -1, done: done}
 	if kind == kindTagged {
 		s.state = sendAsked
@@ -283,13 +284,12 @@ func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gathe
 		s.second |= quietBit
 	}
 	p.held = append(p.held, place)
-	e.announce(p)
+	x.announce(p)
 	return s
 }
 
 // announce tells a receiver of the messages that are held.
-func (e *Endpoint) announce(p *bytePeer) {
-	x := &e.bytes
+func (x *byteMessages) announce(p *bytePeer) {
 	for len(p.held) > 0 && p.asked < mostAsked {
 		s := &x.sends[p.held[0]]
 		p.held = slices.Delete(p.held, 0, 1)
@@ -299,7 +299,7 @@ func (e *Endpoint) announce(p *bytePeer) {
 		}
 		s.state = sendAsked
 		p.asked++
-		e.sendControl(nil, control{node: s.node, typ: typeReady, n: 5,
+		x.tell(nil, control{node: s.node, typ: typeReady, n: 5,
 			words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
 	}
 }
@@ -324,34 +324,33 @@ func (x *sending) findSend(id uint32) *send {
 	return nil
 }
 
-// granted handles a receiver's grant of memory: id, key, address, lease.
-func (e *Endpoint) granted(m *Message, id uint32) {
+// grantArrived handles a receiver's grant of memory: id, key, address, lease.
+func (x *byteMessages) grantArrived(m *Message, id uint32) {
 	if len(m.Words) != 3 || m.Words[0]&partBit != 0 || m.Words[0] == 0 {
-		e.unknown++
+		x.unknown++
 		return
 	}
-	x := &e.bytes
 	key, address, lease := m.Words[0], m.Words[1], m.Words[2]
 	s := x.findSend(id)
 	if x.peers != nil && lease != 0 && lease%grain == 0 {
-		if p := e.peer(m.Source); p.lease == 0 && s != nil && int(s.node) == m.Source {
+		if p := x.peer(m.Source); p.lease == 0 && s != nil && int(s.node) == m.Source {
 			p.lease, p.free = lease, 1<<leaseSlots-1
 		}
 	}
 	switch {
 	case s == nil || int(s.node) != m.Source:
-		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+		x.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	case s.state == sendAsked:
 		s.state, s.key, s.address = sendGranted, key, address
 		x.granted = append(x.granted, s.id)
 		x.busy = true
-		e.answeredAsk(s)
+		x.answeredAsk(s)
 	case s.state == sendGivenUp && s.key == 0:
 		s.key = key
-		e.answeredAsk(s)
-		e.abort(s)
+		x.answeredAsk(s)
+		x.abort(s)
 	case s.key != key:
-		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+		x.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	}
 }
 
@@ -359,36 +358,36 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 func (s *send) asked() bool { return s.state == sendAsked || s.state == sendGivenUp && s.key == 0 }
 
 // answeredAsk notes that a receiver has answered, and announces the next message to it.
-func (e *Endpoint) answeredAsk(s *send) {
+func (x *byteMessages) answeredAsk(s *send) {
 	if kindOf(s.second) == kindTagged {
 		return // those wait for receives, and hold up no others
 	}
-	p := e.peer(int(s.node))
+	p := x.peer(int(s.node))
 	p.asked--
-	e.announce(p)
+	x.announce(p)
 }
 
 // abort tells the receiver that a message which was given up will not come, once the card no longer
 // writes it.
-func (e *Endpoint) abort(s *send) {
+func (x *byteMessages) abort(s *send) {
 	if s.staged > 0 {
 		return
 	}
-	e.sendControl(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
-	e.bytes.freeSend(s)
+	x.tell(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
+	x.freeSend(s)
 }
 
-// tookMessage handles the outcome of a message: id or argument, and status.
-func (e *Endpoint) tookMessage(m *Message, word uint32) {
+// takenArrived handles the outcome of a message: id or argument, and status.
+func (x *byteMessages) takenArrived(m *Message, word uint32) {
 	if len(m.Words) != 1 {
-		e.unknown++
+		x.unknown++
 		return
 	}
 	if word&partBit != 0 {
-		e.slotTaken(m.Source, word, m.Words[0])
+		x.slotTaken(m.Source, word, m.Words[0])
 		return
 	}
-	s := e.bytes.findSend(word)
+	s := x.findSend(word)
 	if s == nil || int(s.node) != m.Source || s.state == sendHeld {
 		return // cancelled, or told twice
 	}
@@ -403,56 +402,45 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	}
 	// whose receive may have ended
 	if err == nil && s.state != sendGone && (kindOf(s.second) != kindTagged || !s.asked()) {
-		e.unknown++ // of a message that it has not got
+		x.unknown++ // of a message that it has not got
 		return
 	}
 	if s.asked() {
-		e.answeredAsk(s)
+		x.answeredAsk(s)
 	}
-	e.endBytes(s, err, false)
+	x.endSend(s, err, false)
 }
 
-// endBytes ends a message. Either its receiver does not expect it any more, or abort is true and
+// endSend ends a message. Either its receiver does not expect it any more, or abort is true and
 // the receiver will be told.
-func (e *Endpoint) endBytes(s *send, err error, abort bool) {
-	x := &e.bytes
+func (x *byteMessages) endSend(s *send, err error, abort bool) {
 	done := s.done
 	s.done, s.gather = nil, gather{}
 	if s.window >= 0 {
-		e.closeWindow(s.window, err != nil)
+		x.closeWindow(s.window, err != nil)
 		s.window = -1
 	}
 	if abort {
 		was := s.state
 		s.state = sendGivenUp
 		if was == sendGranted || was == sendGone {
-			e.abort(s)
+			x.abort(s)
 		} // else when it is granted, or when its turn comes
 	} else {
 		x.freeSend(s)
 	}
-	e.call(done, err)
-}
-
-// call calls the function of an operation that ended. The function may not send, because the
-// endpoint may be in the middle of receiving.
-func (e *Endpoint) call(done func(error), err error) {
-	if done == nil {
-		return
+	if done != nil {
+		x.quietly(func() { done(err) })
 	}
-	in := e.depth[funi.Reply]
-	e.depth[funi.Reply] = true
-	done(err)
-	e.depth[funi.Reply] = in
 }
 
-// cancelBytes is Cancel for messages.
-func (e *Endpoint) cancelBytes(id uint32) bool {
-	s := e.bytes.findSend(id)
+// cancel is Cancel for messages.
+func (x *byteMessages) cancel(id uint32) bool {
+	s := x.findSend(id)
 	if s == nil || s.state == sendGivenUp {
 		return false
 	}
-	e.endBytes(s, ErrCancelled, true)
+	x.endSend(s, ErrCancelled, true)
 	return true
 }
 
@@ -481,37 +469,36 @@ func (e *Endpoint) ProbeSends() error {
 	return nil
 }
 
-// aboutMessage dispatches a message about messages.
-func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
-	if m.Source >= e.nodes {
-		e.unknown++
+// about dispatches a message about messages.
+func (x *byteMessages) about(m *Message, typ uint16, first uint32) {
+	if m.Source >= x.nodes {
+		x.unknown++
 		return
 	}
 	switch typ {
 	case typeReady:
-		e.announced(m, first)
+		x.readyArrived(m, first)
 	case typeGrant:
-		e.granted(m, first)
+		x.grantArrived(m, first)
 	case typeTaken:
-		e.tookMessage(m, first)
+		x.takenArrived(m, first)
 	case typeAbort:
-		e.aborted(m, first)
+		x.abortArrived(m, first)
 	}
 }
 
-// sendControl sends a message about messages. If m is not nil it is a reply to that request;
+// tell sends a message about messages. If m is not nil it is a reply to that request;
 // otherwise it leaves with the next Poll.
-func (e *Endpoint) sendControl(m *Message, c control) {
-	x := &e.bytes
+func (x *byteMessages) tell(m *Message, c control) {
 	if m != nil && m.mayReply() {
 		if s, err := m.reserve(0); err == nil {
 			c.fill(s)
-			e.commit(funi.Reply, s)
+			x.commit(funi.Reply, s)
 			return
 		}
 	}
 	if len(x.control) >= mostControl && c.typ != typeReady {
-		e.unknown++ // of the answers to a node that does not read them
+		x.unknown++ // of the answers to a node that does not read them
 		return
 	}
 	x.control = append(x.control, c)
@@ -523,20 +510,19 @@ func (c *control) fill(s *funi.Slot) {
 	copy(s[funi.PayloadWord:], c.words[:c.n])
 }
 
-// bytesCameBack handles a returned message of this protocol. It reports whether that is sufficient,
+// cameBack handles a returned message of this protocol. It reports whether that is sufficient,
 // so that the program need not know.
-func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
-	x := &e.bytes
+func (x *byteMessages) cameBack(r *funi.Returned, u error) bool {
 	// perhaps it was delivered
 	again := r.Reason == arctic.ReasonResynchronised || r.Reason == arctic.ReasonGivenUp
 	node := r.Header.Node()
 	switch typ := r.Header.Type(); {
-	case gone(r.Reason) && e.member == nil: // else depart does it
+	case gone(r.Reason) && x.member == nil: // else depart does it
 		if x.landing == nil {
 			return false
 		}
-		e.forgetSender(node, r.Reason == arctic.ReasonSilent || r.Reason == arctic.ReasonNoRoute, u)
-		e.failSends(node, u)
+		x.forgetSender(node, r.Reason == arctic.ReasonSilent || r.Reason == arctic.ReasonNoRoute, u)
+		x.failSends(node, u)
 		return typ == typeAbort
 	case typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
 		// The slot is not used again: other parts may still be written there.
@@ -546,30 +532,30 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 			return true // cancelled
 		}
 		if s.state != sendGivenUp {
-			e.endBytes(s, u, true)
+			x.endSend(s, u, true)
 		}
 	case typ == typeReady && r.Level == funi.Request:
 		if s := x.findSend(r.Word); s != nil && s.node == node && s.asked() {
-			e.answeredAsk(s)
-			e.endBytes(s, u, false)
+			x.answeredAsk(s)
+			x.endSend(s, u, false)
 		}
 	case again && typ == typeGrant:
 		for i := range x.grants {
 			if g := &x.grants[i]; g.open && g.node == node && g.id == r.Word {
-				e.sendControl(nil, g.told(e))
+				x.tell(nil, g.told(x.e))
 			}
 		}
 		return true
 	case again && typ == typeTaken:
-		e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
+		x.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
 		return true
 	case typ == typeAbort && !again, typ == typeUnhandled && !again:
 		return true
 	case typ == typeUnhandled:
-		e.sendControl(nil, control{node: node, typ: typ, n: 2, words: [5]uint32{r.Word, uint32(funi.Request)}})
+		x.tell(nil, control{node: node, typ: typ, n: 2, words: [5]uint32{r.Word, uint32(funi.Request)}})
 		return true
 	case typ == typeAbort:
-		e.sendControl(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
+		x.tell(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
 		return true
 	}
 	return false
@@ -585,18 +571,17 @@ func (x *sending) sendOf(node uint16, key uint32) *send {
 	return nil
 }
 
-// bytesLost ends all messages, because it is not known which message came back.
-func (e *Endpoint) bytesLost(u error) {
-	for i := range e.bytes.sends {
-		if s := &e.bytes.sends[i]; s.state != sendFree && s.state != sendGivenUp {
-			e.endBytes(s, u, true)
+// failAll ends all messages, because it is not known which message came back.
+func (x *byteMessages) failAll(u error) {
+	for i := range x.sends {
+		if s := &x.sends[i]; s.state != sendFree && s.state != sendGivenUp {
+			x.endSend(s, u, true)
 		}
 	}
 }
 
 // failSends ends the messages to a node that is gone.
-func (e *Endpoint) failSends(node uint16, u error) {
-	x := &e.bytes
+func (x *byteMessages) failSends(node uint16, u error) {
 	if x.peers == nil || x.peers[node] == nil {
 		return
 	}
@@ -607,19 +592,18 @@ func (e *Endpoint) failSends(node uint16, u error) {
 		if s.state == sendFree || s.node != node {
 			continue
 		}
-		e.endBytes(s, u, false)
+		x.endSend(s, u, false)
 	}
 }
 
-// departBytes ends everything kept for a node that has left the job, and forgets agreements with
+// depart ends everything kept for a node that has left the job, and forgets agreements with
 // it.
-func (e *Endpoint) departBytes(node int, err error) {
-	x := &e.bytes
+func (x *byteMessages) depart(node int, err error) {
 	if x.peers == nil || x.peers[node] == nil {
 		return
 	}
-	e.forgetSender(uint16(node), false, err)
-	e.failSends(uint16(node), err)
+	x.forgetSender(uint16(node), false, err)
+	x.failSends(uint16(node), err)
 	if p := x.peers[node]; p.leased != nil {
 		x.landing.close(*p.leased, &x.landing.leases)
 		x.busy = true

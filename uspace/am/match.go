@@ -24,30 +24,29 @@ const (
 	formVoid  = 2 // the envelope of that number has come back, and will not arrive
 )
 
-// tagged handles an envelope. The first word is the message's number, 30 bits, and the space of its
-// tag, 2 bits.
-func (e *Endpoint) tagged(m *Message, first uint32) {
+// arrived handles an envelope. The first word is the message's number, 30 bits, and the space of
+// its tag, 2 bits.
+func (t *tags) arrived(m *Message, first uint32) {
 	if len(m.Words) < taggedWords-1 || first&3 > 1 {
-		e.unknown++
+		t.unknown++
 		return
 	}
 	tag, third := m.Words[0], m.Words[1]
 	form := third >> 16 & 3
-	if !e.mayRun(m, typeTagged, third) {
+	if !t.mayRun(m, typeTagged, third) {
 		return
 	}
 	data, ok := content(third, m.Words[2:])
 	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid ||
 		form == formLong && len(m.Words) != 4 && len(m.Words) != 5 {
-		e.unknown++
+		t.unknown++
 		return
 	}
-	t := e.tagging()
-	p := t.pair(e.nodes, tag, uint16(m.Source))
+	p := t.pair(t.nodes, tag, uint16(m.Source))
 	// What the sender may have sent: what was not received, up to the window.
 	ahead := (first>>2 - p.next) & numberMask
 	if ahead >= (p.taken+TagWindow-p.next)&numberMask || ahead > 0 && p.has(first>>2) {
-		e.unknown++
+		t.unknown++
 		return
 	}
 	n := t.envelope()
@@ -70,7 +69,7 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 	}
 	for n != nil {
 		p.next = (p.next + 1) & numberMask
-		e.accept(p, n, m)
+		t.accept(p, n, m)
 		n = p.turn()
 	}
 }
@@ -101,8 +100,7 @@ func (p *pair) turn() *envelope {
 
 // accept gives the next envelope to a receive that waits for it, or keeps it. m is a message of its
 // sender.
-func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
-	t := e.tags
+func (t *tags) accept(p *pair, n *envelope, m *Message) {
 	if n.form == formVoid {
 		t.received(p)
 		t.spare.add(n)
@@ -111,7 +109,7 @@ func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 	for r := t.posted.first; r != nil; r = r.next {
 		if r.takes(int(n.source), n.tag) {
 			t.posted.remove(r)
-			e.match(r, n, m)
+			t.match(r, n, m)
 			return
 		}
 	}
@@ -120,8 +118,7 @@ func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 
 // match gives a message to a receive; neither is in a list. It ends the receive, or tells the
 // sender what the receive wants. m is a message of the sender that is being handled, or nil.
-func (e *Endpoint) match(r *tagReceive, n *envelope, m *Message) {
-	t := e.tags
+func (t *tags) match(r *tagReceive, n *envelope, m *Message) {
 	p := n.pair
 	t.received(p)
 	r.received = Received{Source: int(n.source), Tag: n.tag, Bytes: n.length}
@@ -132,16 +129,16 @@ func (e *Endpoint) match(r *tagReceive, n *envelope, m *Message) {
 	}
 	t.spare.add(n)
 	if !long {
-		e.endReceive(r, truncated(r))
+		t.endReceive(r, truncated(r))
 		return
 	}
 	r.state = opMoving
-	if offer != 0 && e.fetch(r, offer, m) {
+	if offer != 0 && t.fetch(r, offer, m) {
 		return
 	}
 	t.tell(p, telling{toldGrant, r.word(), r.theirs, uint32(r.want)})
 	if r.want == 0 {
-		e.endReceive(r, truncated(r))
+		t.endReceive(r, truncated(r))
 	}
 }
 

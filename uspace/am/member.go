@@ -102,8 +102,9 @@ const (
 
 // member is the state of a node's membership.
 type member struct {
+	*port
 	o      RejoinOptions
-	nodes  []peer
+	peers  []peer
 	absent int // nodes that are not present
 	// view is a digest of the lives of all nodes. Equal views mean equal lives, except with a
 	// probability of 2^-64.
@@ -190,31 +191,31 @@ const (
 // has died. A node that announced its end (Leave) has left at once. Messages that it sent before
 // are handled even if they arrive after the event. Any context.
 func (e *Endpoint) Rejoin(o RejoinOptions) error {
-	if o.Life < 0 || o.Life > MaxLife || o.Now == nil || e.member != nil || e.cpu != nil {
+	if o.Life < 0 || o.Life > MaxLife || o.Now == nil || e.member != nil || e.pace != nil {
 		return fmt.Errorf("life %d of node %d: %w", o.Life, e.node, ErrRejoin)
 	}
 	if o.Event == nil {
 		o.Event = func(Event) {}
 	}
-	m := &member{o: o, nodes: make([]peer, e.nodes)}
-	e.member = m
-	m.polls, m.nextBeat = beatLook, o.Now()+beatEvery
-	for i := range m.nodes {
-		m.nodes[i].heard = o.Life == 0
-		m.view ^= m.digest(i)
+	k := &member{port: &e.port, o: o, peers: make([]peer, e.nodes)}
+	e.member = k
+	k.polls, k.nextBeat = beatLook, o.Now()+beatEvery
+	for i := range k.peers {
+		k.peers[i].heard = o.Life == 0
+		k.view ^= k.digest(i)
 	}
 	if o.Life == 0 {
 		return nil
 	}
-	m.setLife(e.node, uint32(o.Life))
-	m.changed = true
-	for i := range m.nodes {
+	k.setLife(e.node, uint32(o.Life))
+	k.changed = true
+	for i := range k.peers {
 		if i != e.node {
-			m.setState(i, unheard)
+			k.setState(i, unheard)
 		}
 	}
-	m.nodes[e.node].heard = true
-	m.announce(announcement{what: memberHello})
+	k.peers[e.node].heard = true
+	k.announce(announcement{what: memberHello})
 	return nil
 }
 
@@ -223,19 +224,19 @@ func (e *Endpoint) Life(node int) int {
 	if e.member == nil || uint(node) >= uint(e.nodes) {
 		return 0
 	}
-	return int(e.member.nodes[node].life)
+	return int(e.member.peers[node].life)
 }
 
 // Present reports whether messages can be sent to a node, as far as is known. Any context.
 func (e *Endpoint) Present(node int) bool {
 	return uint(node) < uint(e.nodes) && (e.member == nil ||
-		e.member.nodes[node].state == present && !e.member.nodes[node].leaving)
+		e.member.peers[node].state == present && !e.member.peers[node].leaving)
 }
 
 // Heard reports whether a node has answered a later life's hello, so that a send to it does not
 // wait for that. Any context.
 func (e *Endpoint) Heard(node int) bool {
-	return e.member == nil || uint(node) >= uint(e.nodes) || e.member.nodes[node].state != unheard
+	return e.member == nil || uint(node) >= uint(e.nodes) || e.member.peers[node].state != unheard
 }
 
 // Leave tells the other nodes that this node ends, so that they need not detect it. The program
@@ -245,57 +246,57 @@ func (e *Endpoint) Leave() error {
 	if e.inHandler() {
 		return fmt.Errorf("leaving: %w", ErrHandler)
 	}
-	m := e.member
-	if m == nil {
+	k := e.member
+	if k == nil {
 		return nil
 	}
-	m.announcements = append(m.announcements[:0], announcement{what: memberLeave})
-	return e.Wait(func() bool { e.announceAll(); return len(m.announcements) == 0 })
+	k.announcements = append(k.announcements[:0], announcement{what: memberLeave})
+	return e.Wait(func() bool { e.member.announceAll(); return len(k.announcements) == 0 })
 }
 
 // digest returns a node's contribution to the view (SplitMix64, Steele, Lea and Flood 2014).
-func (m *member) digest(node int) uint64 {
-	z := (uint64(node)<<32 | uint64(m.nodes[node].life)) + 0x9e3779b97f4a7c15
+func (k *member) digest(node int) uint64 {
+	z := (uint64(node)<<32 | uint64(k.peers[node].life)) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-func (m *member) setLife(node int, life uint32) {
-	m.view ^= m.digest(node)
-	m.nodes[node].life = life
-	m.view ^= m.digest(node)
-	m.agree.news = true
+func (k *member) setLife(node int, life uint32) {
+	k.view ^= k.digest(node)
+	k.peers[node].life = life
+	k.view ^= k.digest(node)
+	k.agree.news = true
 }
 
-func (m *member) setState(node int, s presence) {
-	p := &m.nodes[node]
+func (k *member) setState(node int, s presence) {
+	p := &k.peers[node]
 	if p.state != present {
-		m.absent--
+		k.absent--
 	}
 	if p.state = s; s != present {
-		m.absent++
+		k.absent++
 	}
-	m.agree.news = true
+	k.agree.news = true
 }
 
 // stamp returns the lives for a message to a node.
-func (m *member) stamp(node int) uint32 {
-	return m.nodes[node].life&lifeMask<<receiverShift | uint32(m.o.Life)<<senderShift
+func (k *member) stamp(node int) uint32 {
+	return k.peers[node].life&lifeMask<<receiverShift | uint32(k.o.Life)<<senderShift
 }
 
 // stamped returns the first word of a message, with the lives if its type carries them.
-func (e *Endpoint) stamped(node int, typ uint16, first uint32) uint32 {
+func (p *port) stamped(node int, typ uint16, first uint32) uint32 {
 	if tellsLives(typ) {
-		return e.stamp(node, first)
+		return p.stamp(node, first)
 	}
 	return first
 }
 
 // stamp adds the lives to a word.
-func (e *Endpoint) stamp(node int, word uint32) uint32 {
-	if e.member != nil {
-		word |= e.member.stamp(node)
+func (p *port) stamp(node int, word uint32) uint32 {
+	if p.member != nil {
+		word |= p.member.stamp(node)
 	}
 	return word
 }
@@ -306,14 +307,13 @@ func tellsLives(typ uint16) bool {
 }
 
 // admit waits until a node can be sent to, and returns an error for a node that has left.
-func (e *Endpoint) admit(node int) error {
-	m := e.member
-	for m.nodes[node].state == unheard {
-		if _, err := e.Poll(); err != nil {
+func (k *member) admit(node int) error {
+	for k.peers[node].state == unheard {
+		if _, err := k.e.Poll(); err != nil {
 			return err
 		}
 	}
-	if m.nodes[node].state == left || m.nodes[node].leaving {
+	if k.peers[node].state == left || k.peers[node].leaving {
 		return fmt.Errorf("sending to node %d: %w", node, ErrLeft)
 	}
 	return nil
@@ -321,12 +321,12 @@ func (e *Endpoint) admit(node int) error {
 
 // mayRun reports whether a message is from and for the present lives. In a job without Rejoin each
 // node has one life.
-func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
-	if e.member != nil {
-		return e.current(m, typ, word)
+func (p *port) mayRun(m *Message, typ uint16, word uint32) bool {
+	if p.member != nil {
+		return p.member.current(m, typ, word)
 	}
 	if word&lives != 0 {
-		e.unknown++
+		p.unknown++
 	}
 	return word&lives == 0
 }
@@ -334,131 +334,128 @@ func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
 // current reports whether a message is from and for the present lives, so that it may run. It
 // records a new life of the sender. It tells the sender of a request if the receiver is in another
 // life, or if the sender has left.
-func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
-	k := e.member
-	if m.Source >= e.nodes {
+func (k *member) current(m *Message, typ uint16, word uint32) bool {
+	if m.Source >= k.nodes {
 		return false
 	}
-	p := &k.nodes[m.Source]
+	p := &k.peers[m.Source]
 	if uint32(k.o.Life)&lifeMask != word>>receiverShift&lifeMask {
 		// whose caller has been told by hello
 		if m.level == funi.Request && typ != typeMember && typ != typeCall && typ != typeReady {
-			e.answerMember(m, memberStale, word, uint32(typ))
+			k.answer(m, memberStale, word, uint32(typ))
 		}
 		return false
 	}
 	ahead := (word>>senderShift - p.life) & lifeMask
 	switch {
 	case !p.heard: // it has heard this node's hello, and its answer comes
-		e.helloAnswered(m.Source, word>>senderShift, true)
+		k.helloAnswered(m.Source, word>>senderShift, true)
 		return true
 	case ahead == 0 && p.state == present:
 		return true
 	case ahead == 0:
 		if m.level == funi.Request {
-			e.answerMember(m, memberFence, p.life, 0)
+			k.answer(m, memberFence, p.life, 0)
 		}
 		return false
 	case ahead > lifeMask/2:
 		return false // of an earlier life
 	}
-	e.join(m.Source, p.life+ahead)
+	k.join(m.Source, p.life+ahead)
 	return true
 }
 
-// answerMember replies with a membership message.
-func (e *Endpoint) answerMember(m *Message, what, a, b uint32) {
+// answer replies with a membership message.
+func (k *member) answer(m *Message, what, a, b uint32) {
 	s, err := m.reserve(4)
 	if err != nil {
 		return // the endpoint ends
 	}
-	e.fillMember(s, m.Source, announcement{what: what, a: a, b: b})
-	e.commit(funi.Reply, s)
+	k.fill(s, m.Source, announcement{what: what, a: a, b: b})
+	k.commit(funi.Reply, s)
 }
 
-// fillMember composes a membership message.
-func (e *Endpoint) fillMember(s *funi.Slot, node int, n announcement) {
+// fill composes a membership message.
+func (k *member) fill(s *funi.Slot, node int, n announcement) {
 	s.SetHeader(funi.NewHeader(uint16(node), typeMember, 5))
-	s[1], s[2], s[3], s[4], s[5] = n.what|e.member.stamp(node), uint32(e.member.o.Life), n.a, n.b, n.c
+	s[1], s[2], s[3], s[4], s[5] = n.what|k.stamp(node), uint32(k.o.Life), n.a, n.b, n.c
 }
 
-// memberArrived handles a membership message. Its words after the first are the sender's life, and
+// arrived handles a membership message. Its words after the first are the sender's life, and
 // three more.
-func (e *Endpoint) memberArrived(m *Message, word uint32) {
-	k := e.member
+func (k *member) arrived(m *Message, word uint32) {
 	what := word & memberWhat
 	switch {
-	case len(m.Words) != 4 || m.Source == e.node || m.Source >= e.nodes:
-		e.unknown++
-		return
-	case k == nil && what == memberHello && m.level == funi.Request:
-		if m.reply4(typeMember, memberRefused|m.Words[0]&lifeMask<<receiverShift, 0, 0, 0, 0) != nil {
-			e.unknown++
-		}
-		return
-	case k == nil:
-		e.unknown++
+	case len(m.Words) != 4 || m.Source == k.node || m.Source >= k.nodes:
+		k.unknown++
 		return
 	case what == memberHello:
-		e.hello(m, m.Words[0])
+		k.hello(m, m.Words[0])
 		return
-	case what != memberBack && what != memberRefused && !e.current(m, typeMember, word):
+	case what != memberBack && what != memberRefused && !k.current(m, typeMember, word):
 		return
 	case word>>receiverShift&lifeMask != uint32(k.o.Life)&lifeMask:
 		return
 	}
-	p := &k.nodes[m.Source]
+	p := &k.peers[m.Source]
 	switch what {
 	case memberBack:
-		e.helloAnswered(m.Source, m.Words[0], false)
+		k.helloAnswered(m.Source, m.Words[0], false)
 	case memberRefused:
-		e.fail(fmt.Errorf("node %d has not asked for it: %w", m.Source, ErrRejoin))
+		k.failWith(fmt.Errorf("node %d has not asked for it: %w", m.Source, ErrRejoin))
 	case memberLeave:
 		p.leaving = p.state == present
 	case memberGone:
-		if n := m.Words[1]; n < uint32(e.nodes) && int(n) != e.node && k.nodes[n].state == present &&
-			k.nodes[n].life == m.Words[2] {
-			e.depart(int(n))
+		if n := m.Words[1]; n < uint32(k.nodes) && int(n) != k.node && k.peers[n].state == present &&
+			k.peers[n].life == m.Words[2] {
+			k.depart(int(n))
 		}
 	case memberBeat:
 	case memberStale:
-		e.noteStale(m.Source, m.Words[1], uint16(m.Words[2]))
+		k.noteStale(m.Source, m.Words[1], uint16(m.Words[2]))
 	case memberFence:
 		if m.Words[1] == uint32(k.o.Life) {
-			e.fail(fmt.Errorf("life %d of node %d: %w", k.o.Life, e.node, ErrExpelled))
+			k.failWith(fmt.Errorf("life %d of node %d: %w", k.o.Life, k.node, ErrExpelled))
 		}
 	case memberReady:
-		e.ready(m, word>>readyShift&readyMask)
+		k.ready(m, word>>readyShift&readyMask)
 	case memberGo:
-		e.agreed(m.Words[1], m.Words[2], m.Words[3])
+		k.agreed(m.Words[1], m.Words[2], m.Words[3])
 	default:
-		e.unknown++
+		k.unknown++
+	}
+}
+
+// refuseMember answers a membership message to a node without Rejoin.
+func (p *port) refuseMember(m *Message, word uint32) {
+	if len(m.Words) != 4 || word&memberWhat != memberHello || m.level != funi.Request ||
+		m.reply4(typeMember, memberRefused|m.Words[0]&lifeMask<<receiverShift, 0, 0, 0, 0) != nil {
+		p.unknown++
 	}
 }
 
 // hello records a later life of a node, and answers it.
-func (e *Endpoint) hello(m *Message, life uint32) {
-	p := &e.member.nodes[m.Source]
+func (k *member) hello(m *Message, life uint32) {
+	p := &k.peers[m.Source]
 	if life > MaxLife || life < p.life && p.state != unheard {
 		return // of a life that is over
 	}
 	switch {
 	case !p.heard || p.rough && (life-p.life)&lifeMask == 0: // it did not leave in this node's life
-		e.helloAnswered(m.Source, life, false)
+		k.helloAnswered(m.Source, life, false)
 	case life != p.life || p.state != present:
-		e.join(m.Source, life)
+		k.join(m.Source, life)
 	}
 	if m.level == funi.Request {
-		e.answerMember(m, memberBack, 0, 0)
+		k.answer(m, memberBack, 0, 0)
 	}
 }
 
 // helloAnswered makes a node a member that was present before this life, or that could not be
 // reached at its beginning. Of a rough life only the bits are known that a message carries. A
 // membership message supplies the rest.
-func (e *Endpoint) helloAnswered(node int, life uint32, rough bool) {
-	k := e.member
-	p := &k.nodes[node]
+func (k *member) helloAnswered(node int, life uint32, rough bool) {
+	p := &k.peers[node]
 	switch {
 	case life > MaxLife:
 		return
@@ -468,7 +465,7 @@ func (e *Endpoint) helloAnswered(node int, life uint32, rough bool) {
 		}
 		k.setLife(node, life)
 	case p.state == left:
-		e.join(node, life)
+		k.join(node, life)
 	default:
 		p.heard = true
 		k.setState(node, present)
@@ -478,25 +475,23 @@ func (e *Endpoint) helloAnswered(node int, life uint32, rough bool) {
 }
 
 // join makes a node a member again, in a later life.
-func (e *Endpoint) join(node int, life uint32) {
-	k := e.member
-	if k.nodes[node].state == present {
-		e.depart(node)
+func (k *member) join(node int, life uint32) {
+	if k.peers[node].state == present {
+		k.depart(node)
 	}
 	k.setLife(node, life)
 	k.setState(node, present)
-	p := &k.nodes[node]
+	p := &k.peers[node]
 	p.heard, p.rough, p.leaving = true, false, false
 	k.changed = true
-	e.endTogether(e.apart())
-	e.event(Event{Joined, node, int(life)})
+	k.e.tags.endTogether(k.apart())
+	k.event(Event{Joined, node, int(life)})
 }
 
 // depart records that a node has left, and ends everything that waits for it.
-func (e *Endpoint) depart(node int) {
-	k := e.member
-	p := &k.nodes[node]
-	if p.state == left || node == e.node {
+func (k *member) depart(node int) {
+	p := &k.peers[node]
+	if p.state == left || node == k.node {
 		return
 	}
 	p.suspect = false
@@ -504,41 +499,37 @@ func (e *Endpoint) depart(node int) {
 	k.changed, k.ended = k.changed || !p.leaving, k.ended || p.leaving
 	k.agree.forget(node)
 	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
-	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
-	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
-	e.departBytes(node, why)
-	e.departTagged(node, fmt.Errorf("messages of node %d: %w", node, ErrLeft))
+	k.e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
+	k.e.remote.failAll(why, func(c *remoteCall) bool { return int(c.node) == node })
+	k.e.bytes.depart(node, why)
+	k.e.tags.depart(node, fmt.Errorf("messages of node %d: %w", node, ErrLeft))
 	if k.changed {
-		e.endTogether(e.apart())
+		k.e.tags.endTogether(k.apart())
 	}
-	e.event(Event{Left, node, int(p.life)})
+	k.event(Event{Left, node, int(p.life)})
 }
 
 // event reports an event to the program, which may send nothing.
-func (e *Endpoint) event(v Event) {
-	before := e.depth[funi.Reply]
-	e.depth[funi.Reply] = true
-	e.member.o.Event(v)
-	e.depth[funi.Reply] = before
+func (k *member) event(v Event) {
+	k.quietly(func() { k.o.Event(v) })
 }
 
-// memberCameBack draws conclusions from a returned message. It reports whether the message was a
+// cameBack draws conclusions from a returned message. It reports whether the message was a
 // membership message, which the program need not know of.
-func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
-	k := e.member
+func (k *member) cameBack(r *funi.Returned) (own bool) {
 	own = r.Header.Type() == typeMember && !r.Header.Transfer()
 	node := int(r.Header.Node())
-	if k == nil || node >= e.nodes {
+	if k == nil || node >= k.nodes {
 		return own
 	}
-	p := &k.nodes[node]
+	p := &k.peers[node]
 	switch {
 	case own && !gone(r.Reason):
 		k.repeat(node, r.Word&memberWhat)
 	case !gone(r.Reason):
 	case own && r.Word&memberWhat == memberHello:
 		if p.state == unheard {
-			e.depart(node) // its next life will say hello
+			k.depart(node) // its next life will say hello
 		}
 	case p.state != present:
 		// It was for an earlier life, or one that is known to be over.
@@ -546,7 +537,7 @@ func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
 		k.suspect(node)
 	case r.Word>>receiverShift&lifeMask != p.life&lifeMask: // likewise
 	default:
-		e.depart(node)
+		k.depart(node)
 		if p.leaving {
 			break // which it has told all
 		}
@@ -556,12 +547,12 @@ func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
 }
 
 // noteStale counts a message for an earlier life.
-func (e *Endpoint) noteStale(node int, word uint32, typ uint16) {
-	s := &e.member.stale
+func (k *member) noteStale(node int, word uint32, typ uint16) {
+	s := &k.stale
 	r := funi.Returned{Reason: arctic.ReasonReplaced, Level: funi.Request,
 		Header: funi.NewHeader(uint16(node), typ&funi.MaxType, 1), Word: word}
 	if s.count == 0 {
-		s.first = *e.describe(&r)
+		s.first = *k.describe(&r)
 	}
 	s.count++
 }

@@ -39,7 +39,7 @@ func (m *Missing) Error() string {
 func (m *Missing) Unwrap() error { return m.Err }
 
 // missing adds the missing nodes to an error of waiting for a node.
-func (e *Endpoint) missing(node int, err error) error {
+func (b *rounds) missing(node int, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -48,11 +48,11 @@ func (e *Endpoint) missing(node int, err error) error {
 		return err
 	}
 	// A message of round k speaks for its sender and the 2^k-1 nodes before that.
-	came := make([]bool, e.nodes)
-	came[e.node] = true
+	came := make([]bool, b.nodes)
+	came[b.node] = true
 	for k := range maxRounds {
-		for i := 0; e.rounds.heard[k][e.rounds.number&1] == e.rounds.number && i < min(1<<k, e.nodes); i++ {
-			came[((e.node-1<<k-i)%e.nodes+e.nodes)%e.nodes] = true
+		for i := 0; b.heard[k][b.number&1] == b.number && i < min(1<<k, b.nodes); i++ {
+			came[((b.node-1<<k-i)%b.nodes+b.nodes)%b.nodes] = true
 		}
 	}
 	m := &Missing{Err: err}

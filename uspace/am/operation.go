@@ -22,15 +22,15 @@ func (e *Endpoint) Cancel(id ID) bool {
 	switch id & kindID {
 	case callID:
 		if c := e.remote.find(uint32(id)); c != nil {
-			e.endCall(c, nil, ErrCancelled)
+			e.remote.end(c, nil, ErrCancelled)
 			return true
 		}
 	case bytesID:
-		return e.cancelBytes(uint32(id))
+		return e.bytes.cancel(uint32(id))
 	case sendTagID:
-		return e.cancelTagged(uint32(id))
+		return e.tags.cancelSend(uint32(id))
 	case recvID:
-		return e.cancelReceive(uint32(id))
+		return e.tags.cancelReceive(uint32(id))
 	}
 	return false
 }

@@ -8,120 +8,130 @@ package am
 // it handles the messages that have arrived, and Poll handles one message.
 
 import (
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/timing"
 )
 
+// pace is a modelled processor.
+type pace struct {
+	*port
+	cpu    *timing.CPU
+	prices *Prices               // nil: the processor executes instructions
+	cached [arctic.Levels]uint32 // head registers, as they are in the processor's cache
+	bursts [arctic.Levels]uint32 // the card's bursts into the queues when they were read
+	known  [arctic.Levels]uint32 // tail registers, as they were read
+}
+
 // Pace charges the endpoint's work from now on to a processor. A message that is sent then lets
 // handlers run, as any Poll does.
-func (e *Endpoint) Pace(cpu *timing.CPU) { e.cpu = cpu }
+func (e *Endpoint) Pace(cpu *timing.CPU) { e.pace = &pace{port: &e.port, cpu: cpu} }
 
 // Work charges instructions of one cycle each, which the program executes for itself. On a real
 // machine it does nothing, since they take the time that they take. Any context.
 func (e *Endpoint) Work(cycles int) { e.charge(cycles) }
 
 // commit sends the slot that was reserved and filled in.
-func (e *Endpoint) commit(l funi.Level, s *funi.Slot) {
-	if !e.paced(l, s) {
-		e.iface.Commit(l)
+func (p *port) commit(l funi.Level, s *funi.Slot) {
+	if !p.paced(l, s) {
+		p.iface.Commit(l)
 	}
 }
 
 // paced is commit if there is a processor to charge it to; otherwise it returns false. Sends that
 // must be fast call it themselves, because commit is too long to be inlined.
-func (e *Endpoint) paced(l funi.Level, s *funi.Slot) bool {
-	if e.cpu == nil {
+func (p *port) paced(l funi.Level, s *funi.Slot) bool {
+	if p.pace == nil {
 		return false
 	}
-	e.pacedCommit(l, s)
+	p.pace.commit(l, s)
 	return true
 }
 
-// chargeFull charges a look at a full send queue, without the poll that follows.
-func (e *Endpoint) chargeFull(l funi.Level) {
-	e.cpu.Work(fullCost)
-	e.loadTail(l)
+// full charges a look at a full send queue, without the poll that follows.
+func (c *pace) full(l funi.Level) {
+	c.cpu.Work(fullCost)
+	c.loadTail(l)
 }
 
 // loadTail charges a load of a tail register, which the interface has read.
-func (e *Endpoint) loadTail(l funi.Level) {
-	e.cpu.Load(1)
-	e.known[l] = e.iface.KnownTail(l)
+func (c *pace) loadTail(l funi.Level) {
+	c.cpu.Load(1)
+	c.known[l] = c.iface.KnownTail(l)
 }
 
-// pacedCommit charges the composition of a slot, sends it, and handles messages that have arrived.
-func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
-	c := e.cpu
+// commit charges the composition of a slot, sends it, and handles messages that have arrived.
+func (c *pace) commit(l funi.Level, s *funi.Slot) {
 	h := s.Header()
-	if e.prices != nil {
-		c.Work(e.prices.of(l, s).Send)
-		c.Settle()
-		e.iface.Commit(l)
-		e.handleSent(l)
+	if c.prices != nil {
+		c.cpu.Work(c.prices.of(l, s).Send)
+		c.cpu.Settle()
+		c.iface.Commit(l)
+		c.handleSent(l)
 		return
 	}
-	c.Work(enterCost)
-	if e.iface.KnownTail(l) != e.known[l] {
-		e.loadTail(l) // the search for the slot has read it
+	c.cpu.Work(enterCost)
+	if c.iface.KnownTail(l) != c.known[l] {
+		c.loadTail(l) // the search for the slot has read it
 	}
-	c.Work(placeCost + headerCost)
+	c.cpu.Work(placeCost + headerCost)
 	switch {
 	case h.Transfer():
-		c.Work(requestCost)
-		e.stores(2)
+		c.cpu.Work(requestCost)
+		c.stores(2)
 	case isMany(h):
-		c.Work(manyCost + storeCost)
-		c.Store(2)
+		c.cpu.Work(manyCost + storeCost)
+		c.cpu.Store(2)
 		for n := h.Length() - 1; n > 0; n -= 4 {
-			c.Work(chunkCost / 2)
-			c.Store(2)
-			c.Work(chunkCost - chunkCost/2 + c.Library().LoopCycles)
-			c.Store(2)
+			c.cpu.Work(chunkCost / 2)
+			c.cpu.Store(2)
+			c.cpu.Work(chunkCost - chunkCost/2 + c.cpu.Library().LoopCycles)
+			c.cpu.Store(2)
 		}
-		c.Work(testCost + c.Library().LoopCycles)
+		c.cpu.Work(testCost + c.cpu.Library().LoopCycles)
 	default:
 		if h.Type() == typeXfer {
-			c.Work(xferSourceCost)
+			c.cpu.Work(xferSourceCost)
 		}
-		e.stores(3) // the last may be of no use, as with a call of two words
+		c.stores(3) // the last may be of no use, as with a call of two words
 	}
-	c.Work(publishCost)
-	c.Store(1) // the head register
-	e.iface.Commit(l)
-	e.drive()
-	c.Work(drainCost)
-	e.drain(funi.Reply)
+	c.cpu.Work(publishCost)
+	c.cpu.Store(1) // the head register
+	c.iface.Commit(l)
+	c.drive()
+	c.cpu.Work(drainCost)
+	c.drain(funi.Reply)
 	if l == funi.Request {
-		c.Work(drainSecondCost)
-		e.drain(funi.Request)
+		c.cpu.Work(drainSecondCost)
+		c.drain(funi.Request)
 	}
 }
 
 // handleSent handles messages that have arrived, after a send whose price includes the looks for
 // them.
-func (e *Endpoint) handleSent(l funi.Level) {
-	e.drive()
-	e.service(funi.Reply, most)
+func (c *pace) handleSent(l funi.Level) {
+	c.drive()
+	c.e.service(funi.Reply, most)
 	if l == funi.Request {
-		e.service(funi.Request, most)
+		c.e.service(funi.Request, most)
 	}
 }
 
 // charge charges work of the library that is not part of sending or receiving.
-func (e *Endpoint) charge(cycles int) {
-	if e.cpu != nil {
-		e.cpu.Work(cycles)
+func (p *port) charge(cycles int) {
+	if p.pace != nil {
+		p.pace.cpu.Work(cycles)
 	}
 }
 
 // stores charges the stores of double words from the frame.
-func (e *Endpoint) stores(n int) {
+func (c *pace) stores(n int) {
 	for range n - 1 {
-		e.cpu.Work(storeCost)
-		e.cpu.Store(2)
+		c.cpu.Work(storeCost)
+		c.cpu.Store(2)
 	}
-	e.cpu.Work(lastStoreCost)
-	e.cpu.Store(2)
+	c.cpu.Work(lastStoreCost)
+	c.cpu.Store(2)
 }
 
 // isMany reports whether a message has the form of cmam_n: one of the program, or one of the
@@ -133,92 +143,89 @@ func isMany(h funi.Header) bool {
 // loadHead charges a load of a head register. It costs nothing while the register is in the cache;
 // the card's store removes it (thesis 2.7). With Library.LookMisses each burst into the queue
 // removes it.
-func (e *Endpoint) loadHead(l funi.Level) {
-	e.cpu.Settle()
-	if e.iface.ReceiveHead(l) != e.cached[l] || e.cpu.Library().LookMisses && e.cpu.Deliveries(int(l)) != e.bursts[l] {
-		e.cpu.Load(1)
-		e.cached[l], e.bursts[l] = e.iface.ReceiveHead(l), e.cpu.Deliveries(int(l))
+func (c *pace) loadHead(l funi.Level) {
+	c.cpu.Settle()
+	if c.iface.ReceiveHead(l) != c.cached[l] || c.cpu.Library().LookMisses && c.cpu.Deliveries(int(l)) != c.bursts[l] {
+		c.cpu.Load(1)
+		c.cached[l], c.bursts[l] = c.iface.ReceiveHead(l), c.cpu.Deliveries(int(l))
 	}
 }
 
 // drain handles all messages of a level that the head register shows.
-func (e *Endpoint) drain(l funi.Level) {
-	e.loadHead(l)
-	e.service(l, most)
+func (c *pace) drain(l funi.Level) {
+	c.loadHead(l)
+	c.e.service(l, most)
 }
 
-// pacedPoll handles one message, a reply if there is one (cmam_service).
-func (e *Endpoint) pacedPoll() (int, error) {
-	if e.tags != nil {
-		e.say()
+// poll handles one message, a reply if there is one (cmam_service).
+func (c *pace) poll() (int, error) {
+	c.e.tags.say()
+	if c.e.bytes.busy || c.e.bytes.waits {
+		c.e.bytes.pump()
 	}
-	if e.bytes.busy || e.bytes.waits {
-		e.pump()
+	c.cpu.Work(pollCost)
+	if n := c.look(funi.Reply); n > 0 {
+		return n, c.e.returned()
 	}
-	e.cpu.Work(pollCost)
-	if n := e.look(funi.Reply); n > 0 {
-		return n, e.returned()
-	}
-	e.cpu.Work(pollSecondCost)
-	return e.look(funi.Request), e.returned()
+	c.cpu.Work(pollSecondCost)
+	return c.look(funi.Request), c.e.returned()
 }
 
-// chargeLook charges a look at a head register, in a loop.
-func (e *Endpoint) chargeLook(l funi.Level) {
-	e.cpu.Work(pointerCost + lookCost + testCost)
-	e.loadHead(l)
+// seek charges a look at a head register, in a loop.
+func (c *pace) seek(l funi.Level) {
+	c.cpu.Work(pointerCost + lookCost + testCost)
+	c.loadHead(l)
 }
 
 // look handles one message of a level if there is any.
-func (e *Endpoint) look(l funi.Level) int {
-	if e.iface.SeemsEmpty(l) {
-		e.cpu.Work(pollRegister)
-		e.loadHead(l)
+func (c *pace) look(l funi.Level) int {
+	if c.iface.SeemsEmpty(l) {
+		c.cpu.Work(pollRegister)
+		c.loadHead(l)
 	}
-	n := e.service(l, 1)
-	e.drive()
+	n := c.e.service(l, 1)
+	c.drive()
 	return n
 }
 
-// chargeReceive charges the receipt of a message up to the program's handler, and the handler as
+// receive charges the receipt of a message up to the program's handler, and the handler as
 // one that counts.
-func (e *Endpoint) chargeReceive(l funi.Level, s *funi.Slot) {
-	c := e.cpu
-	if e.prices != nil {
-		c.Work(e.prices.of(l, s).Receive)
+func (c *pace) receive(l funi.Level, s *funi.Slot) {
+	if c.prices != nil {
+		c.cpu.Work(c.prices.of(l, s).Receive)
 		return
 	}
 	h := s.Header()
-	c.Work(placeCost)
+	c.cpu.Work(placeCost)
 	for range 3 {
-		c.Load(2)
-		c.Work(incCost + 2*setCost)
+		c.cpu.Load(2)
+		c.cpu.Work(incCost + 2*setCost)
 	}
-	c.Store(1) // the tail register
-	c.Work(takeCost - placeCost - (2*(incCost+2*setCost) + 3*setCost))
+	c.cpu.Store(1) // the tail register
+	c.cpu.Work(takeCost - placeCost - (2*(incCost+2*setCost) + 3*setCost))
 	switch {
 	case h.Transfer():
-		c.Work(mferCost)
+		c.cpu.Work(mferCost)
 	case h.Type() == typeXfer:
-		c.Work(xferCost)
+		c.cpu.Work(xferCost)
 	case isMany(h):
-		c.Work(nCost)
+		c.cpu.Work(nCost)
 		for n := h.Length() - 1 - 4; n > 0; n -= 4 {
-			c.Load(2)
-			c.Work(nChunkCost / 2)
-			c.Load(2)
-			c.Work(nChunkCost - nChunkCost/2 + c.Library().LoopCycles)
+			c.cpu.Load(2)
+			c.cpu.Work(nChunkCost / 2)
+			c.cpu.Load(2)
+			c.cpu.Work(nChunkCost - nChunkCost/2 + c.cpu.Library().LoopCycles)
 		}
-		c.Work(c.Library().LoopCycles)
+		c.cpu.Work(c.cpu.Library().LoopCycles)
 	default:
-		c.Work(fourCost)
+		c.cpu.Work(fourCost)
 	}
 	if !h.Transfer() {
 		switch h.Type() {
 		case typeFour, typeN:
-			c.Work(c.Library().CounterCycles) // the program's handler
+			c.cpu.Work(c.cpu.Library().CounterCycles) // the program's handler
 		case typeGet, typeGetFour, typePut, typePutOne:
-			c.Work(-userCost) // one that answers and does not count
+			c.cpu.Work(-userCost) // one that answers and does not count
 		}
 	}
 }

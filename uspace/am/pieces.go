@@ -39,10 +39,12 @@ func (t *tags) hurry(p *pair) {
 	}
 }
 
+// idle reports whether there is nothing to say.
+func (t *tags) idle() bool { return len(t.busy) == 0 && t.granted.first == nil }
+
 // say sends queued messages and pieces, and reports whether there were any. It does not wait.
-func (e *Endpoint) say() bool {
-	t := e.tags
-	if t == nil || len(t.busy) == 0 && t.granted.first == nil {
+func (t *tags) say() bool {
+	if t.idle() {
 		return false
 	}
 	t.busy, t.closing = t.closing[:0], t.busy
@@ -50,18 +52,17 @@ func (e *Endpoint) say() bool {
 		if p.busy = false; p.gone {
 			continue
 		}
-		e.sayTo(p)
-		e.flush(p)
+		t.sayTo(p)
+		t.flush(p)
 	}
-	e.pieces()
+	t.pieces()
 	return true
 }
 
 // sayTo sends the queued messages of a pair.
-func (e *Endpoint) sayTo(p *pair) {
-	t := e.tags
+func (t *tags) sayTo(p *pair) {
 	for len(p.tell) > 0 || (p.taken-p.told)&numberMask >= TagWindow/2 {
-		s := e.iface.Reserve(funi.Request)
+		s := t.iface.Reserve(funi.Request)
 		if s == nil {
 			t.hurry(p)
 			return
@@ -77,19 +78,18 @@ func (e *Endpoint) sayTo(p *pair) {
 		}
 		p.told = p.taken
 		s.SetHeader(funi.NewHeader(p.node, typeTold, 5))
-		s[1], s[2], s[3], s[4], s[5] = first, e.stamp(int(p.node), w.form<<16|p.space<<18), w.theirs, w.want, p.taken
-		e.commit(funi.Request, s)
+		s[1], s[2], s[3], s[4], s[5] = first, t.stamp(int(p.node), w.form<<16|p.space<<18), w.theirs, w.want, p.taken
+		t.commit(funi.Request, s)
 	}
 }
 
 // flush sends the envelopes that a node has room for, in their order.
-func (e *Endpoint) flush(p *pair) {
-	t := e.tags
+func (t *tags) flush(p *pair) {
 	for len(p.void) > 0 || p.waiting.first != nil {
 		if len(p.void) == 0 && (p.sent-p.matched)&numberMask >= TagWindow {
 			return // what the node tells goes on with it
 		}
-		slot := e.iface.Reserve(funi.Request)
+		slot := t.iface.Reserve(funi.Request)
 		if slot == nil {
 			t.hurry(p)
 			return
@@ -97,9 +97,9 @@ func (e *Endpoint) flush(p *pair) {
 		if len(p.void) > 0 {
 			compose(slot, p.node, typeTagged, p.void[0]<<2|p.space, p.space<<31, nil)
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 3))
-			slot[3] = e.stamp(int(p.node), formVoid<<16)
+			slot[3] = t.stamp(int(p.node), formVoid<<16)
 			p.void = append(p.void[:0], p.void[1:]...)
-			e.commit(funi.Request, slot)
+			t.commit(funi.Request, slot)
 			continue
 		}
 		s := p.waiting.first
@@ -109,40 +109,39 @@ func (e *Endpoint) flush(p *pair) {
 		slot[1], slot[2] = s.seq<<2|p.space, s.tag
 		if len(s.b) > ShortTagged {
 			words := 5
-			slot[3], slot[4], slot[5] = e.stamp(int(p.node), formLong<<16), s.word(), uint32(len(s.b))
-			if e.offerTagged(s); s.offer != 0 {
+			slot[3], slot[4], slot[5] = t.stamp(int(p.node), formLong<<16), s.word(), uint32(len(s.b))
+			if t.makeOffer(s); s.offer != 0 {
 				words, slot[6] = 6, s.offer
 			}
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, words))
 			s.state = opOffered
-			e.commit(funi.Request, slot)
+			t.commit(funi.Request, slot)
 			continue
 		}
 		words := (len(s.b) + 3) / 4
 		slot.SetHeader(funi.NewHeader(p.node, typeTagged, taggedWords+words))
-		slot[3] = e.stamp(int(p.node), formShort<<16|uint32(4*words-len(s.b))<<8)
+		slot[3] = t.stamp(int(p.node), formShort<<16|uint32(4*words-len(s.b))<<8)
 		if words > 0 {
 			slot[3+words] = 0
 			copy(bytesOf(slot[4:4+words]), s.b)
 		}
-		e.commit(funi.Request, slot)
-		e.endTagged(s, nil)
+		t.commit(funi.Request, slot)
+		t.endSend(s, nil)
 	}
 }
 
 // pieces sends pieces of the requested messages, in turns. It uses at most half of the send queue,
 // so that the program's own messages find room.
-func (e *Endpoint) pieces() {
-	t := e.tags
+func (t *tags) pieces() {
 	for left := pollPieces; left > 0 && t.granted.first != nil; left -= turnPieces {
-		room := e.iface.Slots()/2 - e.iface.Unsent(funi.Request)
+		room := t.iface.Slots()/2 - t.iface.Unsent(funi.Request)
 		if room <= 0 {
 			return
 		}
 		s := t.granted.first
 		t.granted.remove(s)
 		for range min(room, turnPieces) {
-			slot := e.iface.Reserve(funi.Request)
+			slot := t.iface.Reserve(funi.Request)
 			if slot == nil {
 				break
 			}
@@ -153,31 +152,30 @@ func (e *Endpoint) pieces() {
 			slot[2+words] = 0
 			copy(bytesOf(slot[3:3+words]), s.b[s.at:s.at+n])
 			s.at += n
-			e.commit(funi.Request, slot)
+			t.commit(funi.Request, slot)
 			if s.at == len(s.b) {
 				break
 			}
 		}
 		if s.at == len(s.b) {
-			e.endTagged(s, nil)
+			t.endSend(s, nil)
 		} else {
 			t.granted.add(s)
 		}
 	}
 }
 
-// toldOf handles a typeTold.
-func (e *Endpoint) toldOf(m *Message, first uint32) {
+// toldArrived handles a typeTold.
+func (t *tags) toldArrived(m *Message, first uint32) {
 	if len(m.Words) != 4 || m.Words[0]>>18&3 > 1 {
-		e.unknown++
+		t.unknown++
 		return
 	}
-	if !e.mayRun(m, typeTold, m.Words[0]) {
+	if !t.mayRun(m, typeTold, m.Words[0]) {
 		return
 	}
 	second, theirs, want, taken := m.Words[0], m.Words[1], m.Words[2], m.Words[3]
-	t := e.tagging()
-	p := t.pair(e.nodes, second>>18&1<<31, uint16(m.Source))
+	p := t.pair(t.nodes, second>>18&1<<31, uint16(m.Source))
 	if (taken-p.matched)&numberMask <= (p.sent-p.matched)&numberMask {
 		p.matched = taken & numberMask
 		if p.waiting.first != nil {
@@ -189,67 +187,66 @@ func (e *Endpoint) toldOf(m *Message, first uint32) {
 		s := t.sends.find(theirs)
 		switch {
 		case s == nil || s.node != p.node || s.state == opWaiting || want > uint32(len(s.b)):
-			e.dropOffer(p.node, theirs)
+			t.e.bytes.dropOffer(p.node, theirs)
 			t.tell(p, telling{form: toldAbort, theirs: first})
 		case s.state == opMoving: // said twice, because the first came back
 		case want == 0:
-			e.endTagged(s, nil)
+			t.endSend(s, nil)
 		default:
-			e.endOffer(s, false)
+			t.endOffer(s, false)
 			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
 			t.granted.add(s)
 		}
 	case toldAbort:
 		if r := t.receives.find(first); r != nil && r.state == opMoving && r.received.Source == m.Source {
-			e.endReceive(r, ErrAborted)
+			t.endReceive(r, ErrAborted)
 		}
 	}
 }
 
-// piece takes a piece of a message.
-func (e *Endpoint) piece(m *Message, first uint32) {
-	if e.tags == nil || len(m.Words) < 2 {
-		e.unknown++
+// pieceArrived takes a piece of a message.
+func (t *tags) pieceArrived(m *Message, first uint32) {
+	if len(m.Words) < 2 {
+		t.unknown++
 		return
 	}
-	r := e.tags.receives.find(first)
+	r := t.receives.find(first)
 	if r == nil || r.state != opMoving || r.offer != 0 || r.received.Source != m.Source {
 		return // cancelled, or not asked for
 	}
 	at := m.Words[0]
 	data := bytesOf(m.Words[1:])
 	if at >= uint32(r.want) || at%pieceBytes != 0 || len(data) < min(r.want-int(at), pieceBytes) {
-		e.unknown++
+		t.unknown++
 		return
 	}
 	r.got += copy(r.b[at:r.want], data)
 	if r.got >= r.want {
-		e.endReceive(r, truncated(r))
+		t.endReceive(r, truncated(r))
 	}
 }
 
-// taggedCameBack handles a returned message of this protocol. It reports whether that is
+// cameBack handles a returned message of this protocol. It reports whether that is
 // sufficient, so that the program need not know. Messages about messages concern only the library,
 // and the other node may have received all that it wanted and have ended.
-func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
-	t := e.tags
-	if t == nil || r.Level != funi.Request || r.Header.Transfer() {
+func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
+	if r.Level != funi.Request || r.Header.Transfer() {
 		return false
 	}
 	own = r.Header.Type() == typeTold
 	node := r.Header.Node()
-	if e.member != nil && gone(r.Reason) {
+	if t.member != nil && gone(r.Reason) {
 		return own // what waits for a member ends when it has left (depart)
 	}
 	switch r.Header.Type() {
 	case typeTagged:
-		p := t.pair(e.nodes, r.Word&1<<31, node)
+		p := t.pair(t.nodes, r.Word&1<<31, node)
 		if len(p.void) < TagWindow {
 			p.void = append(p.void, r.Word>>2)
 		}
 		for _, s := range t.sends.all {
 			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
-				e.endTagged(s, err)
+				t.endSend(s, err)
 			}
 		}
 		if !gone(r.Reason) {
@@ -265,7 +262,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 		}
 		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 &&
 			w.received.Source == int(node) && !gone(r.Reason) {
-			t.tell(t.pair(e.nodes, w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
+			t.tell(t.pair(t.nodes, w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
 		}
 	case typePiece:
 		space := uint32(0)
@@ -273,35 +270,31 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 			if s.node == node && s.theirs == r.Word {
 				space = s.tag
 				t.granted.remove(s)
-				e.endTagged(s, err)
+				t.endSend(s, err)
 				break
 			}
 		}
 		if !gone(r.Reason) {
-			t.tell(t.pair(e.nodes, space, node), telling{form: toldAbort, theirs: r.Word})
+			t.tell(t.pair(t.nodes, space, node), telling{form: toldAbort, theirs: r.Word})
 		}
 	}
 	if gone(r.Reason) {
-		e.failTagged(err, func(of int) bool { return of == int(node) })
+		t.failAll(err, func(of int) bool { return of == int(node) })
 	}
 	return own
 }
 
-// failTagged ends sends to selected nodes, and receives from them. Receives from any node continue.
-func (e *Endpoint) failTagged(err error, which func(node int) bool) {
-	t := e.tags
-	if t == nil {
-		return
-	}
+// failAll ends sends to selected nodes, and receives from them. Receives from any node continue.
+func (t *tags) failAll(err error, which func(node int) bool) {
 	for _, s := range t.sends.all {
 		if s.state != opFree && which(int(s.node)) {
-			e.dropSend(s, err)
+			t.dropSend(s, err)
 		}
 	}
 	for _, r := range t.receives.all {
 		if r.state == opWaiting && r.source != AnySource && which(r.source) ||
 			r.state == opMoving && which(r.received.Source) {
-			e.dropReceive(r, err)
+			t.dropReceive(r, err)
 		}
 	}
 	for m := t.kept.first; m != nil; {
@@ -315,19 +308,15 @@ func (e *Endpoint) failTagged(err error, which func(node int) bool) {
 	}
 }
 
-// probeTagged probes the nodes whose messages are awaited, or that have yet to receive some.
-func (e *Endpoint) probeTagged() error {
-	t := e.tags
-	if t == nil {
-		return nil
-	}
+// probeAll probes the nodes whose messages are awaited, or that have yet to receive some.
+func (t *tags) probeAll() error {
 	last := -1
 	probe := func(node int) error {
 		if node == last {
 			return nil
 		}
 		last = node
-		return e.probe(node)
+		return t.probe(node)
 	}
 	for _, s := range t.sends.all {
 		if s.state != opFree {

@@ -6,35 +6,35 @@ import "github.com/funet/funet/uspace/funi"
 
 // pump sends waiting messages as far as the send queue has room: first messages of the library,
 // then bytes of long messages. It reports whether it sent anything.
-func (e *Endpoint) pump() bool {
-	x, head := &e.bytes, e.iface.SendHead(funi.Request)
+func (x *byteMessages) pump() bool {
+	head := x.iface.SendHead(funi.Request)
 	l := x.landing
-	x.tail, x.idle = e.iface.Tail(funi.Request), 0 // before the look at what it has given back
-	e.retire()
+	x.tail, x.idle = x.iface.Tail(funi.Request), 0 // before the look at what it has given back
+	x.retire()
 	if l != nil {
-		e.closeWindows()
+		x.closeWindows()
 		l.reopen()
 		l.shrink(false)
-		e.grantWaiting()
+		x.grantWaiting()
 	}
 	told := 0
 	for _, c := range x.control {
-		s := e.iface.Reserve(funi.Request)
+		s := x.iface.Reserve(funi.Request)
 		if s == nil {
 			break
 		}
 		c.fill(s)
-		e.commit(funi.Request, s)
+		x.commit(funi.Request, s)
 		told++
 	}
 	x.control = append(x.control[:0], x.control[told:]...)
 	if len(x.control) == 0 {
-		e.pumpGranted()
+		x.pumpGranted()
 	}
 	x.busy = len(x.waiting) > 0 // it counts the polls
 	x.waits = len(x.control)+len(x.granted)+len(x.retiring) > 0 ||
 		l != nil && (len(l.closed) > 0 || len(l.grown) > 0 || l.closing())
-	return e.iface.SendHead(funi.Request) != head
+	return x.iface.SendHead(funi.Request) != head
 }
 
 // idleMost is how many polls in vain, some microseconds, pass before pump runs again for work that
@@ -42,8 +42,7 @@ func (e *Endpoint) pump() bool {
 const idleMost = 64
 
 // pumps reports whether pump may have work, in a poll that has handled n messages.
-func (e *Endpoint) pumps(n int) bool {
-	x := &e.bytes
+func (x *byteMessages) pumps(n int) bool {
 	if x.busy {
 		return true
 	}
@@ -51,12 +50,11 @@ func (e *Endpoint) pumps(n int) bool {
 		return false
 	}
 	x.idle++
-	return n > 0 || x.idle >= idleMost || e.iface.Tail(funi.Request) != x.tail
+	return n > 0 || x.idle >= idleMost || x.iface.Tail(funi.Request) != x.tail
 }
 
 // pumpGranted sends bytes of messages with a grant, in turn.
-func (e *Endpoint) pumpGranted() {
-	x := &e.bytes
+func (x *byteMessages) pumpGranted() {
 	for len(x.granted) > 0 {
 		id := x.granted[0]
 		s := x.findSend(id)
@@ -64,7 +62,7 @@ func (e *Endpoint) pumpGranted() {
 			x.granted = append(x.granted[:0], x.granted[1:]...)
 			continue
 		}
-		if !e.sendPart(s) {
+		if !x.sendPart(s) {
 			return
 		}
 		x.granted = append(x.granted[:0], x.granted[1:]...)
@@ -78,9 +76,9 @@ func (e *Endpoint) pumpGranted() {
 
 // sendPart sends the next part of a message: in place, or as a copy; an end of less than 16 bytes
 // is sent from a slot. It returns false if there is no room.
-func (e *Endpoint) sendPart(s *send) bool {
-	l := e.bytes.landing
-	slot := e.iface.Reserve(funi.Request)
+func (x *byteMessages) sendPart(s *send) bool {
+	l := x.landing
+	slot := x.iface.Reserve(funi.Request)
 	if slot == nil {
 		return false
 	}
@@ -91,7 +89,7 @@ func (e *Endpoint) sendPart(s *send) bool {
 	case left < 16:
 		clear(slot[funi.DataWord : funi.DataWord+4])
 		s.gather.read(bytesOf(slot[funi.DataWord : funi.DataWord+4]))
-	case s.gather.at == 0 && e.readsInPlace(s, &t):
+	case s.gather.at == 0 && x.readsInPlace(s, &t):
 		t.Words = left / 16 * 4
 		s.gather.at = 4 * t.Words
 		reading = s.window < 0
@@ -109,11 +107,11 @@ func (e *Endpoint) sendPart(s *send) bool {
 	}
 	s.address += uint32(4 * t.Words)
 	slot.SetTransfer(s.node, typePart, t)
-	e.commit(funi.Request, slot)
+	x.commit(funi.Request, slot)
 	if reading {
 		s.staged++
-		e.bytes.retiring = append(e.bytes.retiring,
-			retiring{place: e.iface.SendHead(funi.Request), stage: stage, id: s.id})
+		x.retiring = append(x.retiring,
+			retiring{place: x.iface.SendHead(funi.Request), stage: stage, id: s.id})
 	}
 	return true
 }
@@ -129,10 +127,9 @@ func (l *landing) freeStage() int {
 }
 
 // retire takes back memory that the card no longer reads, in the order of the send queue.
-func (e *Endpoint) retire() {
-	x := &e.bytes
+func (x *byteMessages) retire() {
 	n := 0
-	for n < len(x.retiring) && e.retired(x.retiring[n].place) {
+	for n < len(x.retiring) && x.retired(x.retiring[n].place) {
 		r := x.retiring[n]
 		n++
 		if r.counter != nil {
@@ -145,7 +142,7 @@ func (e *Endpoint) retire() {
 		}
 		if s := x.findSend(r.id); s != nil {
 			if s.staged--; s.state == sendGivenUp && s.key != 0 {
-				e.abort(s)
+				x.abort(s)
 			}
 		}
 	}
@@ -154,22 +151,22 @@ func (e *Endpoint) retire() {
 
 // retired reports whether the card has given back the slots of requests before a place in the send
 // queue.
-func (e *Endpoint) retired(place uint32) bool {
-	after := int(e.iface.SendHead(funi.Request)-place) & (e.iface.Slots() - 1)
-	return e.iface.Unsent(funi.Request) <= after
+func (x *byteMessages) retired(place uint32) bool {
+	after := int(x.iface.SendHead(funi.Request)-place) & (x.iface.Slots() - 1)
+	return x.iface.Unsent(funi.Request) <= after
 }
 
 // readsInPlace makes a message the source of a transfer, in place: in memory that the program
 // shares, or through a window. It returns false if that is not possible.
-func (e *Endpoint) readsInPlace(s *send, t *funi.Transfer) bool {
+func (x *byteMessages) readsInPlace(s *send, t *funi.Transfer) bool {
 	if len(s.gather.rest) > 0 {
 		return false
 	}
-	if at, ok := e.regions.Address(s.gather.first[:s.size&^15], funi.Source); ok && at%16 == 0 {
+	if at, ok := x.e.regions.Address(s.gather.first[:s.size&^15], funi.Source); ok && at%16 == 0 {
 		t.Source = at
 		return true
 	}
-	if !e.openWindow(s) {
+	if !x.openWindow(s) {
 		return false
 	}
 	t.Source = windowBase + uint32(s.window)*MaxBytes
@@ -177,8 +174,8 @@ func (e *Endpoint) readsInPlace(s *send, t *funi.Transfer) bool {
 }
 
 // openWindow lets the card read memory that it does not know yet.
-func (e *Endpoint) openWindow(s *send) bool {
-	l, g := e.bytes.landing, &s.gather
+func (x *byteMessages) openWindow(s *send) bool {
+	l, g := x.landing, &s.gather
 	if l.Register == nil {
 		return false
 	}
@@ -198,8 +195,8 @@ func (e *Endpoint) openWindow(s *send) bool {
 
 // closeWindow takes memory back from the card. It does so at once if the message failed, because
 // the program may change the memory now.
-func (e *Endpoint) closeWindow(i int, failed bool) {
-	l := e.bytes.landing
+func (x *byteMessages) closeWindow(i int, failed bool) {
+	l := x.landing
 	base := windowBase + uint32(i)*MaxBytes
 	if failed {
 		_ = l.Withdraw(base) // it is registered, and nothing is written there: there is no error
@@ -208,18 +205,18 @@ func (e *Endpoint) closeWindow(i int, failed bool) {
 	}
 	// the card may not know yet that all has arrived; it reads what it would send again for nothing
 	l.window[i] = windowClosing
-	e.closeWindows()
+	x.closeWindows()
 }
 
 // closeWindows takes back the memory of messages that were delivered.
-func (e *Endpoint) closeWindows() {
-	l := e.bytes.landing
+func (x *byteMessages) closeWindows() {
+	l := x.landing
 	for i, state := range l.window {
 		if state == windowClosing && l.Unregister(windowBase+uint32(i)*MaxBytes) == nil {
 			l.window[i] = windowFree
 		}
 	}
-	e.bytes.busy = true
+	x.busy = true
 }
 
 // closing reports whether memory has to be taken back from the card.

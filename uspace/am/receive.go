@@ -32,15 +32,15 @@ func (e *Endpoint) Poll() (int, error) {
 	if e.inHandler() {
 		return 0, fmt.Errorf("polling: %w", ErrHandler)
 	}
-	if e.cpu != nil {
-		return e.pacedPoll()
+	if e.pace != nil {
+		return e.pace.poll()
 	}
 	n := 0
 	if e.iface.Waiting() {
 		n = e.handleAll() // what the last drive brought; else two would fill the queue
 	}
 	e.drive()
-	if n == 0 && !e.iface.Waiting() && !e.lostMore() && e.member == nil && e.tags == nil && !e.bytes.busy &&
+	if n == 0 && !e.iface.Waiting() && !e.lostMore() && e.member == nil && e.tags.idle() && !e.bytes.busy &&
 		!e.bytes.waits && len(e.remote.back) == 0 {
 		return 0, e.ended("waiting") // most looks of those who wait are in vain
 	}
@@ -50,12 +50,12 @@ func (e *Endpoint) Poll() (int, error) {
 // tidy does the rest of a poll that has handled n messages, or may have something to send.
 func (e *Endpoint) tidy(n int) (int, error) {
 	if e.member != nil {
-		if err := e.tend(); err != nil {
+		if err := e.member.tend(); err != nil {
 			return n, err
 		}
 	}
-	said := e.tags != nil && e.say()
-	if e.pumps(n) && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	said := e.tags.say()
+	if e.bytes.pumps(n) && e.bytes.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()
@@ -65,8 +65,8 @@ func (e *Endpoint) tidy(n int) (int, error) {
 // a queue less one. It lets the card run and handles none. Any context.
 func (e *Endpoint) Waiting(l funi.Level) int {
 	e.drive()
-	if e.cpu != nil {
-		e.chargeLook(l)
+	if e.pace != nil {
+		e.pace.seek(l)
 	}
 	return e.iface.Arrived(l)
 }
@@ -74,12 +74,21 @@ func (e *Endpoint) Waiting(l funi.Level) int {
 // InHandler reports whether a handler is running. Any context.
 func (e *Endpoint) InHandler() bool { return e.inHandler() }
 
-func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
+func (p *port) inHandler() bool { return p.depth[funi.Request] || p.depth[funi.Reply] }
+
+// quietly calls the program's function of an operation that ended, or of an event. The function may
+// not send, because the endpoint may be in the middle of receiving.
+func (p *port) quietly(f func()) {
+	in := p.depth[funi.Reply]
+	p.depth[funi.Reply] = true
+	f()
+	p.depth[funi.Reply] = in
+}
 
 // handleAll handles messages that have arrived, replies first, and returns how many.
 func (e *Endpoint) handleAll() (n int) {
 	if e.bytes.handlers != nil {
-		defer e.recovered()
+		defer e.bytes.recovered()
 	}
 	for n < most {
 		n += e.service(funi.Reply, most)
@@ -99,8 +108,8 @@ func (e *Endpoint) service(l funi.Level, most int) int {
 		if s == nil {
 			break
 		}
-		if e.cpu != nil {
-			e.chargeReceive(l, s)
+		if e.pace != nil {
+			e.pace.receive(l, s)
 		}
 		e.handle(l, s)
 		e.iface.Release(l)
@@ -126,7 +135,7 @@ func (e *Endpoint) Wait(done func() bool) error {
 // nothing else would show that. With Rejoin it returns ErrLeft when the node has left.
 func (e *Endpoint) WaitFor(node int, done func() bool) error {
 	if e.member != nil {
-		return e.waitForMember(node, done)
+		return e.member.waitFor(node, done)
 	}
 	return e.wait(done, func() error { return e.probe(node) })
 }
@@ -142,10 +151,10 @@ func (e *Endpoint) WaitFlag(node int, flag *int, n int) error {
 }
 
 // wait polls until done returns true, and calls probe now and then.
-func (e *Endpoint) wait(done func() bool, probe func() error) error {
+func (p *port) wait(done func() bool, probe func() error) error {
 	gap := firstProbe
 	for left := gap; !done(); left-- {
-		if _, err := e.Poll(); err != nil {
+		if _, err := p.e.Poll(); err != nil {
 			if inVain(err) && done() {
 				return nil
 			}
@@ -163,13 +172,13 @@ func (e *Endpoint) wait(done func() bool, probe func() error) error {
 }
 
 // probe sends a request that the receiver drops.
-func (e *Endpoint) probe(node int) error {
-	s, err := e.reserve(node, 0)
+func (p *port) probe(node int) error {
+	s, err := p.reserve(node, 0)
 	if err != nil {
 		return err
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typeProbe, 1))
 	s[funi.PayloadWord] = 0
-	e.commit(funi.Request, s)
+	p.commit(funi.Request, s)
 	return nil
 }

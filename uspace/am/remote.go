@@ -134,6 +134,7 @@ type CallHandler func(m *Message, b []byte) ([]byte, error)
 
 // remote is the state of the calls that this endpoint makes and answers.
 type remote struct {
+	*port
 	handlers *[Handlers]CallHandler // nil: none
 	table    []remoteCall           // by place; grows to MaxRemoteCalls
 	free     []uint16               // places; the last one is used next
@@ -235,7 +236,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 		return 0, fmt.Errorf("calling handler %d on node %d: %w", handler, node, ErrNumber)
 	}
 	if len(b) > ShortCall {
-		return e.startLongCall(node, handler, b, done)
+		return e.remote.startLong(node, handler, b, done)
 	}
 	var s *funi.Slot
 	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
@@ -244,7 +245,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	r := &e.remote
 	if s == nil || len(r.free) == 0 {
 		var err error
-		if s, err = e.roomToCall(node); err != nil {
+		if s, err = e.remote.room(node); err != nil {
 			return 0, err
 		}
 	}
@@ -262,37 +263,35 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	return callID | ID(ticket), nil
 }
 
-// roomToCall waits for a free place in the table and a slot of the send queue, and returns the
+// room waits for a free place in the table and a slot of the send queue, and returns the
 // slot.
-func (e *Endpoint) roomToCall(node int) (*funi.Slot, error) {
-	if err := e.refusal(node, 0); err != nil {
+func (r *remote) room(node int) (*funi.Slot, error) {
+	if err := r.refusal(node, 0); err != nil {
 		return nil, err
 	}
-	r := &e.remote
 	for {
-		s, err := e.reserve(node, 0) // which polls: a place may come free
+		s, err := r.reserve(node, 0) // which polls: a place may come free
 		if err != nil {
 			return nil, err
 		}
-		if len(r.free) > 0 || e.morePlaces() {
+		if len(r.free) > 0 || r.more() {
 			return s, nil
 		}
-		if err := e.wait(func() bool { return len(r.free) > 0 }, e.ProbeCalled); err != nil {
+		if err := r.wait(func() bool { return len(r.free) > 0 }, r.e.ProbeCalled); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// morePlaces enlarges the table, or returns false.
-func (e *Endpoint) morePlaces() bool {
+// more enlarges the table, or returns false.
+func (r *remote) more() bool {
 	const first = 64
-	r := &e.remote
 	n := len(r.table)
 	if n == MaxRemoteCalls {
 		return false
 	}
 	if n == 0 {
-		r.random.Seed(e.seed, 0x72656d6f7465)
+		r.random.Seed(r.seed, 0x72656d6f7465)
 	}
 	r.table = append(r.table, make([]remoteCall, max(n, first))...)
 	for place := len(r.table) - 1; place >= n; place-- { // the lowest is used next
@@ -329,31 +328,31 @@ func content(second uint32, words []uint32) ([]byte, bool) {
 }
 
 // called runs the handler of a call and answers.
-func (e *Endpoint) called(m *Message, ticket uint32) {
+func (r *remote) called(m *Message, ticket uint32) {
 	if m.level != funi.Request || len(m.Words) == 0 {
-		e.unknown++
+		r.unknown++
 		return
 	}
 	second := m.Words[0]
-	if !e.mayRun(m, typeCall, second) {
+	if !r.mayRun(m, typeCall, second) {
 		return
 	}
 	b, ok := content(second, m.Words[1:])
 	if !ok {
-		e.unknown++
+		r.unknown++
 		return
 	}
-	e.runCall(m, ticket, second&handlerMask, b)
+	r.run(m, ticket, second&handlerMask, b)
 }
 
-// runCall runs the handler of a call whose whole request has arrived, and answers.
-func (e *Endpoint) runCall(m *Message, ticket, number uint32, b []byte) {
+// run runs the handler of a call whose whole request has arrived, and answers.
+func (r *remote) run(m *Message, ticket, number uint32, b []byte) {
 	var h CallHandler
-	if number < Handlers && e.remote.handlers != nil {
-		h = e.remote.handlers[number]
+	if number < Handlers && r.handlers != nil {
+		h = r.handlers[number]
 	}
 	if h == nil {
-		e.unknown++
+		r.unknown++
 		m.refuse(ticket, statusNoHandler, statusNoHandler, "")
 		return
 	}
@@ -433,34 +432,34 @@ func cut(text string, most int) string {
 	return text
 }
 
-// answeredCall completes the call that an answer belongs to.
-func (e *Endpoint) answeredCall(m *Message, ticket uint32) {
+// answered completes the call that an answer belongs to.
+func (r *remote) answered(m *Message, ticket uint32) {
 	if len(m.Words) == 0 {
-		e.unknown++
+		r.unknown++
 		return
 	}
 	second := m.Words[0]
 	b, ok := content(second, m.Words[1:])
-	c := e.remote.find(ticket)
+	c := r.find(ticket)
 	switch {
 	case !ok:
-		e.unknown++
+		r.unknown++
 	case c == nil || int(c.node) != m.Source: // cancelled, or not asked
 	default:
-		e.finishCall(c, second>>16, b)
+		r.conclude(c, second>>16, b)
 	}
 }
 
-// finishCall ends a call that was answered.
-func (e *Endpoint) finishCall(c *remoteCall, status uint32, b []byte) {
+// conclude ends a call that was answered.
+func (r *remote) conclude(c *remoteCall, status uint32, b []byte) {
 	if c.send != 0 {
-		e.sentCall(c.send, true)
+		r.sent(c.send, true)
 		c.send = 0
 	}
 	if status == statusDone {
-		e.endCall(c, b, nil)
+		r.end(c, b, nil)
 	} else {
-		e.endCall(c, nil, remoteError(int(c.node), uint32(c.handler), status, b))
+		r.end(c, nil, remoteError(int(c.node), uint32(c.handler), status, b))
 	}
 }
 
@@ -494,21 +493,17 @@ func (r *remote) find(ticket uint32) *remoteCall {
 	return nil
 }
 
-// endCall ends a call and calls its done, after it has freed the place. done may not send, because
+// end ends a call and calls its done, after it has freed the place. done may not send, because
 // the endpoint may be in the middle of receiving.
-func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
-	r := &e.remote
+func (r *remote) end(c *remoteCall, answer []byte, err error) {
 	done, send := c.done, c.send
 	c.done, c.send = nil, 0
 	if send != 0 {
-		e.sentCall(send, false)
+		r.sent(send, false)
 	}
 	r.under--
 	r.free = append(r.free, c.place)
-	in := e.depth[funi.Reply]
-	e.depth[funi.Reply] = true
-	done(answer, err)
-	e.depth[funi.Reply] = in
+	r.quietly(func() { done(answer, err) })
 }
 
 // CallsUnderWay returns how many calls are in flight. Any context.
@@ -529,21 +524,21 @@ func (e *Endpoint) ProbeCalled() error {
 			return err
 		}
 	}
-	return e.probeTagged()
+	return e.tags.probeAll()
 }
 
-// callCameBack handles a returned message of a call.
-func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
+// cameBack handles a returned message of a call.
+func (r *remote) cameBack(back *funi.Returned, err error) {
 	switch {
-	case r.Header.Type() == typeCall && r.Level == funi.Request:
-		if c := e.remote.find(r.Word); c != nil && c.node == r.Header.Node() {
-			e.endCall(c, nil, err)
+	case back.Header.Type() == typeCall && back.Level == funi.Request:
+		if c := r.find(back.Word); c != nil && c.node == back.Header.Node() {
+			r.end(c, nil, err)
 		}
-	case r.Header.Type() == typeAnswer && r.Level == funi.Reply && !gone(r.Reason) && len(e.remote.back) < untold:
-		e.remote.back = append(e.remote.back, lostAnswer{r.Header.Node(), r.Word, statusLost})
+	case back.Header.Type() == typeAnswer && back.Level == funi.Reply && !gone(back.Reason) && len(r.back) < untold:
+		r.back = append(r.back, lostAnswer{back.Header.Node(), back.Word, statusLost})
 	}
-	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
-		e.failCalls(err, func(c *remoteCall) bool { return c.node == r.Header.Node() })
+	if r.member == nil && gone(back.Reason) { // a member's calls end when it has left (depart)
+		r.failAll(err, func(c *remoteCall) bool { return c.node == back.Header.Node() })
 	}
 }
 
@@ -557,27 +552,26 @@ func gone(r arctic.Reason) bool {
 	return false
 }
 
-// failCalls ends selected calls.
-func (e *Endpoint) failCalls(err error, which func(*remoteCall) bool) {
-	for i := range e.remote.table {
-		if c := &e.remote.table[i]; c.done != nil && which(c) {
-			e.endCall(c, nil, err)
+// failAll ends selected calls.
+func (r *remote) failAll(err error, which func(*remoteCall) bool) {
+	for i := range r.table {
+		if c := &r.table[i]; c.done != nil && which(c) {
+			r.end(c, nil, err)
 		}
 	}
 }
 
 // tellLost tells callers that their answers came back, as far as the send queue has room. If such a
 // message comes back itself, it is not repeated.
-func (e *Endpoint) tellLost() {
-	r := &e.remote
+func (r *remote) tellLost() {
 	told := 0
 	for _, l := range r.back {
-		s := e.iface.Reserve(funi.Request)
+		s := r.iface.Reserve(funi.Request)
 		if s == nil {
 			break
 		}
 		compose(s, l.node, typeAnswer, l.ticket, l.status<<16, nil)
-		e.commit(funi.Request, s)
+		r.commit(funi.Request, s)
 		told++
 	}
 	r.back = append(r.back[:0], r.back[told:]...)

@@ -10,14 +10,13 @@ import (
 	"fmt"
 )
 
-// startLongCall begins a call whose request does not fit one packet.
-func (e *Endpoint) startLongCall(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
-	if err := e.refusal(node, 0); err != nil {
+// startLong begins a call whose request does not fit one packet.
+func (r *remote) startLong(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
+	if err := r.refusal(node, 0); err != nil {
 		return 0, err
 	}
-	r := &e.remote
-	for len(r.free) == 0 && !e.morePlaces() {
-		if err := e.wait(func() bool { return len(r.free) > 0 }, e.ProbeCalled); err != nil {
+	for len(r.free) == 0 && !r.more() {
+		if err := r.wait(func() bool { return len(r.free) > 0 }, r.e.ProbeCalled); err != nil {
 			return 0, err
 		}
 	}
@@ -29,14 +28,14 @@ func (e *Endpoint) startLongCall(node int, handler uint32, b []byte, done func(a
 	r.under++
 	// before it is sent: the caller of drive may let others poll
 	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0
-	send, err := e.startLong(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
+	send, err := r.e.bytes.start(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
 		if err != nil {
-			e.callUnsent(ticket, err)
+			r.unsent(ticket, err)
 		}
 	})
 	switch c = r.find(ticket); {
 	case c == nil: // it has ended meanwhile
-		e.sentCall(send, true)
+		r.sent(send, true)
 	case err != nil:
 		c.done = nil
 		r.under--
@@ -48,31 +47,31 @@ func (e *Endpoint) startLongCall(node int, handler uint32, b []byte, done func(a
 	return callID | ID(ticket), nil
 }
 
-// callUnsent ends a call whose request was not delivered.
-func (e *Endpoint) callUnsent(ticket uint32, err error) {
-	if c := e.remote.find(ticket); c != nil {
+// unsent ends a call whose request was not delivered.
+func (r *remote) unsent(ticket uint32, err error) {
+	if c := r.find(ticket); c != nil {
 		c.send = 0
-		e.endCall(c, nil, fmt.Errorf("calling handler %d on node %d: %w", c.handler, c.node, err))
+		r.end(c, nil, fmt.Errorf("calling handler %d on node %d: %w", c.handler, c.node, err))
 	}
 }
 
-// sentCall ends the request of a call that has ended, so that its bytes are the program's again. If
+// sent ends the request of a call that has ended, so that its bytes are the program's again. If
 // the call was answered and all bytes have left, the request has been read. Otherwise the receiver
 // is told that it will not come.
-func (e *Endpoint) sentCall(send ID, answered bool) {
-	switch s := e.bytes.findSend(uint32(send)); {
+func (r *remote) sent(send ID, answered bool) {
+	switch s := r.e.bytes.findSend(uint32(send)); {
 	case s == nil || s.state == sendGivenUp: // it is over
 	case answered && s.state == sendGone:
-		e.endBytes(s, nil, false)
+		r.e.bytes.endSend(s, nil, false)
 	default:
-		e.endBytes(s, ErrCancelled, true)
+		r.e.bytes.endSend(s, ErrCancelled, true)
 	}
 }
 
 // answerLong sends an answer that does not fit one packet. It copies it if it cannot leave at once.
 func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 	e, node := m.endpoint, uint16(m.Source)
-	_, err := e.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
+	_, err := e.bytes.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
 		lost := uint32(statusLost)
 		switch {
 		case err == nil:
@@ -80,21 +79,21 @@ func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 		case errors.Is(err, ErrMemory):
 			lost = statusMemory
 		}
-		e.notTold(lostAnswer{node, ticket, lost})
+		e.remote.notTold(lostAnswer{node, ticket, lost})
 	})
 	return err
 }
 
 // longAnswer completes the call of a long answer that has arrived.
-func (e *Endpoint) longAnswer(m *Message, ticket, status uint32, b []byte) {
-	if c := e.remote.find(ticket); c != nil && int(c.node) == m.Source {
-		e.finishCall(c, status, b)
+func (r *remote) longAnswer(m *Message, ticket, status uint32, b []byte) {
+	if c := r.find(ticket); c != nil && int(c.node) == m.Source {
+		r.conclude(c, status, b)
 	}
 }
 
 // notTold records that a caller has yet to be told that no answer will come.
-func (e *Endpoint) notTold(l lostAnswer) {
-	if len(e.remote.back) < untold {
-		e.remote.back = append(e.remote.back, l)
+func (r *remote) notTold(l lostAnswer) {
+	if len(r.back) < untold {
+		r.back = append(r.back, l)
 	}
 }

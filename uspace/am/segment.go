@@ -47,7 +47,8 @@ type Completion func(m *Message, info any)
 // segments holds the segments of an endpoint. Numbers are assigned in turn, so that a late message
 // for a closed segment matches none for a while.
 type segments struct {
-	table [OpenSegments]segment
+	*port
+	table []segment // OpenSegments; nil: none was ever opened
 	next  uint8
 	// the next of the library's calls, which have their own sequence, so that nodes that open the
 	// same number of them use the same names
@@ -73,22 +74,21 @@ type segment struct {
 // OpenSegment also returns ErrSegment while all segments are open. A program then polls until one
 // has been filled, as CMAM's programs do. Any context; it sends nothing.
 func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
-	return e.openSegment(base, size, done, info, false)
+	return e.segments.open(base, size, done, info, false)
 }
 
-// openSegment opens a segment for the program, or for a call of the library.
-func (e *Endpoint) openSegment(base uint32, size int, done Completion, info any, own bool) (Place, error) {
+// open opens a segment for the program, or for a call of the library.
+func (t *segments) open(base uint32, size int, done Completion, info any, own bool) (Place, error) {
 	if size < 4 || size%4 != 0 || size > MaxSegmentSize {
 		return 0, fmt.Errorf("opening a segment of %d bytes: %w", size, ErrSegment)
 	}
-	memory, err := e.ownMemory(base, size/4, funi.Destination)
+	memory, err := t.e.regions.own(base, size/4, funi.Destination)
 	if err != nil {
 		return 0, fmt.Errorf("opening a segment: %w", err)
 	}
-	if e.segments == nil {
-		e.segments = new(segments)
+	if t.table == nil {
+		t.table = make([]segment, OpenSegments)
 	}
-	t := e.segments
 	for range t.table {
 		i := t.next
 		if own {
@@ -108,7 +108,7 @@ func (e *Endpoint) openSegment(base uint32, size int, done Completion, info any,
 // Remaining returns how many bytes of an open segment have yet to arrive. It returns 0 for a
 // segment that is not open, such as one that has been filled. Any context.
 func (e *Endpoint) Remaining(p Place) int {
-	if s := e.segment(p); s != nil {
+	if s := e.segments.find(p); s != nil {
 		return s.remain
 	}
 	return 0
@@ -119,7 +119,7 @@ func (e *Endpoint) Remaining(p Place) int {
 // Unknown; the card still writes data that arrives by Mfer. ErrSegment reports a segment that is
 // not open. Any context; it sends nothing.
 func (e *Endpoint) CloseSegment(p Place) (int, error) {
-	s := e.segment(p)
+	s := e.segments.find(p)
 	if s == nil {
 		return 0, fmt.Errorf("closing segment %d: %w", p>>placeShift, ErrSegment)
 	}
@@ -128,22 +128,22 @@ func (e *Endpoint) CloseSegment(p Place) (int, error) {
 	return remain, nil
 }
 
-// segment returns an open segment, or nil.
-func (e *Endpoint) segment(p Place) *segment {
-	if e.segments == nil || e.segments.table[p>>placeShift].memory == nil {
+// find returns an open segment, or nil.
+func (t *segments) find(p Place) *segment {
+	if t.table == nil || t.table[p>>placeShift].memory == nil {
 		return nil
 	}
-	return &e.segments.table[p>>placeShift]
+	return &t.table[p>>placeShift]
 }
 
-// segmentAt returns the open segment that contains an address, or nil. Only the library of a
+// at returns the open segment that contains an address, or nil. Only the library of a
 // modelled machine calls it.
-func (e *Endpoint) segmentAt(address uint32) *segment {
-	if e.segments == nil || !e.cuts() {
-		return e.segment(0)
+func (t *segments) at(address uint32) *segment {
+	if !t.pace.cuts() {
+		return t.find(0)
 	}
-	for i := range e.segments.table {
-		if s := &e.segments.table[i]; s.memory != nil && address-s.base < uint32(len(s.memory)) {
+	for i := range t.table {
+		if s := &t.table[i]; s.memory != nil && address-s.base < uint32(len(s.memory)) {
 			return s
 		}
 	}
@@ -151,10 +151,10 @@ func (e *Endpoint) segmentAt(address uint32) *segment {
 }
 
 // xferArrived stores words at their place.
-func (e *Endpoint) xferArrived(m *Message, p Place) {
-	s := e.segment(p)
+func (t *segments) xferArrived(m *Message, p Place) {
+	s := t.find(p)
 	if s == nil || len(m.Words) == 0 || p.offset()+4*len(m.Words) > len(s.memory) {
-		e.unknown++
+		t.unknown++
 		return
 	}
 	store(s.memory[p.offset():], m.Words)
@@ -162,13 +162,13 @@ func (e *Endpoint) xferArrived(m *Message, p Place) {
 }
 
 // mferArrived counts data that the card has stored at its place.
-func (e *Endpoint) mferArrived(m *Message, n funi.Notice) {
-	s := e.segment(Place(n.Argument))
+func (t *segments) mferArrived(m *Message, n funi.Notice) {
+	s := t.find(Place(n.Argument))
 	if n.Words > arctic.MaxSingleWords && n.Argument == 0 {
-		s = e.segmentAt(n.Address) // one packet, which had no room to name it
+		s = t.at(n.Address) // one packet, which had no room to name it
 	}
 	if s == nil || n.Address < s.base || uint64(n.Address-s.base)+uint64(4*n.Words) > uint64(len(s.memory)) {
-		e.unknown++
+		t.unknown++
 		return
 	}
 	s.count(m, 4*n.Words)

@@ -63,17 +63,20 @@ func (e *Endpoint) Unshare(unregister func(uint32) error, base uint32) error {
 	return e.regions.Unregister(base)
 }
 
-// memory returns words of the node's own shared memory, or nil.
-func (e *Endpoint) memory(address uint32, words int, right funi.Rights) []byte {
+// regions are the regions of the node's own memory that are shared.
+type regions struct{ funi.Segments }
+
+// words returns words of shared memory, or nil.
+func (r *regions) words(address uint32, words int, right funi.Rights) []byte {
 	if address%4 != 0 || words < 0 || words > 1<<30 {
 		return nil
 	}
-	return e.regions.Memory(address, 4*words, right)
+	return r.Memory(address, 4*words, right)
 }
 
-// ownMemory is memory that returns an error.
-func (e *Endpoint) ownMemory(address uint32, words int, right funi.Rights) ([]byte, error) {
-	b := e.memory(address, words, right)
+// own is words that returns an error.
+func (r *regions) own(address uint32, words int, right funi.Rights) ([]byte, error) {
+	b := r.words(address, words, right)
 	if b == nil {
 		return nil, fmt.Errorf("%d words of this node's memory at %#x: %w", words, address, ErrAddress)
 	}

@@ -67,6 +67,7 @@ type Received struct {
 
 // tags is the state of an endpoint's messages with tags.
 type tags struct {
+	*port
 	random   rand.PCG
 	pairs    [2][]*pair // by space and node; nil: none yet
 	sends    pool[tagSend]
@@ -158,7 +159,7 @@ type tagReceive struct {
 // Errors are those of Request. SendTag ends with Undelivered when the node is gone, or when another
 // message has come back. The message may or may not have been sent then.
 func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
-	_, err := e.exchange(tag, node, b, nobody, nil)
+	_, err := e.tags.exchange(tag, node, b, nobody, nil)
 	return err
 }
 
@@ -166,7 +167,7 @@ func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 // and tag AnyTag. While Recv waits it polls. Contexts and errors are those of SendTag. ErrTruncate
 // reports a message longer than b, and ErrAborted a message that its sender gave up.
 func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
-	return e.exchange(tag, nobody, nil, source, b)
+	return e.tags.exchange(tag, nobody, nil, source, b)
 }
 
 // Exchange is SendTag to a node and Recv from a node at the same time (MPI_Sendrecv), with one tag.
@@ -179,7 +180,7 @@ func (e *Endpoint) Exchange(tag uint32, to int, out []byte, from int, in []byte)
 	if from < 0 {
 		from = nobody
 	}
-	what, err := e.exchange(tag, to, out, from, in)
+	what, err := e.tags.exchange(tag, to, out, from, in)
 	return what.Bytes, err
 }
 
@@ -197,11 +198,11 @@ type singleTag struct {
 
 // exchange starts a receive and a send, and waits for both. After an error it cancels what is under
 // way.
-func (e *Endpoint) exchange(tag uint32, to int, out []byte, from int, in []byte) (Received, error) {
-	if err := e.refusal(max(to, from, 0), 0); err != nil {
+func (t *tags) exchange(tag uint32, to int, out []byte, from int, in []byte) (Received, error) {
+	if err := t.refusal(max(to, from, 0), 0); err != nil {
 		return Received{}, err
 	}
-	s := &e.tagging().single
+	s := &t.single
 	if s.sent == nil {
 		s.sent = func(err error) { s.left, s.err = s.left-1, cmp.Or(s.err, err) }
 		s.received = func(what Received, err error) { s.what = what; s.sent(err) }
@@ -211,17 +212,17 @@ func (e *Endpoint) exchange(tag uint32, to int, out []byte, from int, in []byte)
 	var err error
 	if from != nobody {
 		s.left++
-		receive, err = e.StartRecv(from, tag, in, s.received)
+		receive, err = t.e.StartRecv(from, tag, in, s.received)
 	}
 	if to != nobody && err == nil {
 		s.left++
-		send, err = e.StartSendTag(to, tag, out, s.sent)
+		send, err = t.e.StartSendTag(to, tag, out, s.sent)
 	}
 	if err == nil {
-		err = e.wait(func() bool { return s.left == 0 || s.err != nil && !errors.Is(s.err, ErrTruncate) }, func() error {
+		err = t.wait(func() bool { return s.left == 0 || s.err != nil && !errors.Is(s.err, ErrTruncate) }, func() error {
 			for _, node := range [...]int{to, from} {
 				if node >= 0 {
-					if err := e.probe(node); err != nil {
+					if err := t.probe(node); err != nil {
 						return err
 					}
 				}
@@ -233,8 +234,8 @@ func (e *Endpoint) exchange(tag uint32, to int, out []byte, from int, in []byte)
 		err = s.err
 	}
 	if err != nil {
-		e.Cancel(send)
-		e.Cancel(receive)
+		t.e.Cancel(send)
+		t.e.Cancel(receive)
 	}
 	return s.what, err
 }
@@ -257,11 +258,11 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 		return 0, err
 	}
 	if e.member != nil {
-		if err := e.admitTagged(node, tag); err != nil {
+		if err := e.tags.admit(node, tag); err != nil {
 			return 0, err
 		}
 	}
-	t := e.tagging()
+	t := &e.tags
 	for !t.sends.room() {
 		if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
 			return 0, err
@@ -272,7 +273,7 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	id := sendTagID | s.id()
 	p := t.pair(e.nodes, tag, s.node)
 	p.waiting.add(s)
-	e.flush(p)
+	e.tags.flush(p)
 	return id, nil
 }
 
@@ -290,11 +291,11 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrHandler)
 	}
 	if e.member != nil && tag >= GroupTag && tag != AnyTag {
-		if err := e.apart(); err != nil {
+		if err := e.member.apart(); err != nil {
 			return 0, err
 		}
 	}
-	t := e.tagging()
+	t := &e.tags
 	for !t.receives.room() {
 		if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
 			return 0, err
@@ -306,14 +307,14 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	for m := t.kept.first; m != nil; m = m.next {
 		if r.takes(int(m.source), m.tag) {
 			t.kept.remove(m)
-			e.match(r, m, nil)
-			if e.say(); e.bytes.busy {
-				e.pump()
+			e.tags.match(r, m, nil)
+			if e.tags.say(); e.bytes.busy {
+				e.bytes.pump()
 			}
 			return id, nil
 		}
 	}
-	if source != AnySource && e.member != nil && e.member.nodes[source].state == left {
+	if source != AnySource && e.member != nil && e.member.peers[source].state == left {
 		t.receives.give(r.place)
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrLeft)
 	}
@@ -321,25 +322,21 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	return id, nil
 }
 
-// admitTagged refuses a send that is not allowed at present. It waits for a node that has yet to
+// admit refuses a send that is not allowed at present. It waits for a node that has yet to
 // answer this life's hello.
-func (e *Endpoint) admitTagged(node int, tag uint32) error {
+func (t *tags) admit(node int, tag uint32) error {
 	if tag >= GroupTag {
-		if err := e.apart(); err != nil {
+		if err := t.member.apart(); err != nil {
 			return err
 		}
 	}
-	return e.admit(node)
+	return t.member.admit(node)
 }
 
-// departTagged ends everything that waits for a node that has left, and forgets agreements with it.
+// depart ends everything that waits for a node that has left, and forgets agreements with it.
 // Messages that it has sent completely can still be received.
-func (e *Endpoint) departTagged(node int, err error) {
-	t := e.tags
-	if t == nil {
-		return
-	}
-	e.failTagged(err, func(of int) bool { return of == node })
+func (t *tags) depart(node int, err error) {
+	t.failAll(err, func(of int) bool { return of == node })
 	for _, pairs := range t.pairs {
 		if pairs == nil || pairs[node] == nil {
 			continue
@@ -355,38 +352,22 @@ func (e *Endpoint) departTagged(node int, err error) {
 }
 
 // endTogether ends the messages of collective calls, which fail until all nodes have agreed.
-func (e *Endpoint) endTogether(err error) {
-	t := e.tags
-	if t == nil {
-		return
-	}
+func (t *tags) endTogether(err error) {
 	for _, s := range t.sends.all {
 		if s.state != opFree && s.tag >= GroupTag {
-			e.dropSend(s, err)
+			t.dropSend(s, err)
 		}
 	}
 	for _, r := range t.receives.all {
 		if r.state != opFree && r.tag >= GroupTag && r.tag != AnyTag {
-			e.dropReceive(r, err)
+			t.dropReceive(r, err)
 		}
 	}
 }
 
 // TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
 func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
-	if e.tags == nil {
-		return 0, 0
-	}
 	return e.tags.sends.used(), e.tags.receives.used()
-}
-
-// tagging returns the state; the first call makes it.
-func (e *Endpoint) tagging() *tags {
-	if e.tags == nil {
-		e.tags = new(tags)
-		e.tags.random.Seed(e.seed, 0x74616773)
-	}
-	return e.tags
 }
 
 // takes reports whether a receive takes a message.
@@ -409,47 +390,37 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	return p
 }
 
-// endTagged frees a send and tells the program.
-func (e *Endpoint) endTagged(s *tagSend, err error) {
-	e.endOffer(s, false)
+// endSend frees a send and tells the program.
+func (t *tags) endSend(s *tagSend, err error) {
+	t.endOffer(s, false)
 	done := s.done
 	s.b, s.done = nil, nil
-	e.tags.sends.give(s.place)
-	in := e.depth[funi.Reply]
-	e.depth[funi.Reply] = true
-	done(err)
-	e.depth[funi.Reply] = in
+	t.sends.give(s.place)
+	t.quietly(func() { done(err) })
 }
 
 // endReceive frees a receive and tells the program.
-func (e *Endpoint) endReceive(r *tagReceive, err error) {
+func (t *tags) endReceive(r *tagReceive, err error) {
 	done, what := r.done, r.received
 	r.b, r.done = nil, nil
-	e.tags.receives.give(r.place)
-	in := e.depth[funi.Reply]
-	e.depth[funi.Reply] = true
-	done(what, err)
-	e.depth[funi.Reply] = in
+	t.receives.give(r.place)
+	t.quietly(func() { done(what, err) })
 }
 
-// cancelTagged ends a send.
-func (e *Endpoint) cancelTagged(id uint32) bool {
-	if e.tags == nil {
-		return false
-	}
-	s := e.tags.sends.find(id)
+// cancelSend ends a send.
+func (t *tags) cancelSend(id uint32) bool {
+	s := t.sends.find(id)
 	if s == nil {
 		return false
 	}
-	e.dropSend(s, ErrCancelled)
+	t.dropSend(s, ErrCancelled)
 	return true
 }
 
 // dropSend ends a send in any state. A receiver that waits for pieces is told at once. One that has
 // yet to ask for the message is told when it asks.
-func (e *Endpoint) dropSend(s *tagSend, err error) {
-	t := e.tags
-	p := t.pair(e.nodes, s.tag, s.node)
+func (t *tags) dropSend(s *tagSend, err error) {
+	p := t.pair(t.nodes, s.tag, s.node)
 	switch s.state {
 	case opWaiting:
 		p.waiting.remove(s)
@@ -457,30 +428,27 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
-	e.endOffer(s, true)
-	e.endTagged(s, err)
+	t.endOffer(s, true)
+	t.endSend(s, err)
 }
 
 // cancelReceive ends a receive. Late pieces match no receive.
-func (e *Endpoint) cancelReceive(id uint32) bool {
-	if e.tags == nil {
-		return false
-	}
-	r := e.tags.receives.find(id)
+func (t *tags) cancelReceive(id uint32) bool {
+	r := t.receives.find(id)
 	if r == nil {
 		return false
 	}
-	e.dropReceive(r, ErrCancelled)
+	t.dropReceive(r, ErrCancelled)
 	return true
 }
 
 // dropReceive ends a receive in any state. Bytes for which memory was granted still arrive, and are
 // discarded.
-func (e *Endpoint) dropReceive(r *tagReceive, err error) {
+func (t *tags) dropReceive(r *tagReceive, err error) {
 	if r.state == opWaiting {
-		e.tags.posted.remove(r)
+		t.posted.remove(r)
 	} else {
-		e.stopFetch(r)
+		t.stopFetch(r)
 	}
-	e.endReceive(r, err)
+	t.endReceive(r, err)
 }

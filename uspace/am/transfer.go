@@ -44,7 +44,7 @@ func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 //
 // Main program only. Errors are ErrTransfer, ErrNumber and those of Request.
 func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
-	if err := e.checkTransfer(node, number, &t); err != nil {
+	if err := checkTransfer(node, number, &t); err != nil {
 		return err
 	}
 	return e.transfer(node, transferType(number, &t), &t)
@@ -68,21 +68,21 @@ func (e *Endpoint) TransferCounted(node int, number uint32, t funi.Transfer, c *
 // Transfer is Endpoint.Transfer to the node that sent the request, at reply priority, for request
 // handlers (ErrHandler).
 func (m *Message) Transfer(number uint32, t funi.Transfer) error {
-	if err := m.endpoint.checkTransfer(m.Source, number, &t); err != nil {
+	if err := checkTransfer(m.Source, number, &t); err != nil {
 		return err
 	}
 	return m.transfer(transferType(number, &t), &t)
 }
 
 // transfer sends a request block at request priority.
-func (e *Endpoint) transfer(node int, typ uint16, t *funi.Transfer) error {
-	s, err := e.reserve(node, 0)
+func (p *port) transfer(node int, typ uint16, t *funi.Transfer) error {
+	s, err := p.reserve(node, 0)
 	if err != nil {
 		return err
 	}
 	s.SetTransfer(uint16(node), typ, *t)
-	if !e.paced(funi.Request, s) {
-		e.iface.Commit(funi.Request)
+	if !p.paced(funi.Request, s) {
+		p.iface.Commit(funi.Request)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 
 // checkTransfer refuses a transfer that the card would refuse. For a transfer to a queue it stores
 // the handler in the argument, where a message has it.
-func (e *Endpoint) checkTransfer(node int, number uint32, t *funi.Transfer) error {
+func checkTransfer(node int, number uint32, t *funi.Transfer) error {
 	switch {
 	case number >= Handlers:
 		return fmt.Errorf("transferring to notice handler %d: %w", number, ErrNumber)
@@ -128,11 +128,11 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 // Later slots are given back after that one, although their messages need not wait for it. Any
 // context.
 func (e *Endpoint) Retrieved(l funi.Level) bool {
-	if e.cpu != nil {
-		e.cpu.Work(pointerCost + testCost)
-		e.cpu.Load(1) // the tail register
+	if e.pace != nil {
+		e.pace.cpu.Work(pointerCost + testCost)
+		e.pace.cpu.Load(1) // the tail register
 	}
 	done := e.iface.Unsent(l) == 0
-	e.known[l] = e.iface.KnownTail(l)
+	e.pace.known[l] = e.iface.KnownTail(l)
 	return done
 }

@@ -92,7 +92,7 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 		number := words[0]
 		if e.member != nil {
 			e.depth[l] = true
-			run := e.current(m, h.Type(), number)
+			run := e.member.current(m, h.Type(), number)
 			e.depth[l] = false
 			if !run {
 				return
@@ -101,14 +101,14 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 		}
 		if number >= Handlers || e.handlers[number] == nil {
 			e.unknown++
-			e.tellUnhandled(m, number)
+			e.bytes.tellUnhandled(m, number)
 			return
 		}
 		e.depth[l] = true
 		e.handlers[number](m)
 		e.depth[l] = false
 	case typeBytes:
-		e.bytesArrived(m, s, words)
+		e.bytes.arrived(m, s, words)
 	case typeIndirectFour, typeIndirectN:
 		o := e.objects.find(words[0])
 		if o == nil {
@@ -132,42 +132,46 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	switch typ {
 	case typeXfer:
-		e.xferArrived(m, Place(first))
+		e.segments.xferArrived(m, Place(first))
 	case typeGet:
-		e.get(m, first)
+		e.calls.get(m, first)
 	case typeGetBlock:
-		e.getBlock(m, first)
+		e.calls.getBlock(m, first)
 	case typeGetFour:
-		e.getFour(m, first)
+		e.calls.getFour(m, first)
 	case typePut:
-		e.put(m, first)
+		e.calls.put(m, first)
 	case typePutOne:
-		e.putOne(m, first)
+		e.calls.putOne(m, first)
 	case typeData:
-		e.data(m, first)
+		e.calls.data(m, first)
 	case typeValue:
-		e.value(m, first)
+		e.calls.value(m, first)
 	case typeDone:
-		e.done(m, first)
+		e.calls.done(m, first)
 	case typeRound:
-		e.toldRound(m, first)
+		e.rounds.arrived(m, first)
 	case typeCall:
-		e.called(m, first)
+		e.remote.called(m, first)
 	case typeAnswer:
-		e.answeredCall(m, first)
+		e.remote.answered(m, first)
 	case typeReady, typeGrant, typeTaken, typeAbort:
-		e.aboutMessage(m, typ, first)
+		e.bytes.about(m, typ, first)
 	case typeTagged:
-		e.tagged(m, first)
+		e.tags.arrived(m, first)
 	case typeTold:
-		e.toldOf(m, first)
+		e.tags.toldArrived(m, first)
 	case typePiece:
-		e.piece(m, first)
+		e.tags.pieceArrived(m, first)
 	case typeUnhandled:
-		e.unhandled(m, first)
+		e.bytes.unhandled(m, first)
 	case typeProbe:
 	case typeMember:
-		e.memberArrived(m, first)
+		if e.member == nil {
+			e.refuseMember(m, first)
+		} else {
+			e.member.arrived(m, first)
+		}
 	default:
 		e.unknown++
 	}
@@ -184,13 +188,13 @@ func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
 	case number < Handlers && e.notices[number] != nil:
 		e.notices[number](m, s.Notice())
 	case typ == typePart:
-		e.partArrived(m, s.Notice())
+		e.bytes.partArrived(m, s.Notice())
 	case typ == typeMfer:
-		e.mferArrived(m, s.Notice())
+		e.segments.mferArrived(m, s.Notice())
 	case typ == typeGetBlock:
-		e.answered(m.Source, s.Notice().Argument)
+		e.calls.answered(m.Source, s.Notice().Argument)
 	case typ == typePutBlock:
-		e.finish(m, s.Notice().Argument, answerDone)
+		e.calls.finish(m, s.Notice().Argument, answerDone)
 	default:
 		e.unknown++
 	}

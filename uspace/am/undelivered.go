@@ -57,37 +57,36 @@ func (u *Undelivered) Unwrap() error {
 
 // tellUnhandled tells the sender of a short message that it has no handler here. A modelled machine
 // has no such message.
-func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
-	if e.cpu != nil || m.Source >= e.nodes {
+func (x *byteMessages) tellUnhandled(m *Message, number uint32) {
+	if x.pace != nil || m.Source >= x.nodes {
 		return
 	}
-	in := e.depth[m.level]
-	e.depth[m.level] = true
-	e.sendControl(m, control{node: uint16(m.Source), typ: typeUnhandled, n: 2,
-		words: [5]uint32{e.stamp(m.Source, number), uint32(m.level)}})
-	e.depth[m.level] = in
+	in := x.depth[m.level]
+	x.depth[m.level] = true
+	x.tell(m, control{node: uint16(m.Source), typ: typeUnhandled, n: 2,
+		words: [5]uint32{x.stamp(m.Source, number), uint32(m.level)}})
+	x.depth[m.level] = in
 }
 
 // unhandled handles the report that a node has no handler for a short message. first is the
 // handler's number, with the lives.
-func (e *Endpoint) unhandled(m *Message, first uint32) {
-	if len(m.Words) != 1 || m.Source >= e.nodes || m.Words[0] >= arctic.Levels {
-		e.unknown++
+func (x *byteMessages) unhandled(m *Message, first uint32) {
+	if len(m.Words) != 1 || m.Source >= x.nodes || m.Words[0] >= arctic.Levels {
+		x.unknown++
 		return
 	}
 	// else an earlier life's
-	if k := e.member; k == nil || uint32(k.o.Life)&lifeMask == first>>receiverShift&lifeMask {
+	if k := x.member; k == nil || uint32(k.o.Life)&lifeMask == first>>receiverShift&lifeMask {
 		if k != nil {
 			first &^= lives
 		}
-		e.noHandler(m.Source, first, funi.Level(m.Words[0]))
+		x.noHandler(m.Source, first, funi.Level(m.Words[0]))
 	}
 }
 
 // noHandler makes a Poll report that a node has no handler for a message. One error is kept, and
 // counts the others.
-func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
-	x := &e.bytes
+func (x *byteMessages) noHandler(node int, handler uint32, level funi.Level) {
 	if x.homeless == nil {
 		x.homeless = &Undelivered{Level: level, Node: uint16(node), Handler: handler}
 	}
@@ -116,12 +115,12 @@ func (e *Endpoint) returned() error {
 	}
 	r, ok := e.nextReturn()
 	if len(e.remote.back) > 0 {
-		e.tellLost()
+		e.remote.tellLost()
 	}
 	if !ok && !e.lostMore() {
 		return e.ended("waiting")
 	}
-	if e.cpu == nil {
+	if e.pace == nil {
 		// What the node sent before it ended is here, and may be what a call waits for: it counts
 		// before what came back.
 		e.handleAll()
@@ -132,23 +131,23 @@ func (e *Endpoint) returned() error {
 		e.last = r
 	}
 	for ; ok; r, ok = e.nextReturn() {
-		e.roundsCameBack(&r)
-		if e.memberCameBack(&r) {
+		e.rounds.cameBack(&r)
+		if e.member.cameBack(&r) {
 			continue
 		}
 		if unasked(&r) {
 			about := e.describe(&r)
 			about.Count = 1
-			e.bytesCameBack(&r, about)
-			e.cameBack(&r, about)
-			e.callCameBack(&r, about)
+			e.bytes.cameBack(&r, about)
+			e.calls.cameBack(&r, about)
+			e.remote.cameBack(&r, about)
 			continue
 		}
 		about := u
 		if u == nil {
 			about = e.describe(&r)
 		}
-		if e.bytesCameBack(&r, about) || e.taggedCameBack(&r, about) {
+		if e.bytes.cameBack(&r, about) || e.tags.cameBack(&r, about) {
 			continue
 		}
 		u = about
@@ -156,8 +155,8 @@ func (e *Endpoint) returned() error {
 		if r.Header.Type() == typeProbe && !r.Header.Transfer() {
 			probes++
 		}
-		e.cameBack(&r, u)
-		e.callCameBack(&r, u)
+		e.calls.cameBack(&r, u)
+		e.remote.cameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {
@@ -167,10 +166,10 @@ func (e *Endpoint) returned() error {
 		e.lost = lost
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
-		e.failCalls(u, func(*remoteCall) bool { return true })
-		e.failTagged(u, func(int) bool { return true })
-		e.bytesLost(u)
-		e.roundsCameBack(nil)
+		e.remote.failAll(u, func(*remoteCall) bool { return true })
+		e.tags.failAll(u, func(int) bool { return true })
+		e.bytes.failAll(u)
+		e.rounds.cameBack(nil)
 	}
 	if u == nil {
 		return e.ended("waiting")
@@ -185,14 +184,7 @@ func (e *Endpoint) lostMore() bool { return e.iface.ReturnsLost() != e.lost }
 
 // underWay returns how many operations wait for other nodes.
 func (e *Endpoint) underWay() int {
-	n := e.remote.under + e.bytes.under
-	if e.calls != nil {
-		n += MaxCalls - e.calls.nfree
-	}
-	if e.tags != nil {
-		n += e.tags.sends.used() + e.tags.receives.used()
-	}
-	return n
+	return e.remote.under + e.bytes.under + len(e.calls.table) - len(e.calls.free) + e.tags.sends.used() + e.tags.receives.used()
 }
 
 // unasked reports whether a returned packet is an answer of the library to a node that is gone.
@@ -219,9 +211,9 @@ func inVain(err error) bool {
 }
 
 // describe makes the error for a returned packet, and does not count it yet.
-func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
+func (p *port) describe(r *funi.Returned) *Undelivered {
 	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
-	if e.member != nil {
+	if p.member != nil {
 		u.Handler &^= lives
 		if r.Header.Transfer() && r.Header.Type() == typePart && r.Reason == arctic.ReasonDestination {
 			u.Reason = arctic.ReasonReplaced // an earlier life had its memory there

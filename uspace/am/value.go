@@ -16,13 +16,13 @@ import (
 // Errors are ErrAddress and those of Request. Like any wait it ends with an Undelivered error when
 // the node is gone, or another message has come back; then it can be called again.
 func (e *Endpoint) ReadInt32(node int, address uint32) (int32, error) {
-	bits, err := e.read(node, address, 1)
+	bits, err := e.calls.read(node, address, 1)
 	return int32(bits), err
 }
 
 // ReadFloat64 is ReadInt32 for a double, two words at a multiple of 4.
 func (e *Endpoint) ReadFloat64(node int, address uint32) (float64, error) {
-	bits, err := e.read(node, address, 2)
+	bits, err := e.calls.read(node, address, 2)
 	return math.Float64frombits(bits), err
 }
 
@@ -31,24 +31,24 @@ func (e *Endpoint) ReadFloat64(node int, address uint32) (float64, error) {
 // Destination. Priorities, contexts and errors are those of ReadInt32. After an error other than
 // ErrAddress the value may have been written.
 func (e *Endpoint) WriteInt32(node int, address uint32, value int32) error {
-	return e.write(node, address, uint64(uint32(value)), 1)
+	return e.calls.write(node, address, uint64(uint32(value)), 1)
 }
 
 // WriteFloat64 is WriteInt32 for a double, two words at a multiple of 4.
 func (e *Endpoint) WriteFloat64(node int, address uint32, value float64) error {
-	return e.write(node, address, math.Float64bits(value), 2)
+	return e.calls.write(node, address, math.Float64bits(value), 2)
 }
 
 // PutInt32 is WriteInt32 that does not wait; it adds one to the counter when the value is there.
 // Put describes the rest.
 func (e *Endpoint) PutInt32(node int, address uint32, value int32, c *Counter) error {
-	_, err := e.putValue(node, address, uint64(uint32(value)), 1, c)
+	_, err := e.calls.putValue(node, address, uint64(uint32(value)), 1, c)
 	return err
 }
 
 // PutFloat64 is PutInt32 for a double, two words.
 func (e *Endpoint) PutFloat64(node int, address uint32, value float64, c *Counter) error {
-	_, err := e.putValue(node, address, math.Float64bits(value), 2, c)
+	_, err := e.calls.putValue(node, address, math.Float64bits(value), 2, c)
 	return err
 }
 
@@ -59,50 +59,50 @@ type single struct {
 }
 
 // read returns a word or two.
-func (e *Endpoint) read(node int, address uint32, words int) (uint64, error) {
+func (t *calls) read(node int, address uint32, words int) (uint64, error) {
 	if err := checkRemote(node, address, words); err != nil {
 		return 0, err
 	}
-	x := &e.single
+	x := &t.single
 	x.counter, x.value = Counter{}, [8]byte{}
-	ticket, err := e.begin(node, 1, x.value[:4*words], &x.counter)
+	ticket, err := t.begin(node, 1, x.value[:4*words], &x.counter)
 	if err != nil {
 		return 0, err
 	}
-	if err = e.ask(node, typeGet, ticket, address, uint32(words), 0); err == nil {
-		err = e.WaitCounter(&x.counter, 1)
+	if err = t.ask(node, typeGet, ticket, address, uint32(words), 0); err == nil {
+		err = t.e.WaitCounter(&x.counter, 1)
 	}
 	if err != nil {
-		e.giveUp(ticket)
+		t.giveUp(ticket)
 		return 0, err
 	}
 	return binary.LittleEndian.Uint64(x.value[:]), nil
 }
 
 // write writes a word or two and waits.
-func (e *Endpoint) write(node int, address uint32, bits uint64, words int) error {
-	x := &e.single
+func (t *calls) write(node int, address uint32, bits uint64, words int) error {
+	x := &t.single
 	x.counter = Counter{}
-	ticket, err := e.putValue(node, address, bits, words, &x.counter)
+	ticket, err := t.putValue(node, address, bits, words, &x.counter)
 	if err != nil {
 		return err
 	}
-	if err = e.WaitCounter(&x.counter, 1); err != nil {
-		e.giveUp(ticket)
+	if err = t.e.WaitCounter(&x.counter, 1); err != nil {
+		t.giveUp(ticket)
 	}
 	return err
 }
 
 // putValue asks a node to put a word or two at an address.
-func (e *Endpoint) putValue(node int, address uint32, bits uint64, words int, c *Counter) (ticket uint32, err error) {
+func (t *calls) putValue(node int, address uint32, bits uint64, words int, c *Counter) (ticket uint32, err error) {
 	if err := checkRemote(node, address, words); err != nil {
 		return 0, err
 	}
-	if ticket, err = e.begin(node, 1, nil, c); err != nil {
+	if ticket, err = t.begin(node, 1, nil, c); err != nil {
 		return 0, err
 	}
-	if err := e.post4(node, typePutOne, ticket, address, uint32(words), uint32(bits), uint32(bits>>32)); err != nil {
-		e.giveUp(ticket)
+	if err := t.post4(node, typePutOne, ticket, address, uint32(words), uint32(bits), uint32(bits>>32)); err != nil {
+		t.giveUp(ticket)
 		return 0, err
 	}
 	return ticket, nil

@@ -88,8 +88,8 @@ func (e *Endpoint) Mfer(node int, segment Place, source, destination uint32, wor
 	if err := checkBlock(node, &t); err != nil {
 		return err
 	}
-	if e.cuts() {
-		return e.cut(t, funi.Request, node, func() (*funi.Slot, error) { return e.reserve(node, 0) })
+	if e.pace.cuts() {
+		return e.pace.cut(t, funi.Request, node, func() (*funi.Slot, error) { return e.reserve(node, 0) })
 	}
 	return e.transfer(node, typeMfer, &t)
 }
@@ -101,31 +101,31 @@ func (m *Message) ReplyMfer(segment Place, source, destination uint32, words int
 	if err := checkBlock(m.Source, &t); err != nil {
 		return err
 	}
-	if m.endpoint.cuts() {
-		return m.endpoint.cut(t, funi.Reply, m.Source, func() (*funi.Slot, error) { return m.reserve(0) })
+	if m.endpoint.pace.cuts() {
+		return m.endpoint.pace.cut(t, funi.Reply, m.Source, func() (*funi.Slot, error) { return m.reserve(0) })
 	}
 	return m.transfer(typeMfer, &t)
 }
 
 // cuts reports whether the library cuts blocks into packets, as that of thesis appendix C does. The
 // thesis's card does not (3.2.4).
-func (e *Endpoint) cuts() bool { return e.cpu != nil && e.cpu.Library().TransferWords > 0 }
+func (c *pace) cuts() bool { return c != nil && c.cpu.Library().TransferWords > 0 }
 
 // cut sends a block in packets of as many words as the machine's card moves at once.
-func (e *Endpoint) cut(t funi.Transfer, l funi.Level, node int, reserve func() (*funi.Slot, error)) error {
+func (c *pace) cut(t funi.Transfer, l funi.Level, node int, reserve func() (*funi.Slot, error)) error {
 	for left := t.Words; left > 0; left -= t.Words {
 		s, err := reserve()
 		if err != nil {
 			return err
 		}
-		t.Words = min(left, e.cpu.Library().TransferWords)
+		t.Words = min(left, c.cpu.Library().TransferWords)
 		if t.Words > arctic.MaxSingleWords {
 			s.SetUnnamed(uint16(node), typeMfer, t) // its segment is found by its address
 		} else {
 			s.SetTransfer(uint16(node), typeMfer, t)
 		}
-		e.cpu.Work(e.cpu.Library().BlockCycles)
-		e.pacedCommit(l, s)
+		c.cpu.Work(c.cpu.Library().BlockCycles)
+		c.commit(l, s)
 		t.Source += uint32(4 * t.Words)
 		t.Destination += uint32(4 * t.Words)
 	}
@@ -135,8 +135,8 @@ func (e *Endpoint) cut(t funi.Transfer, l funi.Level, node int, reserve func() (
 // BlockWords returns how many words of a block travel in a packet of Mfer: 16, or as many as the
 // machine's card moves at once. Any context.
 func (e *Endpoint) BlockWords() int {
-	if e.cuts() {
-		return e.cpu.Library().TransferWords
+	if e.pace.cuts() {
+		return e.pace.cpu.Library().TransferWords
 	}
 	return arctic.MaxSingleWords
 }
