@@ -7,7 +7,8 @@ export GOTOOLCHAIN ?= auto
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
-# Packages in which goroutines or processes share memory.
+# Packages in which goroutines or processes share memory, and those of them that make test has.
+RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
 RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/figure ./ctl/daemon ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
@@ -29,7 +30,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: help golang build install deb image systemd demo test check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance
+.PHONY: help golang build install deb image systemd demo test test-all check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance
 build: bin/funet bin/funid
 
 help:
@@ -38,7 +39,8 @@ help:
 	@echo "make install    both, headers, manual and unit, below PREFIX ($(PREFIX))"
 	@echo "make deb        the same as a package; make image: as an image"
 	@echo "make check      format, go vet, staticcheck: some minutes at first"
-	@echo "make test       check, unit and race: an hour on two processors (root)"
+	@echo "make test       check, and quick tests: ten minutes on two processors (root)"
+	@echo "make test-all   check, unit and race: half an hour and more (root)"
 	@echo "make unit       the tests; make race: with the race detector (root)"
 	@echo "make fuzz       each fuzzer for FUZZTIME ($(FUZZTIME))"
 	@echo "make chaos      swarms of seeds that nobody ran, for CHAOSTIME ($(CHAOSTIME))"
@@ -163,7 +165,11 @@ demo: root build
 	@echo
 	@echo "Done; nothing is left behind."
 
+# Every test of test-all that takes little, and of others a short form (-short). What is left out is counted (tests/long).
+test: SHORT := -short
 test: root tools check unit race
+
+test-all: root tools check unit race
 
 # What tests run: tshark decodes what `funet capture` wrote, with the dissector that it prints; man shows the pages that make install wrote;
 # valgrind runs programs in C.
@@ -181,14 +187,20 @@ check: golang
 	@$(TOLD) $(GO) tool staticcheck ./...
 	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
-# Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as
-# ordinary users, who must be able to execute it whatever root's umask is.
-unit:
-	umask 022; $(GO) test -json -count=1 -p 2 -timeout 40m ./... | $(GO) run ./tests/gate
+# Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as ordinary users, who must
+# be able to execute it whatever root's umask is. The two programs are built once for all of them. The short form does without
+# the profile with which they ship, for which all packages would be compiled twice again.
+unit: golang
+	@umask 022; export CGO_ENABLED=0 $(if $(SHORT),GOFLAGS="$$GOFLAGS -pgo=off"); \
+	programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
+	$(GO) build -o $$programs/ ./ctl/funet ./ctl/funid; \
+	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 -p 3 -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
 
-# The race detector looks for goroutines that share memory; with -short there are fewer seeds, which unit has all run.
-race:
-	umask 022; $(GO) test -race -short -json -count=1 -p 2 -timeout 40m $(RACE) | $(GO) run ./tests/gate
+# The race detector looks for goroutines that share memory. There are fewer seeds (-short), which unit has all run, but no test
+# is left out unless make test runs it.
+race: golang
+	@umask 022; $(if $(SHORT),,export FUNET_TESTS_ALL=1;) \
+	$(GO) test -race -short -vet=off -json -count=1 -p 3 -timeout 40m $(if $(SHORT),$(RACE_SHORT),$(RACE)) | $(GO) run ./tests/gate $(SHORT)
 
 # What stands on package socket, with the field's own programs over it: the tests of net.Conn that the Go project has for all, 20 times and
 # under the race detector; gRPC's benchmark beside TCP, HTTP under a load tool, QUIC. It has a module of its own. Ratios are printed as JSON.

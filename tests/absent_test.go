@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // nodes starts a program on the given hosts of a named lab.
@@ -33,6 +34,7 @@ func busy(t *testing.T, l *lab.Lab, host int) {
 
 // TestPeerAbsent: a node alone gives up after --wait and names the node that is silent.
 func TestPeerAbsent(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	for _, mode := range []string{"native", "generic"} {
 		p := nodes(t, name, l, []int{0}, "pingpong", "--wait", "1s", "--xdp", mode)[0]
@@ -45,6 +47,7 @@ func TestPeerAbsent(t *testing.T) {
 
 // TestOtherGroup: a peer of another group is as silent as none.
 func TestOtherGroup(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	a := nodes(t, name, l, []int{0}, "pingpong", "--wait", "2s", "--xdp", "generic", "--gid", "5")[0]
 	b := nodes(t, name, l, []int{1}, "pingpong", "--wait", "2s", "--xdp", "generic", "--gid", "6")[0]
@@ -55,6 +58,7 @@ func TestOtherGroup(t *testing.T) {
 // TestPeerKilled: when a node dies in the middle of a run, all others end with an error
 // that says which node is silent, or which one has gone that noticed before them.
 func TestPeerKilled(t *testing.T) {
+	long.Test(t)
 	for _, c := range []struct {
 		hosts, victim int
 		args          []string
@@ -100,6 +104,7 @@ func TestPeerKilled(t *testing.T) {
 // TestInterfaceDown: when its interface is set down in the middle of a run, a program
 // says which and that it is down; its peer, that it is silent.
 func TestInterfaceDown(t *testing.T) {
+	long.Test(t)
 	for _, mode := range []string{"native", "generic"} {
 		t.Run(mode, func(t *testing.T) {
 			name, l := namedLab(t)
@@ -115,6 +120,7 @@ func TestInterfaceDown(t *testing.T) {
 
 // TestDifferentSizes: nodes that were not told the same end with an error that says so.
 func TestDifferentSizes(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	a := nodes(t, name, l, []int{0}, "matmul", "--size", "64", "--xdp", "generic")[0]
 	b := nodes(t, name, l, []int{1}, "matmul", "--size", "32", "--xdp", "generic")[0]

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestRunC: the example in C exchanges messages and memory through the daemons of two hosts,
@@ -60,6 +62,7 @@ func TestRunC(t *testing.T) {
 // the daemons of two hosts, as an ordinary user, whichever of the two owns it; every byte is looked
 // at (funi.h, package rats).
 func TestRunKeyed(t *testing.T) {
+	long.Test(t)
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
 	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
@@ -95,6 +98,7 @@ func TestRunKeyed(t *testing.T) {
 // either language. Each number that is put into the queue is taken once, in the order of its node,
 // and counted once. A revoked key is refused (funi.h, package rma).
 func TestRunStructures(t *testing.T) {
+	long.Test(t)
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
 	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
@@ -127,6 +131,7 @@ func TestRunStructures(t *testing.T) {
 // chain comes once to all, also to those of the other language. A member that has left is named
 // (funi.h "chains", package rma).
 func TestRunChain(t *testing.T) {
+	long.Test(t)
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
 	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
@@ -158,6 +163,7 @@ func TestRunChain(t *testing.T) {
 // TestRunWindows: what funi.h has for windows does between two hosts what it says, and what is
 // refused is refused, also of chains (programs/windows.c; funi.h, "windows", "chains").
 func TestRunWindows(t *testing.T) {
+	long.Test(t)
 	folder := t.TempDir()
 	program := filepath.Join(folder, "windows")
 	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",

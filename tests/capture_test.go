@@ -21,6 +21,7 @@ import (
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/capture"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // captured makes a lab with daemons and returns it with their sockets.
@@ -59,6 +60,7 @@ func (p *process) begun() {
 // finds no malformed frame, and every field of the dissector has a value, which is the Go
 // decoder's; forms that the programs need not send are in a second file.
 func TestCaptureOfTheDemo(t *testing.T) {
+	long.Test(t)
 	_, name, sockets := captured(t)
 	path := filepath.Join(t.TempDir(), "demo.pcapng")
 	p := funet(t, "capture", "--socket", sockets[0], path)
@@ -133,6 +135,7 @@ func TestCaptureRefusals(t *testing.T) {
 
 // TestCaptureBounds: a capture ends at its bounds, and cuts frames.
 func TestCaptureBounds(t *testing.T) {
+	long.Test(t)
 	_, name, sockets := captured(t)
 	path := filepath.Join(t.TempDir(), "a")
 	p := funet(t, "capture", "--socket", sockets[0], "--count", "50", "--snap", "20", path)
@@ -162,6 +165,7 @@ func TestCaptureBounds(t *testing.T) {
 
 // TestCaptureFullDisk: one line says that the disk is full, and the capture ends.
 func TestCaptureFullDisk(t *testing.T) {
+	long.Test(t)
 	_, name, sockets := captured(t)
 	p := funet(t, "capture", "--socket", sockets[0], "/dev/full")
 	if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), "no space left on device") {
@@ -172,6 +176,7 @@ func TestCaptureFullDisk(t *testing.T) {
 
 // TestCaptureStuckPipe: Ctrl-C ends a capture also while it waits for a reader that does not read.
 func TestCaptureStuckPipe(t *testing.T) {
+	long.Test(t)
 	_, name, sockets := captured(t)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -199,6 +204,7 @@ func TestCaptureStuckPipe(t *testing.T) {
 // TestCaptureSlowReader: while nobody reads what is captured, programs run on as if nobody
 // captured; what was lost is counted in the file.
 func TestCaptureSlowReader(t *testing.T) {
+	long.Test(t)
 	_, name, sockets := captured(t)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -257,6 +263,7 @@ func lossesOf(t *testing.T, p *process, r io.Reader, size int64) {
 // its hosts in both directions, on the interface that they take. tshark decodes them as the Go
 // decoder does.
 func TestCaptureOfDirectPorts(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	path := filepath.Join(t.TempDir(), "direct.pcapng")
 	p := funet(t, "capture", "--socket", s.sockets[0], path)
@@ -289,6 +296,7 @@ func TestCaptureOfDirectPorts(t *testing.T) {
 // TestCaptureOfDirectPortsSlowReader is TestCaptureSlowReader with direct ports: the switch waits
 // for nobody, and what found its ring full is counted in the file.
 func TestCaptureOfDirectPortsSlowReader(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/funet/funet/ctl/live"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -43,6 +44,7 @@ func readable(t *testing.T, folder string) {
 // without being asked, and if it is asked it says what it took. status and top show the ports.
 // Programs that use funi.h are refused with the flag to use.
 func TestAutoCarriage(t *testing.T) {
+	long.Test(t)
 	folder := t.TempDir()
 	inC := filepath.Join(folder, "pingpong")
 	if out, err := exec.Command("cc", "-std=c11", "-O2", "-I", "../uspace/funi", "-o", inC,
@@ -125,6 +127,7 @@ func TestAutoCarriage(t *testing.T) {
 // direct ports; it says why in its log and status, and funet run to whoever asks. With carriage:
 // direct it does not start, and says why in one line.
 func TestNoCarriage(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	folder := t.TempDir()
 	readable(t, folder)

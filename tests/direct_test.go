@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // bare waits until a lab's hosts have no links of ports.
@@ -48,6 +49,7 @@ func bare(t *testing.T, name string) {
 // TestDirectPrograms: programs verify their data with direct ports, also with several nodes on a
 // host; no capability is needed, and nothing is left.
 func TestDirectPrograms(t *testing.T) {
+	long.Test(t)
 	s := directs(t, "--hosts", "3", "--xdp", "generic")
 	runPrograms(s, "generic")
 	s.free()
@@ -66,6 +68,7 @@ func TestDirectPrograms(t *testing.T) {
 
 // TestDirectRejoin is TestRejoin with direct ports.
 func TestDirectRejoin(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	rejoin(s, 8)
 	bare(t, s.name)
@@ -73,6 +76,7 @@ func TestDirectRejoin(t *testing.T) {
 
 // TestDirectOnOccasion: root has a lab made for a run with direct ports.
 func TestDirectOnOccasion(t *testing.T) {
+	long.Test(t)
 	cmd := exec.Command(command, "run", "-n", "2", "--lab", "--card", "direct", "--", "funet", "pingpong",
 		"--exchanges", "300", "--warm-up", "10")
 	cmd.Dir = "/" // nobody may not enter every folder that this one may be in
@@ -102,6 +106,7 @@ func TestDirectOnLab(t *testing.T) {
 // middle of a run. The others end, and say why; the daemons that live have nothing of the job, and
 // no link is left.
 func TestDirectKilled(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	run := func() *process {
 		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
@@ -146,6 +151,7 @@ func TestDirectKilled(t *testing.T) {
 // that reason, which its processes print; nothing of it is left, and the daemons refuse the next
 // with the same line.
 func TestDirectInterfaceGone(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	l, err := lab.Open(s.name)
 	if err != nil {
@@ -173,6 +179,7 @@ func TestDirectInterfaceGone(t *testing.T) {
 
 // TestDirectRefused: what has no direct ports says so in a line.
 func TestDirectRefused(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	s.card = "direct"
 	s.run("-n", "2", "--", "funet", "pingpong").fails("gives no direct ports", "carriage: auto")

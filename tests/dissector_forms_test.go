@@ -20,6 +20,7 @@ import (
 
 	"github.com/funet/funet/ctl/capture"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -147,6 +148,7 @@ func writeForms(t *testing.T, path string) {
 // TestDissectorOfDatagrams: behind UDP, on the port of encapsulation, a frame decodes as behind its
 // EtherType.
 func TestDissectorOfDatagrams(t *testing.T) {
+	long.Test(t)
 	path := filepath.Join(t.TempDir(), "datagrams.pcapng")
 	writeForms(t, path)
 	script := dissector(t)
@@ -186,6 +188,7 @@ func TestDissectorOfDatagrams(t *testing.T) {
 // TestDissectorOfDamage: what a card drops is malformed for the dissector, and says why in its
 // comment.
 func TestDissectorOfDamage(t *testing.T) {
+	long.Test(t)
 	path := filepath.Join(t.TempDir(), "forms.pcapng")
 	writeForms(t, path)
 	script := dissector(t)
@@ -240,6 +243,7 @@ func TestDissectorOfDamage(t *testing.T) {
 // Rule: the dissector tells hellos between cards from frames of another version, and shows who says
 // what.
 func TestDissectorOfHellos(t *testing.T) {
+	long.Test(t)
 	path := filepath.Join(t.TempDir(), "hellos.pcap")
 	file, err := os.Create(path)
 	if err != nil {

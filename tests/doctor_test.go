@@ -12,6 +12,7 @@ import (
 
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // diagnosis is the JSON document of doctor.
@@ -24,6 +25,7 @@ type diagnosis struct {
 // mode (package ctl/doctor/probe: the NIC program leaves them to the kernel), and the doctor knows
 // both cards.
 func TestDoctorBesideDaemons(t *testing.T) {
+	long.Test(t)
 	for _, mode := range []string{"generic", "native"} {
 		t.Run(mode, func(t *testing.T) {
 			l, err := lab.Up(lab.Options{Hosts: 2})
@@ -77,6 +79,7 @@ func TestDoctorBesideDaemons(t *testing.T) {
 
 // TestSilentPeer: a program whose peer is silent says why, as the doctor finds out.
 func TestSilentPeer(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	good := funet(t, "lab", "peers", name).ok()
 	play := func(peers string) *process {

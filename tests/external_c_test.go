@@ -5,6 +5,8 @@ package tests
 import (
 	"slices"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 var cxx17 = []string{"c++", "-x", "c++", "-std=c++17", "-pedantic"}
@@ -12,6 +14,7 @@ var cxx17 = []string{"c++", "-x", "c++", "-std=c++17", "-pedantic"}
 // Rule: the program that exchanges verified blocks works in C and in C++, through daemons by an
 // ordinary user, with blocks of one packet and with longer ones. The first Ctrl-C ends it.
 func TestProgramInC(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for name, compiler := range map[string][]string{"C": c11, "C++": cxx17} {
 		t.Run(name, func(t *testing.T) {
@@ -29,6 +32,7 @@ func TestProgramInC(t *testing.T) {
 // (MALLOC_PERTURB_, mallopt(3)), and nothing beyond or after its life (valgrind): those on cards
 // and those on funet.h, through daemons by an ordinary user.
 func TestCReadsWhatWasSet(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for _, c := range []struct {
 		source string

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // external builds the Go programs of tests/programs in a copy of their module, without a network
@@ -104,6 +106,7 @@ func allToAll(t *testing.T, out, before string, nodes, rounds int) {
 // other node blocks of all lengths, each of which the receiver checks, through daemons by an
 // ordinary user; the first Ctrl-C ends it.
 func TestProgramInGo(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	verified(t, s, filepath.Join(external(t, "./alltoall"), "alltoall"), "--bytes", "5000", "--rounds")
 }
@@ -140,6 +143,7 @@ func TestProgramsAreHalfAsLong(t *testing.T) {
 
 // Rule: the same program in Go makes a card in its process where there is no daemon.
 func TestProgramWithItsOwnCard(t *testing.T) {
+	long.Test(t)
 	program := filepath.Join(external(t, "./alltoall"), "alltoall")
 	name, _ := namedLab(t)
 	var nodes []*process
@@ -181,6 +185,7 @@ func shown(t *testing.T, page, begins string) string {
 // Rule: the programs of the README and of the manual compile as they stand there, and run, each
 // alone and in one job together.
 func TestProgramsOfTheManual(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	folder := open(t)
 	if err := os.WriteFile(filepath.Join(folder, "program.c"),

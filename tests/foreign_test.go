@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
@@ -503,6 +504,7 @@ func (a *attack) attacked(frames [][]byte) map[string]int64 {
 // kernel: each is counted as foreign, none wakes the card, none reaches the process
 // (design idea 8, bpf doc.go), whether the victim rests or works.
 func TestForeignGroup(t *testing.T) {
+	long.Test(t)
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			a := newAttack(t, way)
@@ -576,6 +578,7 @@ func TestForeignGroup(t *testing.T) {
 // up by who knows everything but the key, move no counter but those of refusals, and nothing of
 // them is delivered: 10^4 of each.
 func TestNobodyElsesFrames(t *testing.T) {
+	long.Test(t)
 	a := newAttack(t, way{mode: xdp.AttachGeneric, key: true})
 	a.exchange(300)
 	var own [][]byte
@@ -643,6 +646,7 @@ func TestNobodyElsesFrames(t *testing.T) {
 // TestDamagedFrames: each kind of damage is counted where it belongs, exactly, and the
 // process receives nothing; afterwards the victim works as before.
 func TestDamagedFrames(t *testing.T) {
+	long.Test(t)
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			a := newAttack(t, way)

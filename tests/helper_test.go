@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // manager is a service manager with one service: the helper of a host of a lab
@@ -205,6 +206,7 @@ func nothingKept(t *testing.T, helpers []*manager) {
 // TestReplaceHelpers is TestReplaceDaemons with helpers that are services, which are stopped or
 // killed in turn with the daemons.
 func TestReplaceHelpers(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	daemons, helpers := managers(t, s)
 	replacing(s, daemons, func(i int) {
@@ -224,6 +226,7 @@ func TestReplaceHelpers(t *testing.T) {
 // TestHelperEndsInTheMiddle: helpers are killed again and again while jobs of direct ports come and
 // go: each job verifies its data, and nothing is left.
 func TestHelperEndsInTheMiddle(t *testing.T) {
+	long.Test(t)
 	kills := *replacements * 3 / 4
 	s := directs(t)
 	_, helpers := managers(t, s)

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestMakeImage: of docker, podman and buildah the first that works builds the recipe's image;
 // where none does, what is there and does not work is named with its reason, and what to install.
 func TestMakeImage(t *testing.T) {
+	long.Test(t)
 	make := func(programs map[string]string, args ...string) (out string, err error) {
 		t.Helper()
 		dir := t.TempDir()

@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // Rule: `make install DESTDIR=` puts programs, headers, manual and completions where they are
 // looked for, for everybody to read. A program in C compiles with the installed headers alone. man
 // shows the page of each command, with its flags, its examples and what Ctrl-C does.
 func TestInstall(t *testing.T) {
+	long.Test(t)
 	stage := t.TempDir()
 	if out, err := exec.Command("make", "-C", "..", "-s", "install", "DESTDIR="+stage,
 		"VERSION=7.8.9").CombinedOutput(); err != nil {

@@ -17,12 +17,14 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 )
 
 // TestInterfaceComesBack: a job whose interface goes away ends with that reason, which its
 // processes print; when the interface is back daemons without a privilege open it again, and jobs
 // run; nothing is restarted.
 func TestInterfaceComesBack(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	l, err := lab.Open(s.name)
 	if err != nil {

@@ -12,10 +12,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestEndedInTheMiddle: Ctrl-C, SIGTERM and SIGKILL in the middle of a run on a lab.
 func TestEndedInTheMiddle(t *testing.T) {
+	long.Test(t)
 	for _, program := range []struct {
 		hosts int
 		args  []string
@@ -56,6 +59,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 // TestNodeOfALabKilled: when one node of a lab dies, the command ends the others and
 // says which.
 func TestNodeOfALabKilled(t *testing.T) {
+	long.Test(t)
 	p := funet(t, "pingpong", "--lab", "3", "--exchanges", "1000000000", "--xdp", "generic")
 	var h holdings
 	eventually(t, "every node has its program attached", func() bool {
@@ -76,6 +80,7 @@ func TestNodeOfALabKilled(t *testing.T) {
 
 // TestExecInterrupted: a program under lab exec ends with lab exec, and the lab stays.
 func TestExecInterrupted(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		p := start(t, exec.Command(command, "lab", "exec", "--name", name, "0", "--", "sleep", "600"), nil)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // transfer is the JSON document of node 0.
@@ -23,6 +25,7 @@ type transfer struct {
 // TestTransferJumbo: with --jumbo a transfer, whose every byte the program checks, travels in
 // frames as long as the MTU allows (design idea 7), in both modes, also where rings overflow.
 func TestTransferJumbo(t *testing.T) {
+	long.Test(t)
 	const bytes = 64 << 20
 	for _, c := range []struct {
 		mtu   int
@@ -54,6 +57,7 @@ func TestTransferJumbo(t *testing.T) {
 
 // TestProgramsJumbo: the other programs run with --jumbo as without, at any MTU.
 func TestProgramsJumbo(t *testing.T) {
+	long.Test(t)
 	t.Run("matmul", func(t *testing.T) { matMulLab(t, 3, 100, "--mtu", "9000", "--jumbo", "--xdp", "native") })
 	for _, mode := range []string{"auto", "native", "generic"} {
 		t.Run("pingpong "+mode, func(t *testing.T) {
@@ -81,6 +85,7 @@ func TestJumboRefused(t *testing.T) {
 
 // TestProbeJumbo: probe says whether --jumbo works; on veth it does.
 func TestProbeJumbo(t *testing.T) {
+	long.Test(t)
 	name, _ := namedLab(t)
 	r := decode[struct {
 		Answers map[string]string `json:"answers"`

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -59,6 +60,7 @@ func (k *keyedLab) start(host int, key string) {
 // another key, or none, `funet run` says so at once, in a line that names the host, and so does the
 // doctor. If both are given another key, programs run again.
 func TestKeysOfDaemons(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	k := &keyedLab{t: t, name: name, lab: l, dir: lab.DaemonDir(name)}
 	if err := errors.Join(os.MkdirAll(k.dir, 0o755), os.Chmod(k.dir, 0o755)); err != nil {

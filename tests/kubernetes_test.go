@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // manifests are what `funid kubernetes` prints, as far as this test acts on it.
@@ -236,6 +237,7 @@ func (n *node) contexts() (users []int) {
 // pod administrates nothing. funid follows a ConfigMap that changes. Pods find a funid that was
 // started again.
 func TestKubernetes(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t, "--router")
 	peers := funet(t, "lab", "peers", name).ok()
 	m := readManifests(t)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestLabDownEndsPrograms: `lab down` ends what `lab exec` has started in the lab, and the command
@@ -39,6 +41,7 @@ func TestLabWithoutDaemons(t *testing.T) {
 // TestLabListDead: a lab with a daemon that was killed is not up, and the list names the daemon; a
 // daemon that is only stopped has not died.
 func TestLabListDead(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	line := func() string {
 		for line := range strings.Lines(start(t, exec.Command(command, "lab", "list"), nil).ok()) {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"runtime"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // host holds what a modelled program says about the hosts.
@@ -57,6 +59,7 @@ type cmam struct {
 // TestCMAMModelled: all rows of Table 6.1 but the barrier's, which is of 32 nodes, in real
 // time on two hosts, and natively the same rows without the paper's figures.
 func TestCMAMModelled(t *testing.T) {
+	long.Test(t)
 	for profile, modelled := range map[string]bool{"sbus-arctic": true, "native": false} {
 		t.Run(profile, func(t *testing.T) {
 			p := funet(t, "cmam", "--lab", "2", "--profile", profile, "--rounds", "3", "--xdp", "generic", "--json")
@@ -92,6 +95,7 @@ func TestCMAMModelled(t *testing.T) {
 // TestCMAMBeside: with --beside each row has the same on two nodes in virtual time, and the
 // differences are those of the figures; a profile that models nothing is refused.
 func TestCMAMBeside(t *testing.T) {
+	long.Test(t)
 	type result struct {
 		Rows []struct {
 			Name    string  `json:"name"`
@@ -117,6 +121,7 @@ func TestCMAMBeside(t *testing.T) {
 // cannot be shorter than what computing takes there, and the speed-up stands beside that in virtual
 // time; by columns natively there is none.
 func TestMatMulModelled(t *testing.T) {
+	long.Test(t)
 	type result struct {
 		Verified bool    `json:"verified"`
 		Seconds  float64 `json:"seconds"`
@@ -148,6 +153,7 @@ func TestMatMulModelled(t *testing.T) {
 // TestPingPongModelled: on a modelled machine a round trip takes no less than the model has
 // it; 29 us is the paper's, where only the latency of the wire is uncertain.
 func TestPingPongModelled(t *testing.T) {
+	long.Test(t)
 	type result struct {
 		pingpong
 		Profile string `json:"profile"`
@@ -168,6 +174,7 @@ func TestPingPongModelled(t *testing.T) {
 
 // TestProgramsModelled: the other programs run on modelled machines too, and say so.
 func TestProgramsModelled(t *testing.T) {
+	long.Test(t)
 	for _, args := range [][]string{
 		{"matmul", "--size", "16"}, {"stream", "--messages", "2000"},
 		{"transfer", "--bytes", "65536", "--block", "4096"}, {"flood", "--messages", "2000", "--stalls", "1"},
@@ -196,6 +203,7 @@ func TestProgramsModelled(t *testing.T) {
 // as in virtual time, of one packet and of many; a round trip of one takes no less than the buses
 // of both machines do.
 func TestRemoteWritesModelled(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	ifaces := []string{interfaces(l, 0), interfaces(l, 1)}
 	for do, args := range map[string][]string{"tags": {"--bytes", "16"}, "calls": {"--bytes", "16"},
@@ -220,6 +228,7 @@ func TestRemoteWritesModelled(t *testing.T) {
 // TestHostTooSlow: a host whose processors have three other things each to do cannot keep a
 // profile, and the program says so.
 func TestHostTooSlow(t *testing.T) {
+	long.Test(t)
 	for range 3 * runtime.NumCPU() {
 		start(t, exec.Command("sh", "-c", "while :; do :; done"), nil)
 	}
@@ -239,6 +248,7 @@ func TestHostTooSlow(t *testing.T) {
 // it, and is what the steps of HPL-95-86 add up to. A profile that models nothing has no virtual
 // time. Programs of active messages are refused, as the paper has no times for them.
 func TestRatsModelled(t *testing.T) {
+	long.Test(t)
 	type result struct {
 		P50     float64  `json:"rtt_p50_us"`
 		Virtual *float64 `json:"virtual_rtt_p50_us"`

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // lines returns the command lines of a page of the manual, without their comments, for a lab of
@@ -47,6 +48,7 @@ func lines(t *testing.T, page string) (commands []string, folder string) {
 // TestLabsAsInTheManual: the commands of the page about labs, in its order. One that ends with "&"
 // goes on beside the others, and ends by itself.
 func TestLabsAsInTheManual(t *testing.T) {
+	long.Test(t)
 	commands, folder := lines(t, "labs")
 	ran := 0
 	var beside []*process
@@ -78,6 +80,7 @@ func TestLabsAsInTheManual(t *testing.T) {
 // TestMoveAsInTheManual: the commands of the manual move a process of a job to another card, and
 // the job, which verifies each exchange, goes on.
 func TestMoveAsInTheManual(t *testing.T) {
+	long.Test(t)
 	commands, folder := lines(t, "moving")
 	socket := ""
 	shell := func(line string) *exec.Cmd {

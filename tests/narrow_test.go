@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // moved returns how many bytes an interface has sent.
@@ -69,6 +70,7 @@ func linkMTU(in func(func() error) error, name string, mtu int) error {
 // then one drops what is too long without a word, because the other end of a link is narrow; then
 // all is as before.
 func TestRouterBecomesNarrow(t *testing.T) {
+	long.Test(t)
 	for _, six := range []bool{false, true} {
 		l := routed(t, six)
 		all := onRouted(t, l, "transfer", "--bytes", "536870912", "--block", "65536")
@@ -94,6 +96,7 @@ func TestRouterBecomesNarrow(t *testing.T) {
 // both ways, and later so does that of the other host, which hears of it only by what does not
 // arrive.
 func TestInterfaceBecomesNarrow(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	p := s.run("-n", "2", "--", "funet", "transfer", "--bytes", "536870912", "--block", "65536")
 	l, err := lab.Open(s.name)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // pingpong is the JSON document; the names are what scripts rely on.
@@ -51,6 +53,7 @@ func TestPingPongLab(t *testing.T) {
 
 // TestPingPongTable: without --json a person gets a table with units and the mode.
 func TestPingPongTable(t *testing.T) {
+	long.Test(t)
 	out := funet(t, "pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100", "--xdp", "generic").ok()
 	for _, want := range []string{"500 exchanges", "p50", "p99", " us", "generic, copy"} {
 		if !strings.Contains(out, want) {
@@ -80,6 +83,7 @@ func explicit(t *testing.T, name string, ifaces []string, program ...string) (ou
 // file, and then the lab ends. The lab is a pair, a bridge, or a mesh, where every neighbour is
 // behind an interface of its own.
 func TestExplicit(t *testing.T) {
+	long.Test(t)
 	for _, c := range []struct {
 		hosts          int
 		topology, mode string
@@ -201,6 +205,7 @@ type flood struct {
 // nothing at either level, although rings overflow in the kernel and queues in the
 // card (design idea 4).
 func TestFlood(t *testing.T) {
+	long.Test(t)
 	for _, c := range []struct {
 		messages int
 		args     []string

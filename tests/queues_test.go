@@ -5,12 +5,15 @@ package tests
 import (
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestQueuesOfPrograms: programs whose frames leave on all queues, or all on another than the
 // first, where they also arrive (veth in native mode), in both forms in which frames travel; a
 // lab's queues are checked as its other settings are.
 func TestQueuesOfPrograms(t *testing.T) {
+	long.Test(t)
 	for _, queues := range [][]string{{"--queues", "2"}, {"--queues", "3", "--queue", "2"}} {
 		for _, encap := range []string{"ethernet", "udp"} {
 			for _, c := range [][]string{

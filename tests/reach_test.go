@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // closed makes a folder of mode 700 of root's, under another one, that goes with the test.
@@ -44,6 +46,7 @@ func put(t *testing.T, from, to string, mode os.FileMode) {
 // TestDemo: `make demo` succeeds in a folder of mode 700, with programs that a umask of 077 let be
 // made, prints its three parts and no complaint, and leaves nothing.
 func TestDemo(t *testing.T) {
+	long.Test(t)
 	dir := closed(t)
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
@@ -70,6 +73,7 @@ func TestDemo(t *testing.T) {
 // TestRunFromAClosedFolder: root's `funet run` hands programs over that the user cannot reach, and
 // says so; what it cannot hand over it refuses in one line that says what to do.
 func TestRunFromAClosedFolder(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	dir := closed(t)
 	env, err := exec.LookPath("env")
@@ -152,6 +156,7 @@ func TestRunFromAClosedFolder(t *testing.T) {
 // TestRunIsNoDeputy: an ordinary user's `funet run` starts and opens with that user's rights, also
 // where a daemon that is root's serves it: what he may not reach he does not reach through it.
 func TestRunIsNoDeputy(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	dir := closed(t)
 	program := filepath.Join(dir, "program")
@@ -175,6 +180,7 @@ func TestRunIsNoDeputy(t *testing.T) {
 // TestHandedOverCannotBeRead: the descriptor by which a program is handed over lets its process
 // execute it, and neither read nor write what the program's mode does not allow.
 func TestHandedOverCannotBeRead(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	dir := closed(t)
 	shell, err := filepath.EvalSymlinks("/bin/sh")

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // nobody runs a command without privileges, where nobody may be.
@@ -25,6 +26,7 @@ func nobody(cmd *exec.Cmd) *exec.Cmd {
 
 // TestRefusals: mistakes on the command line and without privileges.
 func TestRefusals(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	peers := peersFile(t, name, 0)
 	good := funet(t, "lab", "peers", name).ok()
@@ -209,6 +211,7 @@ func nothingIn(t *testing.T, l *lab.Lab) {
 
 // TestMTUTooSmall: a lab may have a small MTU; a program on it says that it needs more.
 func TestMTUTooSmall(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t, "--mtu", "300")
 	on(t, l, 0, "pingpong", "--iface", "fu0", "--node", "0", "--peers", peersFile(t, name, 0)).fails("fu0",
 		"MTU too small: 300 bytes", "ip link set fu0 mtu 1500")

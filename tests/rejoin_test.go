@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // ofNode returns the process of a node.
@@ -30,7 +32,10 @@ func ofNode(mark string, node int) (pids []int) {
 // one together with it; each is started again and joins its job. Nothing that was promised is lost,
 // every call that returned was executed once, and the nodes that live on learn each end and each
 // beginning once and in this order.
-func TestRejoin(t *testing.T) { rejoin(daemons(t), 10) }
+func TestRejoin(t *testing.T) {
+	long.Test(t)
+	rejoin(daemons(t), 10)
+}
 
 // rejoin kills so many times.
 func rejoin(s *service, kills int) {

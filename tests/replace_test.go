@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // replaceable is the daemon of a host of a lab, which the test ends and starts.
@@ -76,6 +77,7 @@ var replacements = flag.Int("replacements", 20, "of daemons in TestReplaceDaemon
 // twenty times. Meanwhile the four processes of a job verify every message, two and two through
 // shared memory. Nothing is lost or comes twice, no process is taken for gone, and nothing is left.
 func TestReplaceDaemons(t *testing.T) {
+	long.Test(t)
 	s := directs(t)
 	l, err := lab.Open(s.name)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // families are the flags for both.
@@ -26,6 +27,7 @@ var families = map[string][]string{"IPv4": nil, "IPv6": {"--ipv6"}}
 // TestRoutedPrograms: ping-pong, matrix multiply, blocks of memory and a flood on labs with a
 // router of their own.
 func TestRoutedPrograms(t *testing.T) {
+	long.Test(t)
 	for family, flags := range families {
 		for _, c := range [][]string{
 			{"pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100"},
@@ -50,6 +52,7 @@ func TestRoutedPrograms(t *testing.T) {
 // TestRoutedDaemons: a named lab with a router, jobs of an ordinary user on its daemons, the
 // daemons' status, and the end of it.
 func TestRoutedDaemons(t *testing.T) {
+	long.Test(t)
 	for family, flags := range families {
 		t.Run(family, func(t *testing.T) {
 			s := daemons(t, append(flags, "--router", "--hosts", "3")...)
@@ -140,6 +143,7 @@ func onRouted(t *testing.T, l *lab.Lab, program ...string) (all [2]*process) {
 // TestRouterThatDrops: what the router says is in the error; where it says nothing, the peer is
 // silent, within the time that was given.
 func TestRouterThatDrops(t *testing.T) {
+	long.Test(t)
 	for _, six := range []bool{false, true} {
 		for kind, says := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter",
 			unix.RTN_UNREACHABLE: "unreachable", unix.RTN_BLACKHOLE: "silent"} {
@@ -155,6 +159,7 @@ func TestRouterThatDrops(t *testing.T) {
 // TestNarrowRouter: a program whose blocks fill frames moves them through a router that takes
 // shorter packets than the hosts' interfaces.
 func TestNarrowRouter(t *testing.T) {
+	long.Test(t)
 	for _, six := range []bool{false, true} {
 		l := routed(t, six)
 		for host := range 2 {
@@ -187,6 +192,7 @@ func TestNarrowRouter(t *testing.T) {
 // TestRoutedDaemonWithoutWay: a daemon says in its log and in its status when there is no way to a
 // peer, and why, and when there is one again; it does not end.
 func TestRoutedDaemonWithoutWay(t *testing.T) {
+	long.Test(t)
 	l := routed(t, false)
 	if err := l.StartDaemons(lab.DaemonOptions{Program: filepath.Join(filepath.Dir(command), "funid"),
 		XDP: "generic"}); err != nil {

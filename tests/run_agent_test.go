@@ -12,11 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestRunBytes: programs, arguments and variables reach a node byte for byte, also where the bytes
 // are no UTF-8, on this machine and behind ssh, and so does the name in an error.
 func TestRunBytes(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	const name = "caf\xe9 \xff\xc3\x28"
 	program := filepath.Join(filepath.Dir(file(t, "")), name)
@@ -41,6 +44,7 @@ func TestRunBytes(t *testing.T) {
 // TestRunLogin: what a login prints before the agent speaks is no word of the agent. A host whose
 // agent never speaks says what its login printed.
 func TestRunLogin(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	const ssh = `exec sh -c "$*"`
 	for _, before := range []string{
@@ -74,6 +78,7 @@ func TestRunLogin(t *testing.T) {
 // keeps no job from ending: neither when all is well, nor when the agent is killed, nor when its
 // words make no sense. The reason of the agent's end is not what was said before it spoke.
 func TestRunWrapper(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	const warning = `echo "Warning: Permanently added host to the list of known hosts." >&2`
 	// has standard output and error open after the agent's end
@@ -136,6 +141,7 @@ func TestRunLeavesNobody(t *testing.T) {
 // TestRunCannotKillTheLauncher: a program that root starts as an ordinary user has no permission to
 // signal root's launcher, by the number of any of its threads, nor to change its limits.
 func TestRunCannotKillTheLauncher(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	word := filepath.Join(filepath.Dir(file(t, "")), "word")
 	run := exec.Command(command, "run", "-n", "1", "--label=false", "--lab="+s.name, "--user", "nobody",
@@ -158,6 +164,7 @@ func TestRunCannotKillTheLauncher(t *testing.T) {
 
 // TestRunOnceOnALab: what is started once attaches to one daemon, and a lab has several.
 func TestRunOnceOnALab(t *testing.T) {
+	long.Test(t)
 	start(t, exec.Command(command, "run", "--once", "--lab=x", "--", "true"),
 		nil).fails("--once or --lab, not both", "--socket")
 }
@@ -165,6 +172,7 @@ func TestRunOnceOnALab(t *testing.T) {
 // TestRunEndedUnattached: the launcher names a node that ended well before it attached while
 // another is attached, and says nothing of programs that never attach.
 func TestRunEndedUnattached(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec "+command+" pingpong --wait 10s")
 	if p.wait(); !strings.Contains(p.stderr.String(), "funet: nodes [1] ended with exit code 0 before they attached") {
@@ -180,6 +188,7 @@ func TestRunEndedUnattached(t *testing.T) {
 // TestLabListForAll: an ordinary user finds the labs, and lab down ends the nodes of jobs on the
 // lab's daemons.
 func TestLabListForAll(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	if out := start(t, nobody(exec.Command(command, "lab", "list")), nil).ok(); !strings.Contains(out,
 		"\n"+s.name+" ") {
@@ -202,6 +211,7 @@ func TestLabListForAll(t *testing.T) {
 
 // TestRunFewFiles: where the limit of open files is too low, the error says so and names the limit.
 func TestRunFewFiles(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	start(t, nobody(exec.Command("sh", "-c", "ulimit -n 12; exec "+command+" run -n 2 --lab="+s.name+" -- true")),
 		nil).fails("too many open files", "ulimit -n")

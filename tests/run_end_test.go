@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // TestRunExitCode: the code is that of the first node that fails, 128 and the number for a signal,
@@ -59,6 +60,7 @@ func TestRunExitCode(t *testing.T) {
 // TestRunSignals: SIGINT, SIGTERM and SIGHUP reach the nodes, and the exit code says which it was;
 // a second SIGINT kills.
 func TestRunSignals(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for _, c := range []struct {
 		signals []syscall.Signal
@@ -126,6 +128,7 @@ func (g *growing) count(s string) int {
 // TestRunKilled: kill -9 of the launcher ends the nodes and frees the group; so does that of a
 // daemon for the nodes of its host, and the lab still goes down.
 func TestRunKilled(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for range 3 {
 		p := s.run("-n", "4", "--", "funet", "pingpong", "--exchanges", "1000000000")
@@ -177,6 +180,7 @@ func daemonPID(t *testing.T, socket string) int {
 // TestLabDaemonsKilled: what a killed `funet lab up --daemons` leaves, the next command of labs
 // removes, daemons too.
 func TestLabDaemonsKilled(t *testing.T) {
+	long.Test(t)
 	name := "t" + unique()
 	p := funet(t, "lab", "up", name, "--daemons", "--hosts", "8", "--xdp", "generic")
 	eventually(t, "the first daemon has started", func() bool {
@@ -202,6 +206,7 @@ func TestLabDaemonsKilled(t *testing.T) {
 // what the nodes made of it (SIGPIPE), ends them, and fails; also when none of them would have
 // noticed.
 func TestRunFullDisk(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for _, script := range []string{"while :; do echo x; done", "echo x; exec sleep 600", "echo x"} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // ofHost returns the processes of a job on a host behind ssh.
@@ -65,22 +67,24 @@ func runs(pid int) bool {
 // nodes, the other nodes are ended, and the exit code is 255, also where another node noticed
 // first. When it answers again, what ran there ends.
 func TestRunHostDies(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	hosts := s.behindSSH(t)
 	word := filepath.Join(filepath.Dir(file(t, "")), "word")
 	for _, c := range []struct {
-		nodes, program, says string
-		sleepers, lines      int
+		nodes, timeout, program, says string
+		sleepers, lines               int
 	}{
-		{"2", "exec sleep 600", "funet: node 1 with host host-1: nothing was heard from it for 2s", 2, 1},
-		{"4", "exec sleep 600", "its 2 nodes [1 3]", 4, 1},
-		// Node 0 fails when it has the word, which is given after the host has died. Its own short
-		// sleeps go by another name: they are no sleepers, and only node 1 is waited for.
-		{"2", "[ $FUNET_NODE = 1 ] && exec sleep 600; until [ -e " + word + " ]; do /bin/sleep 0.01; done; exit 7",
+		{"2", "4s", "exec sleep 600", "funet: node 1 with host host-1: nothing was heard from it for 4s", 2, 1},
+		{"4", "4s", "exec sleep 600", "its 2 nodes [1 3]", 4, 1},
+		// Node 0 fails when it has the word, which is given after the host has died and long before
+		// the launcher notices that. Its own short sleeps go by another name: they are no sleepers,
+		// and only node 1 is waited for.
+		{"2", "15s", "[ $FUNET_NODE = 1 ] && exec sleep 600; until [ -e " + word + " ]; do /bin/sleep 0.01; done; exit 7",
 			"funet: node 1 with host host-1: nothing was heard", 1, 2},
 	} {
-		p := hosts("", "-n", c.nodes, "--host-timeout", "2s", "--grace", "10s", "--hosts", "host-0,host-1", "--", "sh",
-			"-c", c.program)
+		p := hosts("", "-n", c.nodes, "--host-timeout", c.timeout, "--grace", "30s", "--hosts", "host-0,host-1",
+			"--", "sh", "-c", c.program)
 		eventually(t, "all processes run", func() bool { return sleepers(p.mark) >= c.sleepers && s.inUse() == 2 })
 		dead := s.ofHost(p.mark, 1)
 		stopAll(t, dead)
@@ -107,6 +111,7 @@ func TestRunHostDies(t *testing.T) {
 // when its machine has died, what ran on the hosts ends after --host-timeout, and the group is
 // free.
 func TestRunLauncherDies(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	hosts := s.behindSSH(t)
 	p := hosts("", "-n", "4", "--host-timeout", "2s", "--hosts", "host-0,host-1", "--", "sh", "-c", "exec sleep 600")
@@ -127,6 +132,7 @@ func TestRunLauncherDies(t *testing.T) {
 // TestRunHostLives: a host that is busy for a while, a launcher that was stopped, and nodes whose
 // output nobody takes for a while are no dead hosts.
 func TestRunHostLives(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	hosts := s.behindSSH(t)
 	const timeout = 10 * time.Second

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -44,6 +45,7 @@ func checkFailsTwice(t *testing.T, p *process) {
 // TestRunRestart: a node that fails is started again with the number of its life, and the others
 // stay; what ends well ends for good, and gives the job's exit code.
 func TestRunRestart(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart", "--", "sh", "-c", failsTwice))
 	cmd.Stdin = strings.NewReader("input\n")
@@ -56,6 +58,7 @@ func TestRunRestart(t *testing.T) {
 // TestRunRestartUsedUp: when a node has failed once more than --restart allows, it ends the job as
 // ever.
 func TestRunRestartUsedUp(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	p := s.run("-n", "3", "--restart=2", "--", "sh", "-c",
 		`echo life $FUNET_LIFE; [ $FUNET_NODE != 1 ] || exit $((7 + $FUNET_LIFE)); exec sleep 600`)
@@ -72,6 +75,7 @@ func TestRunRestartUsedUp(t *testing.T) {
 // TestRunRestartInterrupted: Ctrl-C ends a job whose only node left rests before its next life, at
 // once, and starts nothing.
 func TestRunRestartInterrupted(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart=100", "--", "sh", "-c",
 		"[ $FUNET_NODE = 1 ] || { echo life $FUNET_LIFE; exit 5; }"))
@@ -95,6 +99,7 @@ func TestRunRestartInterrupted(t *testing.T) {
 // TestRunWithoutRestart: without --restart the variables of restarts are not there, also within a
 // job that has them, and the first failure ends the job.
 func TestRunWithoutRestart(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "1", "--", "sh", "-c",
 		`[ -z "$FUNET_LIFE$FUNET_RESTARTS" ] && exit 7`))
@@ -119,6 +124,7 @@ func TestRunWithoutRestart(t *testing.T) {
 
 // TestRunRestartNotPossible: a node whose program is no longer there ends the job, which says so.
 func TestRunRestartNotPossible(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	p := s.run("-n", "2", "--restart", "--", vanishing(t))
 	if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "(1 of 3)") ||

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -113,7 +114,10 @@ func TestRunPingPong(t *testing.T) {
 
 // TestRunPrograms: the programs of funet verify their data through daemons, also with more
 // nodes than hosts.
-func TestRunPrograms(t *testing.T) { runPrograms(daemons(t, "--hosts", "3"), "generic") }
+func TestRunPrograms(t *testing.T) {
+	long.Test(t)
+	runPrograms(daemons(t, "--hosts", "3"), "generic")
+}
 
 // runPrograms runs the programs as an ordinary user.
 func runPrograms(s *service, mode string) {
@@ -157,6 +161,7 @@ func runPrograms(s *service, mode string) {
 // TestRunOnOccasion: root without a lab has one made, and the program runs as nobody
 // without any capability, not even one to be had back; nothing is left.
 func TestRunOnOccasion(t *testing.T) {
+	long.Test(t)
 	if _, err := lab.Sockets("lab"); err == nil {
 		t.Fatal("this machine has a lab with the default name; take it down first: funet lab down")
 	}
@@ -203,6 +208,7 @@ func TestRunOnOccasion(t *testing.T) {
 
 // TestRunOnce: a program that starts the nodes itself, as srun does, with what funet run tells it.
 func TestRunOnce(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	script :=
 		fmt.Sprintf(`[ -z "$FUNET_NODE$FUNET_NODES" ] || exit 9; for i in 0 1; do PMI_RANK=$i PMI_SIZE=2 %s pingpong --exchanges 200 --warm-up 100 & done; wait`, command)
@@ -218,6 +224,7 @@ func TestRunOnce(t *testing.T) {
 
 // TestRunTwoJobs: two jobs at once on the same cards have different groups, and each is correct.
 func TestRunTwoJobs(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	jobs := []*process{
 		s.run("-n", "2", "--gid", "77", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100"),
@@ -246,6 +253,7 @@ func TestRunInput(t *testing.T) {
 
 // TestRunRefused: what cannot be run is one line, and no job is left.
 func TestRunRefused(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	secret := file(t, "#!/bin/sh\n") // nobody may read, and not run it
 	absent := filepath.Join(filepath.Dir(secret), "funid.sock")
@@ -299,6 +307,7 @@ func (p *process) failsLabelled(says string) {
 
 // TestRunPlaces: within mpirun or srun a process takes its number from there.
 func TestRunPlaces(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
 		{"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
@@ -342,6 +351,7 @@ func (s *service) behindLogin(t *testing.T, before, runs string) func(stdin stri
 
 // TestRunHosts: hosts behind ssh.
 func TestRunHosts(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	hosts := s.behindSSH(t)
 	out := hosts("", "-n", "3", "--hosts", "host-0,host-1", "--", "funet", "pingpong", "--exchanges", "500",

@@ -11,6 +11,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 )
 
 // oneHost makes a lab of which only host 0 has a daemon, which gives direct ports: all nodes of
@@ -32,6 +33,7 @@ func oneHost(t *testing.T) *service {
 // TestSharedPrograms: programs of an ordinary user verify their data on one host. The counters of
 // node 0 say that its frames went through memory, and nothing is left of it.
 func TestSharedPrograms(t *testing.T) {
+	long.Test(t)
 	const exchanges = 5000
 	s := oneHost(t)
 	out := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "5000", "--warm-up", "1000", "--json").ok()
@@ -65,6 +67,7 @@ func TestSharedPrograms(t *testing.T) {
 // TestSharedRejoin is TestRejoin of nodes on one host: who is killed leaves memory behind, and the
 // node's next process gets other memory.
 func TestSharedRejoin(t *testing.T) {
+	long.Test(t)
 	s := oneHost(t)
 	rejoin(s, 8)
 	bare(t, s.name)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // endless are the programs on a group, each with so much to do that it would go on for minutes.
@@ -47,6 +49,7 @@ func (p *process) signal(s syscall.Signal) {
 // TestProgramsAreInterrupted: each program on a group ends on a lab of its own, as a node with an
 // embedded card, and as a node on a daemon's. The first Ctrl-C of funet run ends all of them.
 func TestProgramsAreInterrupted(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	s := daemons(t)
 	var peers [2]string
@@ -114,6 +117,7 @@ func TestProgramsAreInterrupted(t *testing.T) {
 // TestCommandsAreInterrupted: so does every other command that takes its time, whether it waits or
 // computes.
 func TestCommandsAreInterrupted(t *testing.T) {
+	long.Test(t)
 	// computes reports whether the process has used a quarter of a second.
 	computes := func(p *process) bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -161,6 +165,7 @@ func TestCommandsAreInterrupted(t *testing.T) {
 // TestInterruptedTwice: a second signal ends a command that does not end at the first, such as
 // one whose program under lab exec takes no notice.
 func TestInterruptedTwice(t *testing.T) {
+	long.Test(t)
 	name, _ := namedLab(t)
 	var out growing
 	cmd := exec.Command(command, "lab", "exec", "--name", name, "0", "--", "sh", "-c",

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // TestStatusWatch: it shows the status again and again until Ctrl-C, plain where nobody reads it on
 // a terminal, and on one over the one before.
 func TestStatusWatch(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	watch := func() *exec.Cmd {
 		return nobody(exec.Command(command, "status", "--watch", "--socket", s.sockets[0]))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // steps returns the command lines of a section of a page, those that are indented, by the number of
@@ -86,6 +87,7 @@ func (h *realHost) does(line string) string {
 // do those for two cloud VMs, where a router stands for the cloud. Each command there is executed,
 // but for those that install, and of systemd.
 func TestTwoHostsInSteps(t *testing.T) {
+	long.Test(t)
 	for _, c := range []struct {
 		name, page, section string
 		lab                 []string

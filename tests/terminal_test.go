@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -100,6 +101,7 @@ func pty(t *testing.T) (user, terminal *os.File) {
 // terminal, cannot type into root's, and has no privileges. Of root's variables and descriptors it
 // has only those that it was given. The Ctrl-C of root's terminal reaches it.
 func TestRunKeepsTheTerminal(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	user, terminal := pty(t)
 	secret, err := os.Open(file(t, "root's\n"))
@@ -165,6 +167,7 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 // TestRunOnATerminal: root's funet run, which keeps the terminal from the program, passes on what
 // is typed there, and its end by SIGKILL ends the job.
 func TestRunOnATerminal(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	user, terminal := pty(t)
 	cmd := exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--user", "nobody", "--", "sh", "-c",
@@ -196,6 +199,7 @@ func TestRunOnATerminal(t *testing.T) {
 // what is typed then is the shell's; after fg it is node 0's. So it is for a user's job and for one
 // that root starts as a user.
 func TestRunSuspended(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	for name, as := range map[string]string{"nobody": "", "root": "--user nobody"} {
 		t.Run(name, func(t *testing.T) {
@@ -265,6 +269,7 @@ func TestRunSuspended(t *testing.T) {
 // TestRunEnv: --env adds to what an ordinary user's program has of its user, here and where it
 // changes a variable, and refuses what is none.
 func TestRunEnv(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--env", "A=1=2", "--env", "KEPT=changed",
 		"--env", attach.NodeVariable+"=9", "--",
@@ -282,6 +287,7 @@ func TestRunEnv(t *testing.T) {
 
 // TestRunGainsNoPrivileges: a set-user-ID program that a node starts stays the node's user's.
 func TestRunGainsNoPrivileges(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	id, err := exec.LookPath("id")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -120,6 +121,7 @@ func (s *screened) gone(code int) {
 // shows. It ends on q and Ctrl-C, and leaves the terminal as it was. Without a terminal it prints a
 // table, or documents. An ordinary user sees the sums, and only jobs of that user.
 func TestTop(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
 	eventually(t, "both nodes are attached", func() bool { return s.inUse() >= 2+2 })
@@ -208,6 +210,7 @@ func TestTopRefusals(t *testing.T) {
 // TestTopGoesOn: top reports a daemon that restarts, on a terminal and in documents, and looks at
 // the daemon again when it is back; keys go on meanwhile.
 func TestTopGoesOn(t *testing.T) {
+	long.Test(t)
 	name, l := namedLab(t)
 	socket := filepath.Join(t.TempDir(), "funid.sock")
 	config := file(t, fmt.Sprintf("card: 0\npeers: %s\nsocket: %s\nxdp: generic\ndrain: 10ms\n",

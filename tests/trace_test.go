@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // traceTable has the fields of a table that the tests read.
@@ -39,6 +41,7 @@ func (r *traceTable) stages() (names string) {
 // TestTraceOfAJob: an ordinary user traces his job on two hosts, and puts both together: the
 // packets that arrived are those that were sent, and the files are JSON with slices and arrows.
 func TestTraceOfAJob(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
 	eventually(t, "both nodes are attached", func() bool { return s.inUse() >= 2+2 })

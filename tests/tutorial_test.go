@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // Rule: the programs of the tutorial build as their first lines say, run through daemons as an
@@ -41,6 +43,7 @@ func TestTutorial(t *testing.T) {
 // Rule: wordcount counts the same words on any number of nodes: those of a text longer than a
 // packet, which comes on standard input.
 func TestTutorialWordCount(t *testing.T) {
+	long.Test(t)
 	s := daemons(t)
 	folder := open(t)
 	build := exec.Command("go", "build", "-o", folder+"/", "./uspace/apps/tutorial/wordcount")

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // TestVLANPrograms: ping-pong, blocks and a flood in a VLAN, each way that frames are received.
 func TestVLANPrograms(t *testing.T) {
+	long.Test(t)
 	for _, mode := range []string{"generic", "native"} {
 		for _, c := range [][]string{
 			{"pingpong", "--exchanges", "500", "--warm-up", "100"},
@@ -29,6 +31,7 @@ func TestVLANPrograms(t *testing.T) {
 // TestVLANsApart: nodes in different VLANs do not hear each other, and one in a VLAN does not hear
 // one outside.
 func TestVLANsApart(t *testing.T) {
+	long.Test(t)
 	for _, vlans := range [][2]string{{"5", "6"}, {"5", ""}} {
 		l, err := lab.Up(lab.Options{Hosts: 2})
 		if err != nil {

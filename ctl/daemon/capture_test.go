@@ -11,6 +11,7 @@ import (
 
 	"github.com/funet/funet/ctl/capture"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -184,6 +185,7 @@ func captureDirectFrames(t *testing.T, b *bed) {
 
 // Rule (helper.go): a capture ends with the daemon that has begun it.
 func TestCaptureEndsWithTheDaemon(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	connect := b.helper(0)
 	first := connect()
@@ -222,6 +224,7 @@ func TestCaptureEndsWithTheDaemon(t *testing.T) {
 // Rule: a process that captures and does not read keeps neither the daemon nor its end waiting, and
 // one that says something more captures no longer.
 func TestCaptureThatIsNotRead(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
 	ask := func(body string) *client {

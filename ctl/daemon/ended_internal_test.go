@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -14,6 +15,7 @@ import (
 // account nothing while that has fewer; an asker hears of the last job that had GID and token, and
 // without the token nothing.
 func TestEndedJobsAreBounded(t *testing.T) {
+	long.Test(t)
 	rapid.Check(t, func(t *rapid.T) {
 		var all endedJobs
 		mine := endedJob{account: 1 << 20, gid: 7, token: attach.NewToken(), why: "mine"}

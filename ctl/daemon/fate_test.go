@@ -24,6 +24,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -277,6 +278,7 @@ func TestDeathWithoutADaemon(t *testing.T) {
 // peer_timeout is not given up, because its daemon says that it lives; what it was sent is answered
 // when it goes on. When it is killed meanwhile its end is told.
 func TestSilentProcessLives(t *testing.T) {
+	long.Test(t)
 	const timeout = time.Second
 	b := newBed(t)
 	m := b.mortal(timeout, time.Hour, 2, 0, 1, 0)

@@ -21,6 +21,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -326,6 +327,7 @@ func TestInterfaceDown(t *testing.T) {
 // of its network namespace). That ends the jobs that need this interface, and costs no other job a
 // message. When the process is done, the interface is opened again.
 func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
+	long.Test(t)
 	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
 	daemons := []*running{b.start(0, nil), b.start(1, nil), b.start(2, nil)}
 	_, nodes := group(t, daemons, 0, 2)
@@ -411,6 +413,7 @@ func TestLinkResetByAttaching(t *testing.T) {
 // Rule: a daemon has after 50 changes what it had before them: descriptors, goroutines, and memory
 // of the kernel's making.
 func TestManyInterfaceChanges(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
 	mtu := b.mtu(labInterface)
@@ -507,6 +510,7 @@ func holdings(t testing.TB) (descriptors, goroutines int, resident int64) {
 // not stop the card's thread: others' messages go on, and what happens to the card's interface is
 // still noticed.
 func TestFloodOfInterfaceNews(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
 	_, nodes := group(t, daemons, 0, 1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -33,6 +34,7 @@ func resident(t *testing.T) (bytes int64) {
 // However often he has contexts with as many windows as there can be made and ended, the daemon
 // takes at most his quota and 64 MiB more; and afterwards the 64 MiB.
 func TestMemoryStaysWithinQuota(t *testing.T) {
+	long.Test(t)
 	const quota, beside = 192 << 20, 64 << 20
 	windows := funi.RemoteSizes{KeySlots: funi.MaxRemote, Areas: funi.MaxRemote, Notifications: 1}
 	b := newBed(t)

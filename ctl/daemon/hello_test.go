@@ -20,6 +20,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -317,6 +318,7 @@ func TestDiscoveryRefused(t *testing.T) {
 // Rule: metrics count peers and those that are silent, and have the round trips of all of them
 // together, however many there are.
 func TestHelloMetrics(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	metrics := filepath.Join(b.dir, "metrics.sock")
 	d := b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + metrics })

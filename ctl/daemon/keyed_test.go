@@ -18,6 +18,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -90,6 +91,7 @@ func (b *bed) listen(word uint32) (all, with *atomic.Int64) {
 // nobody on the way can read it; with encrypt: false on both he can, and without a key. The status
 // of both says which it is.
 func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
+	long.Test(t)
 	const secret = 0xbadcab1e
 	for _, c := range []struct {
 		name     string
@@ -161,6 +163,7 @@ func (r *running) asked(t *testing.T) (a report.HelloAnswer) {
 // so. The status of both says which peer it is and how the keys differ, before anybody has sent
 // anything. When the keys are the same, because the daemons were restarted, traffic goes on.
 func TestDaemonsWhoseKeysDiffer(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	one, two := b.key("one"), b.key("two")
 	for _, c := range []struct {

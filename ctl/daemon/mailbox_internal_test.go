@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // turnsOf has accounts keep so many commands in a mailbox, each of which takes what its account's
@@ -61,6 +63,7 @@ func turnsOf(cost []int64, depth int, until, pause int64) (took []int64, waits [
 // another that has begun, however many wait and however long they take, and for one of each other
 // user that has just become ready.
 func TestTurnsOfAccounts(t *testing.T) {
+	long.Test(t)
 	rapid.Check(t, func(t *rapid.T) {
 		cost := []int64{rapid.Int64Range(1, 50).Draw(t, "own")}
 		longest, others := int64(0), rapid.IntRange(1, 5).Draw(t, "others")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -72,6 +73,7 @@ func replaceFile(t *testing.T, path, text string) {
 // file that is no peers file, or that gives this host another address, changes nothing and is
 // reported (members.go).
 func TestPeersFileIsFollowed(t *testing.T) {
+	long.Test(t)
 	peersFileIsFollowed(t, lab.Options{Hosts: 2}, func(p *cluster.Peer) {
 		p.MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1}
 	}, map[string]string{
@@ -82,6 +84,7 @@ func TestPeersFileIsFollowed(t *testing.T) {
 
 // Rule: so it is where frames travel in datagrams, over a router.
 func TestPeersFileIsFollowedOverRouters(t *testing.T) {
+	long.Test(t)
 	peersFileIsFollowed(t, lab.Options{Hosts: 2, Topology: lab.Router}, func(p *cluster.Peer) {
 		p.Address = p.Address.Next()
 	}, map[string]string{

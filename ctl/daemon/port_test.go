@@ -24,6 +24,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/cluster"
@@ -166,6 +167,7 @@ func must(b []byte, err error) []byte {
 // status shows; nothing goes through the daemon's card, and nothing stays counted. Where the hosts
 // have a key the job has one of its own, which seals its frames.
 func TestDirectJob(t *testing.T) {
+	long.Test(t)
 	udp := cluster.UDP
 	native := func(c *daemon.Config) { c.Attach = xdp.AttachNative }
 	for name, form := range map[string]struct {

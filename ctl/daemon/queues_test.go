@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/xdp"
 	"github.com/vishvananda/netlink"
@@ -23,6 +24,7 @@ import (
 // Rule: status, log and metrics tell which queues are proven: by frames that came through them, and
 // by peers' answers to hellos, before any program sends.
 func TestQueuesAreProven(t *testing.T) {
+	long.Test(t)
 	b := newBedOf(t, lab.Options{Hosts: 2, Queues: 3})
 	var log logged
 	metrics := filepath.Join(b.dir, "metrics.sock")
@@ -102,6 +104,7 @@ func TestAnotherQueue(t *testing.T) {
 // opened, and said once in log and status; jobs work without it, and it is taken in again when
 // hellos pass.
 func TestQueueLosesFrames(t *testing.T) {
+	long.Test(t)
 	b := newBedOf(t, lab.Options{Hosts: 2, Topology: lab.Router, Queues: 3})
 	var at *xdp.Attachment
 	mend := func() {

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
@@ -93,6 +94,7 @@ func (r *role) compute(token attach.Token) {
 // windows carried out, whether they are on its host or on another. Handlers run when it calls
 // again.
 func TestProcessComputes(t *testing.T) {
+	long.Test(t)
 	const timeout, messages = 2 * time.Second, 100
 	b := newBed(t)
 	m := b.mortal(timeout, time.Hour, 2, 0, 1, 0)

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // as runs f on a thread that is another user, and ends the thread.
@@ -139,6 +141,7 @@ func TestIdleScrapersBlockNobody(t *testing.T) {
 
 // Rule: a connection that sends no request, or a slow one, is ended by the server.
 func TestSlowScraperIsEnded(t *testing.T) {
+	long.Test(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
 )
 
@@ -23,6 +24,7 @@ import (
 // the program does not. The job goes on, and the interface is not opened again. When that does not
 // help generic mode takes its place, which the status tells.
 func TestProgramNotRun(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	patient := func(c *daemon.Config) {
 		c.PeerTimeout, c.ConnectTimeout, c.Attach = time.Hour, time.Hour, xdp.AttachNative

@@ -31,6 +31,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/fake"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -581,6 +582,7 @@ var planted = []struct {
 
 // Rule: the doctor names each planted fault, with a cure.
 func TestPlanted(t *testing.T) {
+	long.Test(t)
 	if len(planted) < 20 {
 		t.Errorf("%d faults", len(planted))
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/daemons"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -23,29 +25,25 @@ import (
 const patience = 30 * time.Second
 
 // program builds the command, without cgo as it has to be.
-func program(t *testing.T) string { return built(t, "CGO_ENABLED=0") }
-
-func built(t *testing.T, environment ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "funid")
-	c := exec.Command("go", "build", "-o", path, ".")
-	c.Env = append(os.Environ(), environment...)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
+func program(t *testing.T) string { return daemons.Build(t, "../..") }
 
 // Rule: a funid that was built with cgo, which cannot drop its capabilities, says so in one line,
 // and what to do, before it looks at anything of the host.
 func TestBuiltWithCgo(t *testing.T) {
+	long.Test(t) // it compiles all packages anew
+	path := filepath.Join(t.TempDir(), "funid")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	peers := filepath.Join(t.TempDir(), "peers.yaml")
 	if err := os.WriteFile(peers,
 		[]byte("gid: 1\npeers: [{node: 0, mac: \"02:00:00:00:00:01\"}, {node: 1, mac: \"02:00:00:00:00:02\"}]\n"),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), built(t, "CGO_ENABLED=1"), "--card", "0", "--peers", peers, "--iface",
+	out, err := exec.CommandContext(t.Context(), path, "--card", "0", "--peers", peers, "--iface",
 		"lo").CombinedOutput()
 	const want = "funid: this program was built with cgo, so it cannot drop the capabilities of all its threads; build it with `make build`, or with CGO_ENABLED=0; or start it with --keep-privileges\n"
 	if err == nil || string(out) != want {

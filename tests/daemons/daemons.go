@@ -48,10 +48,14 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	return job(t, sockets, gid)
 }
 
-// Build builds the program funid, which exists until the test ends. dir is the folder of the
-// project.
+// Build builds the program funid, which exists until the test ends, and returns its path. dir is the
+// folder of the project. Build returns the one beside the command that FUNET_BINARY names instead,
+// if that is set.
 func Build(t testing.TB, dir string) string {
 	t.Helper()
+	if command := os.Getenv("FUNET_BINARY"); command != "" {
+		return filepath.Join(filepath.Dir(command), "funid")
+	}
 	path := filepath.Join(t.TempDir(), "funid")
 	build := exec.Command("go", "build", "-o", path, "./ctl/funid")
 	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0") // as make builds it

@@ -114,7 +114,11 @@ func (s *siege) end() {
 func TestAttacks(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
 	b := newBed(t, attackRules(), longSilence)
-	b.withstand(t, attack.Attacks(), max(time.Second, d/60), nil)
+	attacks := attack.Attacks()
+	if testing.Short() {
+		attacks = attacks[:3]
+	}
+	b.withstand(t, attacks, max(time.Second, d/60), nil)
 	for host := range b.sockets {
 		if c := strings.TrimSpace(b.daemons[host].complaints()); c != "" {
 			t.Logf("daemon %d: %s", host, c)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -48,6 +49,7 @@ func (m *chainMember) reads() {
 
 // TestChains: see above, row by row.
 func TestChains(t *testing.T) {
+	long.Test(t)
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)
 	g := b.newGroup("members", chainGID, 0, 0, 0, 1, 0, 1)

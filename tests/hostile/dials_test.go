@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
@@ -191,6 +192,7 @@ func (f *flooder) spray(done func() bool, message func() (rats.Ticket, []uint32)
 
 // TestFloodsOfDials: see above, row by row.
 func TestFloodsOfDials(t *testing.T) {
+	long.Test(t)
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)
 	g := b.newGroup("members", dialGID, 0, 0, 1, 0, 0, 1)

@@ -9,6 +9,8 @@ package hostile
 import (
 	"fmt"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 const (
@@ -92,6 +94,7 @@ func (f figures) within(other figures) bool {
 // TestThirds: a daemon that keeps one descriptor, or one goroutine, of each attack grows, and
 // so does one whose memory does; one that has made something once, or wavers, does not.
 func TestThirds(t *testing.T) {
+	long.Test(t)
 	base := figures{resident: 20 << 10, descriptors: 31, goroutines: 12, heap: 2 << 10}
 	for what, c := range map[string]struct {
 		at   func(f *figures, i int)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/tests/client"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -32,6 +33,7 @@ func held(t *testing.T, k *client.Connection) (n int64) {
 // as its segment or its context has ended. Of that memory it holds nothing but the pages of
 // registers and doorbells. As long as it holds more, that counts (issue, 2: bytes).
 func TestMemoryThatIsKept(t *testing.T) {
+	long.Test(t)
 	b := newBed(t, nil, longSilence)
 	g := b.newGroup("kept", acrossGID, 0, 0, 0, 0)
 	k, err := client.Dial(b.sockets[0])

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/tests/client"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -49,6 +50,7 @@ func knock(c knockConfig) error {
 // others goes on, at half the rate or more that it has beside a process that computes; and
 // others still come in.
 func TestFloodOfConnections(t *testing.T) {
+	long.Test(t)
 	d, long := length(t, 8*time.Second)
 	d = min(d, time.Minute) // it does the same all the time
 	first := seed(t)

@@ -10,10 +10,10 @@
 // that roleEnv says. Daemons are root's, in the hosts of a lab; the users are numbers that
 // nobody on the machine has. Roles and test speak in lines, over standard input and output.
 //
-// The short form is some 20 seconds of verified traffic. HOSTILETIME=10m makes it long
-// (`make hostile`), and only then a rate that falls below half is an error: on a machine
-// that does other things besides, short rates say nothing. HOSTILESEED repeats the choices
-// of a run.
+// The short form is some 20 seconds of verified traffic, and less with -short. HOSTILETIME=10m
+// makes it long (`make hostile`). Only then is a rate that falls below half an error: on a machine
+// that does other things besides, short rates say nothing. HOSTILESEED repeats the choices of a
+// run.
 package hostile
 
 import (
@@ -138,10 +138,14 @@ func copyOfThis(to string) error {
 	return errors.Join(err, f.Close())
 }
 
-// length returns how long a test is to go on, and whether that is the long form.
+// length returns how long a test is to go on, and whether that is the long form. It is a third of
+// the short form with -short.
 func length(t *testing.T, short time.Duration) (d time.Duration, long bool) {
 	t.Helper()
 	s := os.Getenv("HOSTILETIME")
+	if s == "" && testing.Short() {
+		return short / 3, false
+	}
 	if s == "" {
 		return short, false
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/rma"
 )
@@ -28,6 +29,7 @@ const (
 
 // TestMissesEnMasse: see above.
 func TestMissesEnMasse(t *testing.T) {
+	long.Test(t)
 	b, l := newBed(t, rules(), missPatience), newLedger()
 	goOn, end := b.traffic(t, l)
 	g := b.newGroup("members", missGID, 0, 0, 1, 0, 0)

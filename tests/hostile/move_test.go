@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/client"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/rma"
@@ -93,6 +94,7 @@ func (m *mover) hands(image []byte) error {
 
 // TestMoves: see above, row by row.
 func TestMoves(t *testing.T) {
+	long.Test(t)
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)
 	g := b.newGroup("members", moveGID, 0, 0, 0, 1, 0)

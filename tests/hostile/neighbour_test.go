@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/attack"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/port/shared"
 )
 
@@ -19,6 +20,7 @@ import (
 // through other memory, of their own. Nothing of that is lost or wrong, and the neighbours count
 // what they dropped. When the process ends they go on.
 func TestHostileNeighbour(t *testing.T) {
+	long.Test(t)
 	d, _ := length(t, 10*time.Second)
 	b, l := newDirectBed(t), newLedger()
 	groups, counts, lure, goOn, end := b.trafficBeside(t, l, 0)

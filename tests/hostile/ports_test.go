@@ -23,6 +23,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/attack"
 	"github.com/funet/funet/tests/daemons"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -43,6 +44,9 @@ var directRules = fmt.Sprintf("carriage: direct\nrules: [{users: [0], contexts: 
 // funid is the program, which is built once.
 func funid(t testing.TB) string {
 	t.Helper()
+	if os.Getenv("FUNET_BINARY") != "" {
+		return daemons.Build(t, "../..")
+	}
 	path := filepath.Join(folder, "funid")
 	if _, err := os.Stat(path); err != nil {
 		if err := os.Rename(daemons.Build(t, "../.."), path); err != nil {
@@ -79,6 +83,7 @@ func newDirectBed(t testing.TB) *bed {
 // it is left: no port, no memory, no link. So do they while ten users make and end ports, while
 // others fill the table with node lists, and when the NIC is down for a time while all send.
 func TestPorts(t *testing.T) {
+	long.Test(t)
 	d, _ := length(t, 10*time.Second)
 	b := newDirectBed(t)
 	each := max(time.Second, d/60)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/client"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -217,6 +218,7 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger,
 
 // TestRemoteMemory: see above, row by row.
 func TestRemoteMemory(t *testing.T) {
+	long.Test(t)
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)
 	g := b.newGroup("members", remoteGID, 0, 0, 1, 0, 0, 1, 0)

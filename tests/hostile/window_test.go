@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -119,6 +120,7 @@ func (m *windowMember) adds(to rma.Target, times int) {
 
 // TestWindows: see above, row by row.
 func TestWindows(t *testing.T) {
+	long.Test(t)
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)
 	g := b.newGroup("members", windowGID, 0, 0, 1, 0, 0, 1)

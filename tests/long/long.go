@@ -3,15 +3,24 @@
 // skip.
 package long
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Left is the reason of the skips. The gate knows them by it.
 const Left = "make test-all runs this test"
 
-// Test skips the test that calls it if the tests run with -short.
+// allEnv makes -short leave no test: tests have fewer seeds and rounds then, but each one runs.
+const allEnv = "FUNET_TESTS_ALL"
+
+// Short reports whether tests are left to make test-all: with -short, unless FUNET_TESTS_ALL is set.
+func Short() bool { return testing.Short() && os.Getenv(allEnv) == "" }
+
+// Test skips the test that calls it if Short.
 func Test(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
+	if Short() {
 		t.Skip(Left)
 	}
 }

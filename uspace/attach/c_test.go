@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -84,6 +85,7 @@ func TestCExample(t *testing.T) {
 
 // Rule: a C program says in one line why it could not attach, and is told when the daemon crashes.
 func TestCExampleEndsWithAReason(t *testing.T) {
+	long.Test(t)
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")
 	for name, c := range map[string]struct{ variable, value, want string }{
@@ -243,6 +245,7 @@ func TestEnvironmentInC(t *testing.T) {
 // Rule: a C program takes its rank from whoever started it, and does not start in a group of
 // another size.
 func TestCExampleWithRanks(t *testing.T) {
+	long.Test(t)
 	program := compile(t, "../funi/example/pingpong.c")
 	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
 		{"PMIX_RANK", ""}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
@@ -279,6 +282,7 @@ func TestCExampleWithRanks(t *testing.T) {
 // Rule: SIGINT and SIGTERM end a C program that waits, for a message, for its attachment, for
 // the start of its queues (funi_wait, funi_attach: -EINTR).
 func TestCExampleInterrupted(t *testing.T) {
+	long.Test(t)
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")
 	asked := make(chan struct{})
@@ -386,6 +390,7 @@ memory that no child has: -22: it is locked, of huge pages, not for children, or
 // back. Memory that would become something else by that, such as locked memory, is refused,
 // untouched.
 func TestCAdopts(t *testing.T) {
+	long.Test(t)
 	program := compile(t, "testdata/adopt.c")
 	d := start(t, "")
 	out, err := d.member(program, 0).CombinedOutput()

@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -199,6 +200,7 @@ func TestCardWhoseProgramIsForgotten(t *testing.T) {
 // node behind the interface. Here it fails because another program has taken the interface. When it
 // can be opened, everything goes on.
 func TestCardWhoseInterfaceIsTaken(t *testing.T) {
+	long.Test(t)
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	if err != nil {
@@ -229,6 +231,7 @@ func TestCardWhoseInterfaceIsTaken(t *testing.T) {
 
 // Rule: a card is closed while its interface is being opened again.
 func TestCloseWithoutInterface(t *testing.T) {
+	long.Test(t)
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	if err != nil {

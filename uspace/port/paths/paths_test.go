@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/encap"
 )
@@ -159,6 +160,7 @@ func routedWay(t *testing.T, six bool) (*lab.Lab, *Follower, *log) {
 // Rule: a way follows its neighbour, its source address and its router, away and back, and reports
 // each change.
 func TestWaysComeAndGo(t *testing.T) {
+	long.Test(t)
 	for _, six := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6 %v", six), func(t *testing.T) {
 			l, f, g := routedWay(t, six)

@@ -32,6 +32,14 @@ func mustHold(t *testing.T, s Scenario) Result {
 	return r
 }
 
+// seeds returns how many seeds of n a test runs: a fifth with -short.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // The corpus of seeds that once failed.
 func TestSeedsThatOnceFailed(t *testing.T) {
 	text, err := os.ReadFile("../testdata/seeds.txt")
@@ -80,7 +88,7 @@ func TestEveryFault(t *testing.T) {
 		for _, nodes := range []int{2, 9} {
 			t.Run(fmt.Sprintf("%v/%d", f, nodes), func(t *testing.T) {
 				t.Parallel()
-				for seed := range uint64(20) {
+				for seed := range seeds(20) {
 					mustHold(t, Scenario{Seed: 1000 + seed, Nodes: nodes, Messages: 800, Faults: f})
 				}
 			})
@@ -95,14 +103,14 @@ func TestArctic(t *testing.T) {
 		for _, nodes := range []int{2, 9, 24} {
 			t.Run(fmt.Sprintf("%v/%d", f, nodes), func(t *testing.T) {
 				t.Parallel()
-				for seed := range uint64(10) {
+				for seed := range seeds(10) {
 					mustHold(t, Scenario{Seed: 1000 + seed, Nodes: nodes, Messages: 800, Faults: f, Network: Arctic})
 				}
 			})
 		}
 	}
 	for _, f := range []Faults{0, Transfer | Resize | Switch} {
-		for seed := range uint64(10) {
+		for seed := range seeds(10) {
 			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f, Network: Arctic})
 			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
 				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody",
@@ -119,7 +127,7 @@ func TestDirect(t *testing.T) {
 		for _, profile := range []string{Native, "tokyo"} {
 			t.Run(fmt.Sprintf("%v/%s", f, profile), func(t *testing.T) {
 				t.Parallel()
-				for seed := range uint64(10) {
+				for seed := range seeds(10) {
 					mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 2 + int(seed), Messages: 800, Faults: f,
 						Profile: profile, Direct: true})
 				}
@@ -136,7 +144,7 @@ func TestTimedCards(t *testing.T) {
 			for _, f := range []Faults{0, Switch, Transfer | Resize | Switch, All} {
 				t.Run(fmt.Sprintf("%s/%v/%v", filepath.Base(profile), n, f), func(t *testing.T) {
 					t.Parallel()
-					for seed := range uint64(10) {
+					for seed := range seeds(10) {
 						r := mustHold(t, Scenario{Seed: 2000 + seed, Nodes: 8, Messages: 800, Faults: f, Network: n,
 							Profile: profile})
 						if f&^(Transfer|Resize|Switch) == 0 &&
@@ -191,7 +199,7 @@ func TestProfileOfAScenario(t *testing.T) {
 // Where nothing goes wrong, nothing is reported failed but messages to nobody.
 func TestNothingFailsWithoutFaults(t *testing.T) {
 	for _, f := range []Faults{0, Dup | Reorder, Transfer, Transfer | Resize | Switch | Reorder} {
-		for seed := range uint64(20) {
+		for seed := range seeds(20) {
 			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f})
 			if f&Transfer != 0 && r.Transfers == 0 {
 				t.Errorf("seed %d, faults %v: no transfers", seed, f)

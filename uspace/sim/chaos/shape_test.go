@@ -101,10 +101,7 @@ func TestSwarmIsRepeated(t *testing.T) {
 
 // Some hundred seeds of a swarm hold, and each runs as it does alone, whatever runs beside it.
 func TestSwarm(t *testing.T) {
-	first, last := uint64(1), uint64(250)
-	if testing.Short() {
-		last = 60
-	}
+	first, last := uint64(1), seeds(250)
 	r := Many(context.Background(), swarmSeed, first, last, runtime.NumCPU(), nil)
 	for _, f := range r.Failed {
 		t.Errorf("funet sim chaos %s\n%v", f.Command, f.Reasons)
