@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -50,8 +51,9 @@ var (
 
 // bench is a folder where mutants are built and run.
 type bench struct {
-	root   string            // of the module
-	folder string            // temporary
+	root   string // of the module
+	folder string // temporary
+	mu     sync.Mutex
 	built  map[string]string // programs of checks with the unchanged engine, by folder of the test
 }
 
@@ -98,14 +100,11 @@ func (b *bench) catch(ctx context.Context, m mutation, c check) (string, error) 
 
 // pass runs a check on the unchanged engine, which must pass it.
 func (b *bench) pass(ctx context.Context, c check) (string, error) {
-	if b.built[c.folder] == "" {
-		binary, err := b.build(ctx, c, b.folder)
-		if err != nil {
-			return "", err
-		}
-		b.built[c.folder] = binary
+	binary, err := b.unchanged(ctx, c)
+	if err != nil {
+		return "", err
 	}
-	output, err := b.run(ctx, c, b.built[c.folder])
+	output, err := b.run(ctx, c, binary)
 	if err == nil && strings.Contains(output, "no tests to run") {
 		return "", fmt.Errorf("%w: there is no such test", errAccident)
 	}
@@ -119,15 +118,29 @@ func (b *bench) pass(ctx context.Context, c check) (string, error) {
 	return "passes", nil
 }
 
-// build compiles the program of a check into the folder.
+// unchanged returns the program of a check with the unchanged engine, which is built once.
+func (b *bench) unchanged(ctx context.Context, c check) (binary string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.built[c.folder] == "" {
+		if binary, err = b.build(ctx, c, b.folder); err != nil {
+			return "", err
+		}
+		b.built[c.folder] = binary
+	}
+	return b.built[c.folder], nil
+}
+
+// build compiles the program of a check into the folder. It leaves out what takes long and changes
+// no verdict: the profile that funet ships with, and tables for debuggers.
 func (b *bench) build(ctx context.Context, c check, folder string, flags ...string) (binary string, err error) {
 	var args []string
 	if c.test == "" {
 		binary = filepath.Join(folder, "funet")
-		args = append([]string{"build", "-o", binary}, append(flags, "./ctl/funet")...)
+		args = append([]string{"build", "-pgo=off", "-ldflags=-s -w", "-o", binary}, append(flags, "./ctl/funet")...)
 	} else {
 		binary = filepath.Join(folder, filepath.Base(c.folder)+".test")
-		args = append([]string{"test", "-c", "-vet=off", "-o", binary}, append(flags, "./"+c.folder)...)
+		args = append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}, append(flags, "./"+c.folder)...)
 	}
 	cmd := command(ctx, b.root, "go", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {

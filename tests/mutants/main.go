@@ -261,8 +261,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -276,7 +278,8 @@ func main() {
 	}
 }
 
-// run tries the named mutations, or all, and then the unchanged engine.
+// run tries the named mutations, or all, and then the unchanged engine, as many at a time as there
+// are processors.
 func run(ctx context.Context, names []string) error {
 	chosen, err := choose(names)
 	if err != nil {
@@ -287,72 +290,78 @@ func run(ctx context.Context, names []string) error {
 		return err
 	}
 	defer b.remove()
-	t := newTable(chosen)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma and funi.\n\n", chaosRun, engineFolder)
-	t.head()
-	var wrong []string
-	rows := 0
-	var checks []check
+	var rows, passes []row
 	for _, m := range chosen {
 		for _, c := range m.checks {
-			if !t.row(m.name, c, func() (string, error) { return b.catch(ctx, m, c) }) {
-				wrong = append(wrong, m.name+": "+c.String())
-			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("interrupted: %w", ctx.Err())
-			}
-			if rows++; !slices.Contains(checks, c) {
-				checks = append(checks, c)
+			rows = append(rows, row{m.name, c, func() (string, error) { return b.catch(ctx, m, c) }})
+			if !slices.ContainsFunc(passes, func(p row) bool { return p.check == c }) {
+				passes = append(passes, row{"none", c, func() (string, error) { return b.pass(ctx, c) }})
 			}
 		}
 	}
-	for _, c := range checks {
-		if !t.row("none", c, func() (string, error) { return b.pass(ctx, c) }) {
-			wrong = append(wrong, "none: "+c.String())
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("interrupted: %w", ctx.Err())
-		}
-	}
-	if len(wrong) > 0 {
+	rows = append(rows, passes...)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma and funi.\n\n", chaosRun, engineFolder)
+	wrong := play(ctx, rows)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted: %w", ctx.Err())
+	case len(wrong) > 0:
 		return fmt.Errorf("%d of %d rows are not as they must be (%s): a survivor needs a test, a snippet that is gone another mutation",
-			len(wrong), rows+len(checks), strings.Join(wrong, "; "))
+			len(wrong), len(rows), strings.Join(wrong, "; "))
 	}
 	fmt.Printf("\nAll %d mutations were caught, and the engine as it is passes all %d checks.\n",
-		len(chosen), len(checks))
+		len(chosen), len(passes))
 	return nil
 }
 
-// table prints a row for each run. It prints the known part of a row while the run goes on.
-type table struct {
-	name, check int // of the columns
+// row is one run: of a check on a mutant, or on the unchanged engine.
+type row struct {
+	name  string // of the mutation
+	check check
+	run   func() (string, error)
 }
 
-func newTable(rows []mutation) table {
-	t := table{name: len("mutation")}
-	for _, m := range rows {
-		t.name = max(t.name, len(m.name))
-		for _, c := range m.checks {
-			t.check = max(t.check, len(c.String()))
+// end is how a run ended.
+type end struct {
+	said string
+	err  error
+	took time.Duration
+}
+
+// play makes the runs and prints a table of them, in their order. It returns those that did not
+// end as they must.
+func play(ctx context.Context, rows []row) (wrong []string) {
+	ends := make([]chan end, len(rows))
+	for i := range ends {
+		ends[i] = make(chan end, 1)
+	}
+	var next atomic.Int64
+	for range runtime.NumCPU() {
+		go func() {
+			for i := int(next.Add(1)) - 1; i < len(rows); i = int(next.Add(1)) - 1 {
+				began := time.Now()
+				said, err := rows[i].run()
+				ends[i] <- end{said, err, time.Since(began)}
+			}
+		}()
+	}
+	name, check := len("mutation"), 0
+	for _, r := range rows {
+		name, check = max(name, len(r.name)), max(check, len(r.check.String()))
+	}
+	fmt.Printf("%-*s  %-*s    took  what it says\n", name, "mutation", check, "check")
+	for i, r := range rows {
+		e := <-ends[i]
+		if ctx.Err() != nil {
+			continue // until nothing runs any more
 		}
+		if e.err != nil {
+			e.said = e.err.Error()
+			wrong = append(wrong, r.name+": "+r.check.String())
+		}
+		fmt.Printf("%-*s  %-*s  %4.1f s  %s\n", name, r.name, check, r.check, e.took.Seconds(), e.said)
 	}
-	return t
-}
-
-func (t *table) head() {
-	fmt.Printf("%-*s  %-*s    took  what it says\n", t.name, "mutation", t.check, "check")
-}
-
-// row makes a run, prints its row, and reports whether the run ended as it must.
-func (t *table) row(name string, c check, run func() (string, error)) bool {
-	fmt.Printf("%-*s  %-*s  ", t.name, name, t.check, c)
-	began := time.Now()
-	said, err := run()
-	if err != nil {
-		said = err.Error()
-	}
-	fmt.Printf("%4.1f s  %s\n", time.Since(began).Seconds(), said)
-	return err == nil
+	return wrong
 }
 
 // choose returns the mutations with the given names, or all.
