@@ -19,6 +19,7 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/daemons"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
@@ -319,6 +320,7 @@ func (p *windowed) count() (n int) {
 // answers costs the sender ConnectTimeout: it hears that the window is withheld. All that time the
 // sender's other operations, and others', go on.
 func TestAbsentWindowsOfProcesses(t *testing.T) {
+	long.Test(t)
 	const gid, patience = 9, 4 * time.Second
 	up := func(t *testing.T) *lab.Lab {
 		l, err := lab.Up(lab.Options{Hosts: 3})

@@ -18,6 +18,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/tests/daemons"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -264,6 +265,7 @@ func ends(t *testing.T, all []*chainProcess) {
 // chain has ends. A member that is killed is named within
 // PeerTimeout and a second, and the others go on.
 func TestChainsOfProcesses(t *testing.T) {
+	long.Test(t)
 	const rounds, silence = 400, 2 * time.Second
 	l, err := lab.Up(lab.Options{Hosts: 4})
 	if err != nil {

@@ -80,7 +80,10 @@ func victim(at string) error {
 // the time window of the kill, beside that in the windows before and after. It logs the same for a
 // window without a kill. That is the effect of a busy machine alone.
 func TestPeerIsKilled(t *testing.T) {
-	const rounds = 3
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
 	program := daemons.Build(t, "../..")
 	var beside, control []float64
 	for range rounds { // in turn

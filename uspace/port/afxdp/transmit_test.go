@@ -14,6 +14,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
@@ -328,6 +329,7 @@ func benchmarkSend(b *testing.B, queues int) {
 // driver cannot steer to the queue, as veth's cannot, with the driver's answer. A queue that does
 // not exist is refused with the queues that do.
 func TestOneQueueOfSeveral(t *testing.T) {
+	long.Test(t)
 	for _, f := range forms(3) {
 		t.Run(f.name, func(t *testing.T) {
 			two := 2

@@ -20,6 +20,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/paths"
@@ -69,6 +70,9 @@ func TestDatagrams(t *testing.T) {
 			{9000, Config{Attach: xdp.AttachGeneric, Jumbo: true}},
 			{65535, Config{Attach: xdp.AttachGeneric, Jumbo: true}},
 		} {
+			if testing.Short() && c.mtu == 9000 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%d/%v", name, c.mtu, c.port.Attach), func(t *testing.T) {
 				o.MTU = c.mtu
 				l := newLab(t, o)
@@ -120,6 +124,7 @@ func TestNoAllocationWithDatagrams(t *testing.T) {
 // counted and thrown away; those that are for others, fragments and foreign protocols are not
 // touched.
 func TestForeignDatagrams(t *testing.T) {
+	long.Test(t)
 	for name, o := range networks {
 		t.Run(name, func(t *testing.T) {
 			o.Hosts = 3
@@ -404,6 +409,7 @@ func TestOpenRefusesDatagrams(t *testing.T) {
 // with its reason. Frames to the peer are counted and lost. They arrive when there is a way again.
 // The other peers are not concerned.
 func TestPathsComeAndGo(t *testing.T) {
+	long.Test(t)
 	for _, name := range []string{"IPv4", "IPv6"} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, networks[name])
