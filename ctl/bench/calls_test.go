@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // took is a run of FUNet that took a time.
@@ -40,6 +41,7 @@ func callsOptions() CallsOptions {
 
 // gRPC is measured on a real lab in each round, and the ratios are those of the rounds.
 func TestCalls(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	r, err := Calls(t.Context(), newLab(t, lab.Options{}), callsOptions())
 	if err != nil {
@@ -111,6 +113,7 @@ func TestCallsRefuses(t *testing.T) {
 
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestCallsReport(t *testing.T) {
+	long.Test(t)
 	r := &CallsReport{Call: 4.75, PingPong: 4.25, RatioToPingPong: 1.125, GRPC: 60, RatioToGRPC: 0.08, Rounds: 2,
 		RoundsCall:     []float64{4.5, 5},
 		RoundsPingPong: []float64{4, 4.5}, RoundsRatioToPingPong: []float64{1.125, 1.111},

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // Both ends measure; a second turn of the same processes finds them as the first did.
 func TestGRPC(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	s, err := newSession(newLab(t, lab.Options{}), options())
 	if err != nil {

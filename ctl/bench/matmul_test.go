@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -31,6 +32,7 @@ func matmulOptions() MatmulOptions {
 // OpenMPI multiplies on a real lab and verifies, also on more hosts than divide the columns, or is
 // said to be absent.
 func TestMatmul(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	for _, hosts := range []int{2, 3} {
 		r, err := Matmul(t.Context(), newLab(t, lab.Options{Hosts: hosts}), matmulOptions())

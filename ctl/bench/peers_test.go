@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
 )
@@ -34,6 +35,7 @@ func mustMeasure(t *testing.T, r *Report, key string, rounds int) {
 // Our own peers measure on a real lab, in every mode that they are told, in every topology and with
 // frames of every size that Options allow.
 func TestOwnPeers(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	for _, c := range []struct {
 		lab          lab.Options
@@ -94,6 +96,7 @@ func TestTools(t *testing.T) {
 
 // A tool that is not in PATH is absent and no error; its packages are those of DebianPackages.
 func TestAbsent(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	t.Setenv("PATH", t.TempDir())
 	r, err := Peers(t.Context(), newLab(t, lab.Options{}), options())
@@ -134,6 +137,7 @@ func fake(t *testing.T, script string, names ...string) {
 // A tool that hangs is ended by the deadline, with the daemon that it started in a session of its
 // own and which ignores every signal that can be ignored. The other peers go on.
 func TestHang(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	fake(t, `trap "" TERM INT HUP; setsid sh -c 'trap "" TERM INT HUP; sleep 1000' & sleep 1000`,
 		"sockperf", "mpirun", "mpicc", "gcc", "ucx_perftest", "fi_pingpong")
@@ -179,6 +183,7 @@ func TestStopEndsDaemons(t *testing.T) {
 // A tool that fails is tried twice and then left out, with its words in the report; what one
 // prints without end is cut.
 func TestToolFails(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	count := filepath.Join(t.TempDir(), "count")
 	fake(t, fmt.Sprintf(`echo run >> %s; echo "no such

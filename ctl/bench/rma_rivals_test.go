@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -50,6 +51,7 @@ func TestParseRivals(t *testing.T) {
 // Rule: what rivals find stands in the report, with ratios to FUNet's times; those that are absent
 // or fail are named.
 func TestRMARivals(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	rivalsOf := func() map[string]RMARival {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // rmaOptions are runs that find the same each time.
@@ -25,6 +26,7 @@ func rmaOptions() RMAOptions {
 
 // Rule: ratios are those of each round.
 func TestRMA(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	t.Setenv("PATH", t.TempDir())
 	r, err := RMA(t.Context(), newLab(t, lab.Options{}), rmaOptions())

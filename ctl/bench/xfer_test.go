@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
 )
@@ -31,6 +32,7 @@ func xferOptions(mtus ...int) XferOptions {
 
 // Raw AF_XDP and iperf3 measure on a real lab, or iperf3 is said to be absent.
 func TestXfer(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	r, err := Xfer(t.Context(), xferOptions(1500))
 	if err != nil {

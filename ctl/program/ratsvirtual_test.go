@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/timing"
@@ -16,6 +17,7 @@ import (
 // arriving, the card, unlike the paper, counts the 8 bytes that name the tag. A look that is just
 // too early takes 4 instructions.
 func TestRoundTripFollowsFromSteps(t *testing.T) {
+	long.Test(t)
 	p, err := hwprofiles.Load("hamlyn")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/attack"
+	"github.com/funet/funet/tests/long"
 )
 
 // deadline bounds each run; the machine may be busy.
@@ -75,6 +76,7 @@ func finish(t *testing.T, cmd *exec.Cmd) (code int) {
 // ratios, the figures and whether they are within what they are judged by; that they are not is no
 // failure.
 func TestDocument(t *testing.T) {
+	long.Test(t)
 	cmd, out, complaints := share(t, "--rounds", "2", "--window", "200ms", "--attacks",
 		"stolen_bells,connections", "--json")
 	if err := cmd.Start(); err != nil {
@@ -202,6 +204,7 @@ func TestRefusals(t *testing.T) {
 
 // TestEndedEarly: however a run ends, all its processes end with it.
 func TestEndedEarly(t *testing.T) {
+	long.Test(t)
 	for _, c := range []struct {
 		signal syscall.Signal
 		code   int

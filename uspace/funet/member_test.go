@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funet"
 )
@@ -40,6 +41,7 @@ func run(t *testing.T, e *funet.Endpoint) {
 // this order; calls to it fail meanwhile, and barriers until Agree; who closes its endpoint has
 // left at once.
 func TestRejoin(t *testing.T) {
+	long.Test(t)
 	onBoth(t, func(t *testing.T, b *bed) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

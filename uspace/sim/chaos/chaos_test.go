@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // mustHold runs a scenario and fails the test if a promise is broken.
@@ -139,6 +141,7 @@ func TestDirect(t *testing.T) {
 // The same on timed cards, on both networks: of the thesis's machine, and of one whose
 // units each take about as long as its bus (testdata/slow-units.yaml).
 func TestTimedCards(t *testing.T) {
+	long.Test(t)
 	for _, profile := range []string{"sbus-arctic", "../testdata/slow-units.yaml"} {
 		for _, n := range []Network{Ethernet, Arctic} {
 			for _, f := range []Faults{0, Switch, Transfer | Resize | Switch, All} {
