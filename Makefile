@@ -194,13 +194,13 @@ unit: golang
 	@umask 022; export CGO_ENABLED=0 $(if $(SHORT),GOFLAGS="$$GOFLAGS -pgo=off"); \
 	programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
 	$(GO) build -o $$programs/ ./ctl/funet ./ctl/funid; \
-	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 -p 3 -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
+	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 -p 3 -parallel 4 -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
 
 # The race detector looks for goroutines that share memory. There are fewer seeds (-short), which unit has all run, but no test
 # is left out unless make test runs it.
 race: golang
 	@umask 022; $(if $(SHORT),,export FUNET_TESTS_ALL=1;) \
-	$(GO) test -race -short -vet=off -json -count=1 -p 3 -timeout 40m $(if $(SHORT),$(RACE_SHORT),$(RACE)) | $(GO) run ./tests/gate $(SHORT)
+	$(GO) test -race -short -vet=off -json -count=1 -p 3 -parallel 4 -timeout 40m $(if $(SHORT),$(RACE_SHORT),$(RACE)) | $(GO) run ./tests/gate $(SHORT)
 
 # What stands on package socket, with the field's own programs over it: the tests of net.Conn that the Go project has for all, 20 times and
 # under the race detector; gRPC's benchmark beside TCP, HTTP under a load tool, QUIC. It has a module of its own. Ratios are printed as JSON.

@@ -588,6 +588,7 @@ func TestPlanted(t *testing.T) {
 	}
 	for _, p := range planted {
 		t.Run(p.fault, func(t *testing.T) {
+			t.Parallel() // each has a lab of its own
 			o := p.options
 			if o.Hosts == 0 {
 				o.Hosts = 2
@@ -724,6 +725,7 @@ func (w *ward) funid(host int, tune func(*daemon.Config)) (socket string) {
 // Rule: a daemon at the other end answers without being told to: asked by the daemon of this host,
 // or by the doctor itself where none runs; and what is wrong with it is named.
 func TestAnsweredByFunid(t *testing.T) {
+	long.Test(t)
 	shared := filepath.Join(t.TempDir(), "key")
 	if _, err := keyfile.New(shared); err != nil {
 		t.Fatal(err)
