@@ -165,8 +165,10 @@ demo: root build
 	@echo
 	@echo "Done; nothing is left behind."
 
-# Every test of test-all that takes little, and of others a short form (-short). What is left out is counted (tests/long).
+# Every test of test-all that takes little, and of others a short form (-short). What is left out is counted (tests/long). It does
+# without the profiles with which the programs ship, for which all packages would be compiled twice again.
 test: SHORT := -short
+test: export GOFLAGS := $(GOFLAGS) -pgo=off
 test: root tools check unit race
 
 test-all: root tools check unit race
@@ -181,6 +183,9 @@ tools:
 # Says what runs, and every 15 seconds that it still does.
 TOLD = told() { echo "$$*" >&2; (trap 'kill $$!' TERM; for ((s = 15;; s += 15)); do sleep 15 & wait $$!; echo "  $$1 $$2: $$s s" >&2; done) & local clock=$$!; trap "kill $$clock" EXIT; "$$@"; }; told
 
+# Without cgo, so that packages are compiled once for all of that.
+check unit: export CGO_ENABLED := 0
+
 check: golang
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
 	@$(TOLD) $(GO) vet ./...
@@ -188,11 +193,9 @@ check: golang
 	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as ordinary users, who must
-# be able to execute it whatever root's umask is. The two programs are built once for all of them. The short form does without
-# the profile with which they ship, for which all packages would be compiled twice again.
+# be able to execute it whatever root's umask is. The two programs are built once for all of them.
 unit: golang
-	@umask 022; export CGO_ENABLED=0 $(if $(SHORT),GOFLAGS="$$GOFLAGS -pgo=off"); \
-	programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
+	@umask 022; programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
 	$(GO) build -o $$programs/ ./ctl/funet ./ctl/funid; \
 	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 -p 3 -parallel 4 -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
 
