@@ -30,13 +30,16 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
+# funet, and the programs that have some of its commands (ctl/command).
+FUNET := bin/funet bin/funet-bench
+
 .PHONY: help golang build install deb image systemd demo test test-all check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance
-build: bin/funet bin/funid
+build: $(FUNET) bin/funid
 
 help:
-	@echo "make            build bin/funet and bin/funid"
+	@echo "make            build bin/funet, the programs of some of its commands, and bin/funid"
 	@echo "make demo       two hosts on this machine exchange messages (root)"
-	@echo "make install    both, headers, manual and unit, below PREFIX ($(PREFIX))"
+	@echo "make install    these, headers, manual and unit, below PREFIX ($(PREFIX))"
 	@echo "make deb        the same as a package; make image: as an image"
 	@echo "make check      format, go vet, staticcheck: some minutes at first"
 	@echo "make test       check, and quick tests: ten minutes on two processors (root)"
@@ -64,11 +67,11 @@ golang:
 	[ -z "$$have" ] || [ "$$(printf '%s\n' 1.21 "$$have" | sort -V | head -n 1)" = 1.21 ] || { \
 		echo "make: Go $$have is too old: it cannot fetch Go $$(sed -n 's/^go //p' go.mod), which go.mod asks for; install Go 1.21 or later: https://go.dev/dl, or on Debian 12 golang of bookworm-backports" >&2; exit 1; }
 
-.PHONY: bin/funet bin/funid
-bin/funet: golang
+.PHONY: $(FUNET) bin/funid
+$(FUNET): golang
 	@mkdir -p bin
-	$(GO) build -ldflags="$(VERSIONED)" -o bin/funet ./ctl/funet
-	@chmod 755 bin/funet # whatever the umask: root runs it as an ordinary user, too
+	$(GO) build -ldflags="$(VERSIONED)" -o $@ ./ctl/$(@F)
+	@chmod 755 $@ # whatever the umask: root runs it as an ordinary user, too
 
 # Without cgo: only then can a Go program drop the capabilities of all its threads.
 bin/funid: golang
@@ -79,7 +82,7 @@ bin/funid: golang
 # configuration to fill in.
 install: build
 	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,include,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d}
-	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(FUNET) bin/funid $(DESTDIR)$(PREFIX)/bin
 	install -m 644 uspace/funi/funi.h uspace/funi/funet.h $(DESTDIR)$(PREFIX)/include
 	umask 022; install -d $(DESTDIR)/etc/funet
 	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
@@ -103,14 +106,14 @@ deb: build
 	DEB_STAGE=$$stage DEB_VERSION=$(VERSION) DEB_ARCH=$$($(GO) env GOARCH) \
 		$(GO) -C ctl/deb tool nfpm package --packager deb --target $(CURDIR)/bin
 
-# The image of both programs (ctl/image), by what there is to build one, named IMAGE. It compiles in an image of
+# The image of the programs (ctl/image), by what there is to build one, named IMAGE. It compiles in an image of
 # golang; with PROGRAMS=outside the programs are compiled here, and no registry is needed.
 IMAGE ?= funet:$(VERSION)
 PROGRAMS ?= inside
 image:
 	@case "$(PROGRAMS)" in \
 	inside) mkdir -p bin/image;; \
-	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w $(VERSIONED)" -o bin/image/ ./ctl/funet ./ctl/funid; chmod 755 bin/image/*;; \
+	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w $(VERSIONED)" -o bin/image/ $(FUNET:bin/%=./ctl/%) ./ctl/funid; chmod 755 bin/image/*;; \
 	*) echo "make: PROGRAMS=$(PROGRAMS): use inside or outside" >&2; exit 1;; \
 	esac; \
 	why=; for with in docker podman buildah; do \

@@ -51,7 +51,7 @@ func imageRoot(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"funet", "funid"} {
+	for _, name := range programs {
 		if err := os.Link(filepath.Join(filepath.Dir(command), name),
 			filepath.Join(root, "usr/bin", name)); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("make install: %v\n%s", err, out)
 	}
 	installed := filepath.Join(stage, "usr/local")
-	for _, name := range []string{"bin/funet", "bin/funid", "include/funi.h", "include/funet.h",
+	for _, name := range []string{"bin/funet", "bin/funet-bench", "bin/funid", "include/funi.h", "include/funet.h",
 		"lib/systemd/system/funid.service", "lib/systemd/system/funid-ports.service", "share/man/man1/funet-pingpong.1",
 		"share/man/man8/funid.8", "share/man/man7/funet-labs.7",
 		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet",
@@ -38,6 +38,11 @@ func TestInstall(t *testing.T) {
 			!strings.HasPrefix(string(out), name+" 7.8.9 (go") {
 			t.Errorf("%s --version: %v, %q", name, err, out)
 		}
+	}
+	bench := exec.Command(filepath.Join(installed, "bin/funet"), "bench", "peers", "--only", "nobody")
+	if out, err := bench.CombinedOutput(); err == nil ||
+		!strings.HasPrefix(string(out), `funet: option out of range: no peer "nobody"`) {
+		t.Errorf("funet bench: %v, %q", err, out)
 	}
 	program := filepath.Join(stage, "program")
 	compile := exec.Command("cc", "-std=c11", "-Werror", "-I", filepath.Join(installed, "include"), "-o", program,
@@ -58,9 +63,11 @@ func TestInstall(t *testing.T) {
 	for page, wants := range map[string][]string{
 		"funet-pingpong": {"FUNET-PINGPONG(1)", "Measure round trips of a 4-word request", "--exchanges", "EXAMPLE",
 			"funet pingpong --lab 2", "Ctrl-C ends it within a second"},
-		"funet-run":  {"The first Ctrl-C ends all nodes", "funet run -n 4 --hosts a,b -- ./program"},
-		"funet-labs": {"FUNET-LABS(7)", "funet pingpong --lab 2"},
-		"funid":      {"FUNID(8)", "--config", "Ctrl-C and SIGTERM"},
+		"funet-bench":       {"FUNET-BENCH(1)", "SEE ALSO", "funet-bench-peers(1)"},
+		"funet-bench-peers": {"FUNET-BENCH-PEERS(1)", "--only", "Ctrl-C ends what it runs"},
+		"funet-run":         {"The first Ctrl-C ends all nodes", "funet run -n 4 --hosts a,b -- ./program"},
+		"funet-labs":        {"FUNET-LABS(7)", "funet pingpong --lab 2"},
+		"funid":             {"FUNID(8)", "--config", "Ctrl-C and SIGTERM"},
 	} {
 		text := man(page)
 		for _, want := range wants {

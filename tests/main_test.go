@@ -43,6 +43,9 @@ const (
 // command is the path of the command under test.
 var command string
 
+// programs are the programs that make builds.
+var programs = []string{"funet", "funet-bench", "funid"}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(typistEnv) != "" {
 		typist()
@@ -86,8 +89,8 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	command = filepath.Join(dir, "funet")
-	// the daemon beside the command, where it looks
-	for _, name := range []string{"funet", "funid"} {
+	// the others beside the command, where it looks
+	for _, name := range programs {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/funet/funet/ctl/"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0") // funid must be built without
 		if out, err := build.CombinedOutput(); err != nil {

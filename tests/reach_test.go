@@ -51,7 +51,7 @@ func TestDemo(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"funet", "funid"} {
+	for _, name := range programs {
 		put(t, filepath.Join(filepath.Dir(command), name), filepath.Join(dir, "bin", name), 0o700)
 	}
 	put(t, "../Makefile", filepath.Join(dir, "Makefile"), 0o600)

@@ -5,24 +5,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/tests/long"
 )
-
-// TestMain makes the test binary the command itself when it is started like it, as
-// measurements do with the binary that they are in.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // What makes no sense is refused before a lab is made, with a word on what does.
 func TestBenchRefuses(t *testing.T) {
@@ -267,5 +261,62 @@ func TestBenchMatmul(t *testing.T) {
 	}
 	if r["size"] != 64.0 || r["nodes"] != 2.0 || r["rounds"] != 1.0 {
 		t.Errorf("%v", r)
+	}
+}
+
+// Rule: without the program of a command, funet says in one line where it looked and what to do.
+// Help of all commands and completions need no program.
+func TestPartIsMissing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := filepath.Join(filepath.Dir(self), t.Name(), "funet")
+	if err := errors.Join(os.Mkdir(filepath.Dir(alone), 0o755), os.Link(self, alone)); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(filepath.Dir(alone))
+	for line, want := range map[string]string{
+		"bench peers": "", "bench": "", "help bench": "", "bench --help": "", "__complete bench x": "",
+		"--help": "Measure FUNet beside", "__complete be": "bench\tMeasure FUNet",
+	} {
+		cmd := exec.Command(alone, strings.Fields(line)...)
+		cmd.Env = []string{"PATH=" + t.TempDir()}
+		var complaint bytes.Buffer
+		cmd.Stderr = &complaint
+		out, err := cmd.Output()
+		if want == "" {
+			const says = "funet: running funet bench: funet-bench is not beside %s and not on PATH; install it (make install) or build it (make)\n"
+			if complaint.String() != fmt.Sprintf(says, alone) || cmd.ProcessState.ExitCode() != 1 || len(out) > 0 {
+				t.Errorf("%s: %v, %q, %q", line, err, out, complaint.String())
+			}
+		} else if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, %q, want %q", line, err, out, want)
+		}
+	}
+}
+
+// Rule: the program of a command runs in funet's process, and its exit code and signals are its own.
+func TestPartIsThisProcess(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), command.Bench.Program)
+	script := "#!/bin/sh\necho $$ \"$@\"; kill -TERM $$; sleep 9\n"
+	if err := os.WriteFile(other, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	alone := filepath.Join(filepath.Dir(other), "funet")
+	text, err := os.ReadFile(self)
+	if err := errors.Join(err, os.WriteFile(alone, text, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(alone, "bench", "peers", "a b")
+	cmd.Stdout = &out
+	err = cmd.Run()
+	if err == nil || err.Error() != "signal: terminated" || out.String() != fmt.Sprintln(cmd.Process.Pid, "bench peers a b") {
+		t.Errorf("%v, %q, process %d", err, out.String(), cmd.Process.Pid)
 	}
 }

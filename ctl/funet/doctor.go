@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/ctl/output"
@@ -97,7 +98,7 @@ An interface that has an XDP program is left alone.`,
 				return err
 			}
 			if d.Verdict == doctor.Fail {
-				return exitCode(1)
+				return command.ExitCode(1)
 			}
 			return nil
 		},

@@ -103,10 +103,10 @@ func TestVersion(t *testing.T) {
 // Rule: a shell completes every value that is one of a few words; somebody has decided of each
 // flag, and what is offered is taken.
 func TestCompletionOfValues(t *testing.T) {
-	for _, flag := range completed.Undecided(root()) {
+	for _, flag := range whole().Completed.Undecided(root()) {
 		t.Errorf("%s: say in complete.go what its values are", flag)
 	}
-	for key := range completed {
+	for key := range whole().Completed {
 		words := strings.Fields(key)
 		flag := strings.HasPrefix(words[len(words)-1], "--")
 		found := false

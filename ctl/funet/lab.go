@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
@@ -339,7 +340,7 @@ func labExec() *cobra.Command {
 			err = cmd.Wait()
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && exit.Exited() {
-				return exitCode(exit.ExitCode())
+				return command.ExitCode(exit.ExitCode())
 			}
 			if err != nil {
 				err = fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
@@ -347,7 +348,7 @@ func labExec() *cobra.Command {
 			if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() && c.Context().Err() == nil {
 				// such as the terminal's Ctrl-C, which the program gets
 				fmt.Fprintln(os.Stderr, "funet:", output.OneLine(err))
-				return exitCode(128 + int(w.Signal()))
+				return command.ExitCode(128 + int(w.Signal()))
 			}
 			return err
 		},

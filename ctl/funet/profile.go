@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/hwprofiles"
 )
@@ -266,7 +267,7 @@ instead, and the exit status is 1. Figures without a source are listed, which is
 				if err := output.JSON(r); err != nil {
 					return err
 				}
-				return exitCode(1) // the document says what is wrong
+				return command.ExitCode(1) // the document says what is wrong
 			}
 			r.Valid, r.Name = true, p.Name
 			for _, f := range p.Figures() {

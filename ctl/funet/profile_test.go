@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/hwprofiles"
 )
 
@@ -163,7 +164,7 @@ func TestProfileCheck(t *testing.T) {
 	}
 	out, err = profileOutput(t, "check", path, "--json")
 	doc = profileChecked{}
-	if err != exitCode(1) || json.Unmarshal([]byte(out), &doc) != nil || doc.Valid ||
+	if err != command.ExitCode(1) || json.Unmarshal([]byte(out), &doc) != nil || doc.Valid ||
 		!strings.HasPrefix(doc.Error, path+":22:10: ") {
 		t.Errorf("%v, %s", err, out)
 	}

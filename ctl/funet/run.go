@@ -4,13 +4,11 @@ package main
 // of several hosts.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
 	"github.com/funet/funet/ctl/program"
@@ -133,31 +132,6 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	return c
 }
 
-// runNodeCommand is the command that `funet run` starts on each host.
-func runNodeCommand() *cobra.Command {
-	var a launch.Agent
-	c := &cobra.Command{
-		Use:    launch.AgentCommand,
-		Short:  "What `funet run` starts on a host; reads orders",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			// The launcher says what to do, or is gone. These signals are caught, as the programs
-			// would inherit that they are ignored (execve(2)).
-			caught := append(endings(), unix.SIGPIPE)
-			signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(caught, signal.Ignored)...)
-			ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
-			defer stop()
-			a.Socket = daemonSocket(a.Socket)
-			return launch.Serve(ctx, os.Stdin, os.Stdout, os.Stderr, a)
-		},
-	}
-	c.Flags().StringVar(&a.Socket, "socket", "", "of the daemon")
-	c.Flags().StringVar(&a.User, "as", "", "the user, where that is not the launcher's")
-	c.Flags().BoolVar(&a.Handed, "handed", false, "descriptor 3 is the program")
-	return c
-}
-
 // runRelayCommand is the command that `funet run --hosts` starts beside itself for each host.
 func runRelayCommand() *cobra.Command {
 	return &cobra.Command{
@@ -223,7 +197,7 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	}
 	// The command's own handling of signals ends what comes before the processes; these go to them.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, append(endings(), unix.SIGCONT)...)
+	signal.Notify(signals, append(command.Signals(), unix.SIGCONT)...)
 	defer signal.Stop(signals)
 	if !signal.Ignored(unix.SIGTSTP) {
 		signal.Notify(signals, unix.SIGTSTP)
@@ -259,14 +233,9 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 			return fmt.Errorf("--xdp is that of a lab made for the occasion, and lab %s is up; leave it out, or take the lab down first", name)
 		}
 	case len(f.Hosts) == 0:
-		f.Sockets = []string{daemonSocket(f.Socket)}
+		f.Sockets = []string{program.DaemonSocket(f.Socket)}
 	}
 	return f.job(ctx)
-}
-
-// daemonSocket returns the socket of this machine's daemon, from the flag or the environment.
-func daemonSocket(flag string) string {
-	return cmp.Or(flag, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
 }
 
 // chooseUser chooses the user that the program runs as.
@@ -284,7 +253,7 @@ func (f *runFlags) chooseUser() (err error) {
 func (f *runFlags) job(ctx context.Context) error {
 	code, err := launch.Run(ctx, f.Options)
 	if err == nil && code != 0 {
-		return exitCode(code)
+		return command.ExitCode(code)
 	}
 	return err
 }

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/output"
 )
 
@@ -87,7 +88,7 @@ func asEnded(err error) error {
 		return err
 	}
 	if w := exit.Sys().(syscall.WaitStatus); w.Signaled() {
-		return exitCode(128 + int(w.Signal()))
+		return command.ExitCode(128 + int(w.Signal()))
 	}
-	return exitCode(exit.ExitCode())
+	return command.ExitCode(exit.ExitCode())
 }

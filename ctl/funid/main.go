@@ -78,7 +78,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(),
-		makePortsCommand(), usage.Man("8"))
+		makePortsCommand(), usage.Man(usage.Written{Section: "8"}))
 	c.SetFlagErrorFunc(usage.Explain)
 	usage.Versioned(c)
 	p := c.Flags()

@@ -5,36 +5,44 @@ package measure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/launch"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/xdp"
 )
 
 // Command is `funet bench`.
 func Command() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json",
-		Short: "Measure FUNet beside what one would use otherwise"}
+		Short: command.Bench.Short}
 	c.AddCommand(peers(), calls(), rate(), incast(), xfer(), sockets(), keyed(), rma(), matmul())
 	return c
 }
 
-// RoleCommand is the hidden command that program.RoleArgs names.
-func RoleCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    program.RoleArgs[0] + " ROLE CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return bench.RunRole(args[0], json.RawMessage(args[1]))
-		},
+// Tree is funet-bench: the measurements, and hidden commands that their child processes run. Nodes
+// are the same programs as those of funet.
+func Tree() command.Tree {
+	nodes := []*cobra.Command{program.PingPong(), program.MatMul(), program.Stream(), program.Transfer(),
+		program.Remote(), program.Socket(), program.Rats(), program.RMA()}
+	for _, c := range nodes {
+		c.Hidden = true
+	}
+	hidden := append(program.Hidden(), SelfCommand(), usage.Man(usage.Written{Section: "1", Of: []string{"bench"}}))
+	return command.Tree{
+		Commands:  slices.Concat([]*cobra.Command{Command()}, nodes, hidden),
+		Completed: program.Completed.With(usage.Completed{"--only": usage.Words(bench.Keys()...)}),
+		OnCtrlC:   map[string]string{"bench": "Ctrl-C ends what it runs and takes its labs down; nothing is printed."},
+		Orderly:   []string{"bench", launch.AgentCommand},
 	}
 }
 

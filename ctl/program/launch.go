@@ -33,7 +33,7 @@ func (f *Flags) LabOptions() lab.Options {
 }
 
 // RoleArgs are the arguments of the hidden command of this binary that plays one end of a
-// measurement (measure.RoleCommand).
+// measurement (Hidden).
 var RoleArgs = []string{"bench-role"}
 
 // MeasureMode replaces --xdp auto by the faster mode on the lab.

@@ -3,6 +3,7 @@ package usage
 // This file tells shells how to complete the values of flags and arguments.
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -65,6 +66,13 @@ func (all Completed) Register(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		all.Register(sub)
 	}
+}
+
+// With returns these values and more of them.
+func (all Completed) With(more Completed) Completed {
+	both := maps.Clone(all)
+	maps.Copy(both, more)
+	return both
 }
 
 // Undecided returns the flags of c and of the commands below it whose value is a word and which

@@ -20,10 +20,18 @@ import (
 // PagesGroup is the ID of the group of commands that print pages of the manual.
 const PagesGroup = "pages"
 
-// Man returns the hidden command `man FOLDER`, which writes a page for each visible command. For a
-// section of the manual such as "8" the pages go into FOLDER/man8. The pages of the manual
-// (ctl/manual) go into the folder of their section. All are dated SOURCE_DATE_EPOCH, or today.
-func Man(section string, pages ...manual.Page) *cobra.Command {
+// Written says which pages Man writes. For a section of the manual such as "8" the pages of
+// commands go into FOLDER/man8.
+type Written struct {
+	Section string
+	Of      []string                  // the commands, as words behind the program's; nil: all
+	Manual  []manual.Page             // pages of ctl/manual, which go into the folder of their section
+	More    func(folder string) error // writes pages of other programs; nil: there are none
+}
+
+// Man returns the hidden command `man FOLDER`, which writes a page for each visible command. All are
+// dated SOURCE_DATE_EPOCH, or today.
+func Man(w Written) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
 		Short:  "Write the manual's pages",
@@ -38,14 +46,22 @@ func Man(section string, pages ...manual.Page) *cobra.Command {
 			}
 			root.DisableAutoGenTag = true
 			describe(root)
-			folder := filepath.Join(args[0], "man"+section)
+			folder := filepath.Join(args[0], "man"+w.Section)
 			err := os.MkdirAll(folder, 0o755)
-			if err == nil {
-				err = doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet",
-					Manual: "FUNet"}, folder)
+			paths := w.Of
+			if paths == nil {
+				paths = []string{""}
 			}
-			if err == nil && len(pages) > 0 {
-				err = writePages(filepath.Join(args[0], "man"+manual.Section), pages)
+			for _, path := range paths {
+				c, _, missing := root.Find(strings.Fields(path))
+				err = cmp.Or(err, missing, doc.GenManTree(c, &doc.GenManHeader{Section: w.Section, Source: "FUNet",
+					Manual: "FUNet"}, folder))
+			}
+			if err == nil && len(w.Manual) > 0 {
+				err = writePages(filepath.Join(args[0], "man"+manual.Section), w.Manual)
+			}
+			if err == nil && w.More != nil {
+				err = w.More(args[0])
 			}
 			if err != nil {
 				return fmt.Errorf("writing the manual's pages into %s: %w", args[0], err)

@@ -36,7 +36,8 @@ func TestProfiles(t *testing.T) {
 	for program, functions := range map[string][]string{
 		"funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll",
 			"uspace/attach.(*Client).Drive"},
-		"funid": {"uspace/engine.(*Card).Step", "ctl/daemon.(*loop).turn"},
+		"funet-bench": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll"},
+		"funid":       {"uspace/engine.(*Card).Step", "ctl/daemon.(*loop).turn"},
 	} {
 		t.Run(program, func(t *testing.T) {
 			p, size := read(t, filepath.Join(root, "ctl", program, "default.pgo"))

@@ -46,3 +46,5 @@ for program in funet funid; do
 	install -m 644 "$dir/$program.pgo" "ctl/$program/default.pgo"
 	ls -l "ctl/$program/default.pgo" >&2
 done
+# Nodes of funet-bench are funet's programs.
+install -m 644 ctl/funet/default.pgo ctl/funet-bench/default.pgo

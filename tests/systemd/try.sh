@@ -82,7 +82,7 @@ packaged() {
 	check "the configuration is the user's still" 'card: 0' "$(cat /etc/funet/funid.yaml)"
 	check "removed" '^$' "$(dpkg -r funet 2>&1 > /dev/null | grep -v Removed || true)"
 	check "the service has ended" 'inactive' "$(systemctl is-active funid || true)"
-	check "no command, unit or page is left" '^$' "$(ls /usr/bin/funet /usr/bin/funid /usr/lib/systemd/system/funid.service /usr/share/man/man1/funet* /etc/systemd/system/*/funid.service 2> /dev/null || true)"
+	check "no command, unit or page is left" '^$' "$(ls /usr/bin/funet* /usr/bin/funid /usr/lib/systemd/system/funid.service /usr/share/man/man1/funet* /etc/systemd/system/*/funid.service 2> /dev/null || true)"
 	check "the configuration is left" 'card: 0' "$(cat /etc/funet/funid.yaml)"
 	dpkg -P funet > /dev/null 2>&1
 	check "purged, it is not" 'No such file' "$(ls /etc/funet 2>&1 || true)"

@@ -1,33 +1,27 @@
-package main
+package command
 
 // This file ends commands on Ctrl-C and other signals. The first signal ends the context that every
 // command gets. Then the command's waits end (am.Endpoint.Bind, attach.Config.Context), and all
-// that it made is taken down. main says which signal it was and exits with 128 and its number. A
-// second signal has its default effect, which needs no help of this process.
+// that it made is taken down. [Tree.Main] says which signal it was and exits with 128 and its
+// number. A second signal has its default effect, which needs no help of this process.
 
 import (
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-
-	"github.com/funet/funet/ctl/launch"
 )
 
 // respite is how long a command that only computes, and so waits for nothing that ends, may go on
 // after a signal.
 const respite = 500 * time.Millisecond
-
-// orderly lists the commands that must end more than their own process: labs with names, daemons,
-// processes of a job, files. They end when that is done. For all other commands the kernel cleans
-// up, even labs made for one run (package ctl/lab).
-var orderly = []string{"run", launch.AgentCommand, "lab", "bench", "trace"}
 
 // interrupted is the cause of the context's end: a signal.
 type interrupted struct{ signal syscall.Signal }
@@ -41,8 +35,8 @@ func (i interrupted) Error() string {
 // 2.8.2).
 func (i interrupted) exitCode() int { return 128 + int(i.signal) }
 
-// endings returns the signals that end a command; SIGHUP is left out if nohup(1) had it ignored.
-func endings() []os.Signal {
+// Signals returns the signals that end a command; SIGHUP is left out if nohup(1) had it ignored.
+func Signals() []os.Signal {
 	list := []os.Signal{unix.SIGINT, unix.SIGTERM}
 	if !signal.Ignored(unix.SIGHUP) {
 		list = append(list, unix.SIGHUP)
@@ -54,7 +48,7 @@ func endings() []os.Signal {
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, endings()...)
+	signal.Notify(signals, Signals()...)
 	go func() {
 		s := (<-signals).(syscall.Signal)
 		signal.Stop(signals)
@@ -64,11 +58,9 @@ func interruptible() context.Context {
 }
 
 // cutShort ends the process a respite after the context has ended, unless the command is orderly.
-func cutShort(ctx context.Context, c *cobra.Command) {
-	for _, name := range orderly {
-		if top(c).Name() == name {
-			return
-		}
+func (t Tree) cutShort(ctx context.Context, c *cobra.Command) {
+	if slices.Contains(t.Orderly, top(c).Name()) {
+		return
 	}
 	context.AfterFunc(ctx, func() {
 		time.Sleep(respite)

@@ -1,0 +1,66 @@
+package program
+
+// This file has the hidden commands by which programs that run jobs and labs start themselves.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"os/signal"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/command"
+	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// Hidden returns the commands of all programs that use this package: the agent of a job on a host
+// (package ctl/launch), and one end of a measurement (RoleArgs).
+func Hidden() []*cobra.Command { return []*cobra.Command{agentCommand(), roleCommand()} }
+
+// agentCommand is the command that `funet run` starts on each host.
+func agentCommand() *cobra.Command {
+	var a launch.Agent
+	c := &cobra.Command{
+		Use:    launch.AgentCommand,
+		Short:  "What `funet run` starts on a host; reads orders",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			// The launcher says what to do, or is gone. These signals are caught, as the programs
+			// would inherit that they are ignored (execve(2)).
+			caught := append(command.Signals(), unix.SIGPIPE)
+			signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(caught, signal.Ignored)...)
+			ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+			defer stop()
+			a.Socket = DaemonSocket(a.Socket)
+			return launch.Serve(ctx, os.Stdin, os.Stdout, os.Stderr, a)
+		},
+	}
+	c.Flags().StringVar(&a.Socket, "socket", "", "of the daemon")
+	c.Flags().StringVar(&a.User, "as", "", "the user, where that is not the launcher's")
+	c.Flags().BoolVar(&a.Handed, "handed", false, "descriptor 3 is the program")
+	return c
+}
+
+// DaemonSocket returns the socket of this machine's daemon, from the flag or the environment.
+func DaemonSocket(flag string) string {
+	return cmp.Or(flag, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
+}
+
+// roleCommand is the command that RoleArgs names.
+func roleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    RoleArgs[0] + " ROLE CONFIG",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return bench.RunRole(args[0], json.RawMessage(args[1]))
+		},
+	}
+}
