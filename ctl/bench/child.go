@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/xdp"
 )
 
@@ -37,26 +38,14 @@ type roleConfig struct {
 	Local  string `json:"local,omitempty"`
 	Remote string `json:"remote,omitempty"`
 
-	// For AF_XDP.
-	Interface string           `json:"interface,omitempty"`
-	LocalMAC  net.HardwareAddr `json:"local_mac,omitempty"`
-	RemoteMAC net.HardwareAddr `json:"remote_mac,omitempty"`
-	FrameSize int              `json:"frame_size,omitempty"` // bytes
-	Frags     bool             `json:"frags,omitempty"`
+	rawxdp.Config // for AF_XDP
 	streamConfig
-	modes
-}
-
-// modes are the modes of an XDP program and an AF_XDP socket, as requested or as obtained.
-type modes struct {
-	Attach xdp.AttachMode `json:"attach,omitempty"`
-	Bind   xdp.BindMode   `json:"bind,omitempty"`
 }
 
 // outcome is the last line of a turn of round trips. A server's outcome has no times.
 type outcome struct {
 	Sample
-	Got modes `json:"got"`
+	Got rawxdp.Modes `json:"got"`
 }
 
 // The words of the protocol.
@@ -210,14 +199,10 @@ func own(role string) func(context.Context, *session) (Sample, error) {
 	}
 }
 
-// plainMTU is the largest MTU with which veth takes a native program without frags support
-// (veth_xdp_set in drivers/net/veth.c: a frame must fit into a page with its headroom).
-const plainMTU = 3506
-
 // roleConfig returns the configuration that both ends of a pair share.
 func (s *session) roleConfig(attach xdp.AttachMode, bind xdp.BindMode, warmup, exchanges int) roleConfig {
 	return roleConfig{
-		Warmup: warmup, Exchanges: exchanges, FrameSize: s.o.FrameSize,
-		Frags: s.lab.Options().MTU > plainMTU, modes: modes{attach, bind},
+		Warmup: warmup, Exchanges: exchanges, Config: rawxdp.Config{FrameSize: s.o.FrameSize,
+			Frags: s.lab.Options().MTU > rawxdp.PlainMTU, Modes: rawxdp.Modes{Attach: attach, Bind: bind}},
 	}
 }

@@ -1,4 +1,4 @@
-// This file defines the options of Peers and CalibrateMode, with their defaults and limits.
+// This file defines the options of Peers, with their defaults and limits.
 
 package bench
 
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/xdp"
 )
 
@@ -28,9 +29,6 @@ var (
 )
 
 const (
-	DefaultFrameSize = 104 // bytes
-	MinFrameSize     = 60  // bytes, the shortest Ethernet frame (IEEE Std 802.3, without the FCS)
-
 	// PayloadBytes is the length of a message of every peer but funet and raw_afxdp.
 	PayloadBytes = 64
 	// Warmup is the number of exchanges before the first that counts.
@@ -41,9 +39,8 @@ const (
 var (
 	// an option such as Rounds, Exchanges, FrameSize, Only or RoleCommand
 	ErrOptions = errors.New("option out of range")
-	ErrFunet   = errors.New("funet failed")      // Options.Funet returned an error
-	ErrRole    = errors.New("no such role")      // RunRole: unknown role or bad configuration
-	ErrNoMode  = errors.New("no XDP mode works") // CalibrateMode: every mode failed
+	ErrFunet   = errors.New("funet failed") // Options.Funet returned an error
+	ErrRole    = errors.New("no such role") // RunRole: unknown role or bad configuration
 )
 
 // number is a number in some options.
@@ -66,7 +63,7 @@ func complete(numbers ...number) error {
 	return nil
 }
 
-// Options say what Peers and CalibrateMode measure. Zero values stand for the defaults.
+// Options say what Peers measures. Zero values stand for the defaults.
 type Options struct {
 	Rounds    int // see Rounds
 	Exchanges int // measured in each run, see Exchanges; sockperf always runs one second
@@ -75,10 +72,6 @@ type Options struct {
 	// Attach and Bind are raw_afxdp's modes: give those of FUNet.
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode
-
-	// Jumbo says that FUNet takes frames of several buffers. Without it, CalibrateMode does not try
-	// native mode if the MTU lets frames be longer than a buffer.
-	Jumbo bool
 
 	// Funet measures FUNet between the lab's hosts with embedded cards, UDP the same in UDP
 	// datagrams, and Daemons the same through daemons. Direct measures it between processes of an
@@ -108,7 +101,8 @@ type Sample struct {
 
 // withDefaults checks the options against the lab.
 func (o Options) withDefaults(l *lab.Lab) (Options, error) {
-	frames := Limits{MinFrameSize, min(l.Options().MTU+etherHeader, umemFrame-umemHeadroom), DefaultFrameSize}
+	frames := Limits{rawxdp.MinFrameSize, min(l.Options().MTU+rawxdp.EtherHeader, rawxdp.UMEMFrame-rawxdp.Headroom),
+		rawxdp.DefaultFrameSize}
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},
 		number{&o.FrameSize, frames, "frames of %d bytes"})
 	if err == nil && len(o.RoleCommand) == 0 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/ctl/scratch"
 )
 
@@ -154,10 +155,10 @@ type session struct {
 	lab   *lab.Lab
 	o     Options
 	hosts []lab.Host
-	exe   string // this program's binary
-	dir   string // a temporary directory of its own, for Peers
-	port  int    // the last one taken
-	got   modes  // the modes that raw_afxdp got last
+	exe   string       // this program's binary
+	dir   string       // a temporary directory of its own, for Peers
+	port  int          // the last one taken
+	got   rawxdp.Modes // the modes that raw_afxdp got last
 }
 
 func newSession(l *lab.Lab, o Options) (*session, error) {
@@ -165,7 +166,7 @@ func newSession(l *lab.Lab, o Options) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program's binary: %w", err)
 	}
-	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
+	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: rawxdp.Modes{Attach: o.Attach, Bind: o.Bind}}, nil
 }
 
 // makeFolder makes a folder for temporary files, and removes those left by killed benchmarks.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
@@ -44,13 +45,13 @@ func TestOwnPeers(t *testing.T) {
 		frame        int
 	}{
 		{lab.Options{}, xdp.AttachGeneric, xdp.AttachGeneric, xdp.BindCopy, 0},
-		{lab.Options{}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy, MinFrameSize},
+		{lab.Options{}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy, rawxdp.MinFrameSize},
 		{lab.Options{}, xdp.AttachAuto, xdp.AttachNative, xdp.BindAuto, 1514},
 		{lab.Options{Topology: lab.Bridge, Queues: 2}, xdp.AttachGeneric, xdp.AttachGeneric, xdp.BindCopy, 0},
 		{lab.Options{Hosts: 3}, xdp.AttachGeneric, xdp.AttachGeneric, xdp.BindCopy, 0},
 		{lab.Options{Hosts: 4, Topology: lab.Mesh}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy, 0},
 		{lab.Options{Topology: lab.Mesh, MTU: 9000}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy,
-			umemFrame - umemHeadroom},
+			rawxdp.UMEMFrame - rawxdp.Headroom},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%d/%s", c.attach, c.bind, c.frame, fmt.Sprint(c.lab.Hosts, c.lab.Topology)),
 			func(t *testing.T) {
@@ -291,9 +292,6 @@ func TestCancel(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || r == nil {
 		t.Errorf("report %v, error %v", r, err)
 	}
-	if _, _, _, err := CalibrateMode(ctx, l, options()); !errors.Is(err, context.Canceled) {
-		t.Errorf("calibrate: %v", err)
-	}
 }
 
 // What Options do not allow is refused before anything runs.
@@ -305,7 +303,7 @@ func TestOptions(t *testing.T) {
 		func(o *Options) { o.Rounds = Rounds.Most + 1 },
 		func(o *Options) { o.Exchanges = -1 },
 		func(o *Options) { o.Exchanges = Exchanges.Most + 1 },
-		func(o *Options) { o.FrameSize = MinFrameSize - 1 },
+		func(o *Options) { o.FrameSize = rawxdp.MinFrameSize - 1 },
 		func(o *Options) { o.FrameSize = 1515 },
 		func(o *Options) { o.RoleCommand = nil },
 		func(o *Options) { o.Only = []string{"funet", "nobody"} },
@@ -314,9 +312,6 @@ func TestOptions(t *testing.T) {
 		change(&o)
 		if r, err := Peers(t.Context(), l, o); !errors.Is(err, ErrOptions) || r != nil {
 			t.Errorf("%+v: report %v, error %v", o, r, err)
-		}
-		if _, _, _, err := CalibrateMode(t.Context(), l, o); !errors.Is(err, ErrOptions) {
-			t.Errorf("calibrate %+v: error %v", o, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -92,7 +93,7 @@ func sampleReport() *Report {
 	r.Peers["udp_spin"].fail(errors.New("round 2: no\nluck"))
 	r.Peers["openmpi"].fail(errors.New("mpicc: exit status 1"))
 	*r.Peers["sockperf"] = Peer{Note: "not found: sockperf; install sockperf"}
-	return r.finish(&session{got: modes{xdp.AttachGeneric, xdp.BindCopy}})
+	return r.finish(&session{got: rawxdp.Modes{Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}})
 }
 
 func golden(t *testing.T, name string, got []byte) {

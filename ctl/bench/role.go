@@ -18,17 +18,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/funet/funet/ctl/pin"
+	"github.com/funet/funet/ctl/rawxdp"
 )
 
-const (
-	// patience is the time that an end spins for a message before it gives up. The other end may
-	// have lost its CPU for a while, but a frame may also be lost.
-	patience = 5 * time.Second
-	// spins is the number of looks for a message between two looks at the clock; a power of two.
-	spins = 1024
-	// slowest is the longest exchange that the histogram can tell from longer ones.
-	slowest = 2 * patience
-)
+// slowest is the longest exchange that the histogram can tell from longer ones.
+const slowest = 2 * rawxdp.Patience
+
+const rawAFXDP = "raw_afxdp"
+
+// rawLink is raw_afxdp.
+type rawLink struct{ *rawxdp.End }
+
+func openRaw(c roleConfig) (link, error) {
+	e, err := rawxdp.Open(c.Config)
+	return rawLink{e}, err
+}
+
+func (l rawLink) connect() error          { return nil }
+func (l rawLink) ask(number uint64) error { return l.Ask(number) }
+func (l rawLink) answer() error           { return l.Answer() }
+func (l rawLink) got() rawxdp.Modes       { return l.Got() }
+func (l rawLink) close() error            { return l.Close() }
 
 // end is one end of a turn.
 type end interface {
@@ -38,7 +48,7 @@ type end interface {
 }
 
 var roles = map[string]func(roleConfig) (end, error){
-	rawAFXDP:     exchanging(openAFXDP),
+	rawAFXDP:     exchanging(openRaw),
 	"udp_spin":   exchanging(openUDP),
 	"tcp_spin":   exchanging(openTCP),
 	roleSendmmsg: openDatagrams,
@@ -55,7 +65,7 @@ type link interface {
 	// answer waits for a message and sends it back.
 	answer() error
 	// got returns the XDP modes in use, if any.
-	got() modes
+	got() rawxdp.Modes
 	close() error
 }
 
@@ -205,25 +215,4 @@ func (e exchange) askAll() (Sample, error) {
 	}
 	micros := func(quantile float64) float64 { return float64(times.ValueAtQuantile(quantile)) / 1000 }
 	return Sample{P50: micros(50), P99: micros(99)}, nil
-}
-
-// errNoMessage reports that no message arrived within patience.
-var errNoMessage = fmt.Errorf("no message within %v; is the other end alive, or was one lost", patience)
-
-// spinner bounds a spin: it looks at the clock at every spins-th look.
-type spinner struct {
-	looks int
-	until time.Time
-}
-
-// more reports whether to look again.
-func (s *spinner) more() bool {
-	if s.looks++; s.looks&(spins-1) != 0 {
-		return true
-	}
-	now := time.Now()
-	if s.until.IsZero() {
-		s.until = now.Add(patience)
-	}
-	return now.Before(s.until)
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/funet/funet/ctl/rawxdp"
 )
 
 const (
@@ -93,7 +95,7 @@ type grpcClient struct {
 
 // connect makes one call, which opens the connection.
 func (l *grpcClient) connect() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rawxdp.Patience)
 	defer cancel()
 	return l.call(ctx, 0)
 }
@@ -115,6 +117,6 @@ func (l *grpcClient) call(ctx context.Context, number uint64) error {
 	return nil
 }
 
-func (l *grpcClient) answer() error { return errors.ErrUnsupported } // a server is a grpcServer
-func (l *grpcClient) got() modes    { return modes{} }
-func (l *grpcClient) close() error  { return l.conn.Close() }
+func (l *grpcClient) answer() error     { return errors.ErrUnsupported } // a server is a grpcServer
+func (l *grpcClient) got() rawxdp.Modes { return rawxdp.Modes{} }
+func (l *grpcClient) close() error      { return l.conn.Close() }

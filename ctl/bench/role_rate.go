@@ -21,6 +21,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/rawxdp"
 )
 
 const (
@@ -118,7 +120,7 @@ func (d *datagrams) batch(trap uintptr, n int) (int, error) {
 // sendAll sends datagrams 0 to n-1 and says goodbye.
 func (d *datagrams) sendAll(n uint64) (count, error) {
 	begin := time.Now()
-	for next, spin := uint64(0), (spinner{}); next < n; {
+	for next, spin := uint64(0), (rawxdp.Spin{}); next < n; {
 		want := int(min(n-next, RateBatch))
 		for i := range want {
 			binary.LittleEndian.PutUint64(d.data[i][:], next+uint64(i))
@@ -128,14 +130,14 @@ func (d *datagrams) sendAll(n uint64) (count, error) {
 			return count{}, fmt.Errorf("send datagram %d: %w", next, err)
 		}
 		if sent > 0 {
-			spin = spinner{}
-		} else if !spin.more() {
-			return count{}, fmt.Errorf("send datagram %d: the kernel has taken none for %v", next, patience)
+			spin = rawxdp.Spin{}
+		} else if !spin.More() {
+			return count{}, fmt.Errorf("send datagram %d: the kernel has taken none for %v", next, rawxdp.Patience)
 		}
 		next += uint64(sent)
 	}
 	total := count{Offered: float64(n) / time.Since(begin).Seconds()}
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(rawxdp.Patience); time.Now().Before(end); {
 		binary.LittleEndian.PutUint64(d.data[0][:], n)
 		if _, err := d.batch(unix.SYS_SENDMMSG, 1); err != nil && err != unix.ECONNREFUSED {
 			return count{}, fmt.Errorf("send a goodbye: %w", err)
@@ -152,25 +154,25 @@ func (d *datagrams) sendAll(n uint64) (count, error) {
 			}
 		}
 	}
-	return count{}, errNoMessage
+	return count{}, rawxdp.ErrNoMessage
 }
 
 // receiveAll counts datagrams below n until the goodbye, and answers it.
 func (d *datagrams) receiveAll(n uint64) (count, error) {
 	arrived := 0
 	var first, last time.Time
-	for spin := (spinner{}); ; {
+	for spin := (rawxdp.Spin{}); ; {
 		got, err := d.batch(unix.SYS_RECVMMSG, RateBatch)
 		if err != nil {
 			return count{}, fmt.Errorf("receive datagrams: %w", err)
 		}
 		if got == 0 {
-			if !spin.more() {
-				return count{}, errNoMessage
+			if !spin.More() {
+				return count{}, rawxdp.ErrNoMessage
 			}
 			continue
 		}
-		spin = spinner{}
+		spin = rawxdp.Spin{}
 		counted, bye := 0, false
 		for i := range got {
 			switch number := binary.LittleEndian.Uint64(d.data[i][:]); {

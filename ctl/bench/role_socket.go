@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/rawxdp"
 )
 
 // socketLink is one end. A message is PayloadBytes long and begins with its number.
@@ -67,12 +69,12 @@ func (l *socketLink) open(server bool) (err error) {
 		l.fd = fd
 		// Bounds connect(2), too (socket(7)).
 		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO,
-			&unix.Timeval{Sec: int64(patience.Seconds())})
+			&unix.Timeval{Sec: int64(rawxdp.Patience.Seconds())})
 	}
 	l.listener = fd
 	// Bounds accept(2) (socket(7)).
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
-		&unix.Timeval{Sec: int64(patience.Seconds())}); err != nil {
+		&unix.Timeval{Sec: int64(rawxdp.Patience.Seconds())}); err != nil {
 		return err
 	}
 	if err := unix.Bind(fd, &l.local); err != nil {
@@ -125,7 +127,7 @@ func (l *socketLink) close() (err error) {
 	return err
 }
 
-func (l *socketLink) got() modes { return modes{} }
+func (l *socketLink) got() rawxdp.Modes { return rawxdp.Modes{} }
 
 func (l *socketLink) ask(number uint64) error {
 	binary.LittleEndian.PutUint64(l.buf[:], number)
@@ -164,14 +166,14 @@ func (l *socketLink) send() error {
 // receive spins until buf is full; TCP may bring a message in pieces.
 func (l *socketLink) receive() error {
 	have := uintptr(0)
-	for spin := (spinner{}); ; {
+	for spin := (rawxdp.Spin{}); ; {
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[have])),
 			PayloadBytes-have,
 			unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == unix.EAGAIN || errno == unix.EINTR:
-			if !spin.more() {
-				return errNoMessage
+			if !spin.More() {
+				return rawxdp.ErrNoMessage
 			}
 		case errno != 0:
 			return fmt.Errorf("receive a message: %w", errno)

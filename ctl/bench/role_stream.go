@@ -30,9 +30,11 @@ import (
 	"math/bits"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -40,7 +42,7 @@ const (
 	// streamHeader is the number of bytes before a frame's data, the same as in FUNet's blocks.
 	streamHeader = arctic.HeaderSize + arctic.PacketHeaderSize + arctic.WordSize
 	// streamRoom is the longest frame that fits one UMEM frame; FUNet's is as long.
-	streamRoom = umemFrame - umemHeadroom - 4
+	streamRoom = rawxdp.UMEMFrame - rawxdp.Headroom - 4
 	// streamWindow is the most bytes under way, and streamFrames the most frames.
 	streamWindow = 1 << 20
 	streamFrames = 256
@@ -81,7 +83,7 @@ func (s *session) stream(ctx context.Context, c roleConfig) (gbit float64, err e
 
 // rawStream is one end.
 type rawStream struct {
-	rawSocket
+	rawxdp.Socket
 	c      roleConfig
 	memory []byte
 	block  int // bytes of a block in one frame
@@ -97,7 +99,7 @@ type rawStream struct {
 func openStream(c roleConfig) (end, error) {
 	s := &rawStream{c: c}
 	if err := s.open(); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -105,7 +107,7 @@ func openStream(c roleConfig) (end, error) {
 func (s *rawStream) open() (err error) {
 	c := &s.c
 	s.block = min(arctic.MaxBlock(c.FrameSize), c.Block)
-	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || s.block <= 0 || c.FrameSize > arctic.MaxFrame ||
+	if !c.Addressed() || s.block <= 0 || c.FrameSize > arctic.MaxFrame ||
 		!c.Jumbo && c.FrameSize > streamRoom ||
 		c.Memory < c.Block || c.Memory%c.Block != 0 || c.Memory > MaxXferMemory {
 		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", ErrRole, c.LocalMAC,
@@ -122,29 +124,31 @@ func (s *rawStream) open() (err error) {
 	longest := s.block + streamHeader
 	s.window = min(streamFrames, max(4, streamWindow/longest))
 	size := 2048
-	if longest+umemHeadroom > size {
-		size = umemFrame
+	if longest+rawxdp.Headroom > size {
+		size = rawxdp.UMEMFrame
 	}
-	in := (longest + size - umemHeadroom - 1) / (size - umemHeadroom) * s.window // UMEM frames
+	in := (longest + size - rawxdp.Headroom - 1) / (size - rawxdp.Headroom) * s.window // UMEM frames
 	out := (longest + size - 1) / size
 	fill, slots := uint32(1)<<bits.Len(uint(in+streamKick)), uint32(1)<<bits.Len(uint(2*out*s.window))
-	if s.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(size),
+	if s.UMEM, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(size),
 		FrameCount: fill + uint32(out*s.window)}); err != nil {
 		return err
 	}
 	receive := make([]uint64, fill)
 	for i := range receive {
-		receive[i] = s.umem.Addr(uint32(i))
+		receive[i] = s.UMEM.Addr(uint32(i))
 	}
-	s.base, s.slab = s.umem.Addr(fill), uint64(out*size)
+	s.base, s.slab = s.UMEM.Addr(fill), uint64(out*size)
 	s.left = make([]uint8, s.window)
 	for i := range s.window {
 		s.free = append(s.free, s.base+uint64(s.window-1-i)*s.slab)
-		putEther(s.umem.Frame(s.free[i]), c)
+		rawxdp.PutEther(s.UMEM.Frame(s.free[i]), &c.Config)
 	}
-	return s.openSocket(c, xdp.SocketConfig{Frames: receive, MultiBuffer: c.Jumbo, RxSize: fill, TxSize: slots,
+	return s.Attach(&c.Config, xdp.SocketConfig{Frames: receive, MultiBuffer: c.Jumbo, RxSize: fill, TxSize: slots,
 		FillSize: fill, CompletionSize: slots})
 }
+
+func (s *rawStream) close() error { return s.Close() }
 
 // run moves the blocks of a turn.
 func (s *rawStream) run() (any, error) {
@@ -192,12 +196,12 @@ func (p *place) next(s *rawStream) []byte {
 func (s *rawStream) sendAll() error {
 	var at place
 	next, copied := uint64(0), uint64(0)
-	for spin := (spinner{}); copied < s.frames; {
+	for spin := (rawxdp.Spin{}); copied < s.frames; {
 		pending := uint32(0)
 		for ; next < s.frames && next-copied < uint64(s.window) && pending < streamKick && len(s.free) > 0; next++ {
 			pending += s.put(pending, next, at.next(s))
 		}
-		s.socket.Tx().Submit(pending)
+		s.Tx().Submit(pending)
 		if err := s.kick(); err != nil {
 			return err
 		}
@@ -209,9 +213,9 @@ func (s *rawStream) sendAll() error {
 			return fmt.Errorf("%d frames have arrived of %d that were sent", heard, next)
 		}
 		if pending > 0 || heard > copied {
-			spin = spinner{}
+			spin = rawxdp.Spin{}
 		} else if !s.more(&spin) {
-			return errNoMessage
+			return rawxdp.ErrNoMessage
 		}
 		copied = heard
 	}
@@ -219,9 +223,9 @@ func (s *rawStream) sendAll() error {
 }
 
 // more reports whether to look again. It sometimes yields first.
-func (s *rawStream) more(spin *spinner) bool {
-	more := spin.more()
-	if spin.looks&(spins-1) == 0 {
+func (s *rawStream) more(spin *rawxdp.Spin) bool {
+	more := spin.More()
+	if spin.Looks&(rawxdp.Spins-1) == 0 {
 		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 	return more
@@ -232,8 +236,8 @@ func (s *rawStream) more(spin *spinner) bool {
 func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
 	addr := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	frame := s.umem.Span(addr, streamHeader+len(data))
-	binary.LittleEndian.PutUint64(frame[etherHeader:], number)
+	frame := s.UMEM.Span(addr, streamHeader+len(data))
+	binary.LittleEndian.PutUint64(frame[rawxdp.EtherHeader:], number)
 	copy(frame[streamHeader:], data)
 	return s.commit(pending, addr, len(frame))
 }
@@ -241,10 +245,10 @@ func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
 // commit puts the descriptors of a frame behind those that are pending. There is room: the ring has
 // twice as many slots as a window of frames has descriptors.
 func (s *rawStream) commit(pending uint32, addr uint64, n int) uint32 {
-	size := int(s.umem.Config().FrameSize)
+	size := int(s.UMEM.Config().FrameSize)
 	parts := uint32((n + size - 1) / size)
 	s.left[(addr-s.base)/s.slab] = uint8(parts)
-	tx := s.socket.Tx()
+	tx := s.Tx()
 	tx.Reserve(pending + parts)
 	for i := range parts {
 		d := xdp.Desc{Addr: addr + uint64(i)*uint64(size), Len: uint32(min(n, size))}
@@ -258,10 +262,10 @@ func (s *rawStream) commit(pending uint32, addr uint64, n int) uint32 {
 
 // kick has the kernel send the submitted frames, and reclaims the sent ones.
 func (s *rawStream) kick() error {
-	if err := s.socket.Kick(); err != nil && !errors.Is(err, xdp.ErrTxPending) {
+	if err := s.Kick(); err != nil && !errors.Is(err, xdp.ErrTxPending) {
 		return fmt.Errorf("send frames: %w", err)
 	}
-	sent := s.socket.Completion()
+	sent := s.Completion()
 	n := sent.Peek(sent.Cap())
 	for i := range n {
 		slab := (sent.At(i) - s.base) / s.slab
@@ -275,21 +279,21 @@ func (s *rawStream) kick() error {
 
 // heard returns the receiver's latest count of copied frames, or before if none arrived.
 func (s *rawStream) heard(before uint64) (uint64, error) {
-	rx, fill := s.socket.Rx(), s.socket.Fill()
+	rx, fill := s.Rx(), s.Fill()
 	n := rx.Peek(rx.Cap())
 	fill.Reserve(n)
 	for i := range n {
 		d := rx.Desc(i)
-		data := s.umem.Data(d)
-		if len(data) != MinFrameSize {
-			return 0, fmt.Errorf("received a frame of %d bytes, want %d", len(data), MinFrameSize)
+		data := s.UMEM.Data(d)
+		if len(data) != rawxdp.MinFrameSize {
+			return 0, fmt.Errorf("received a frame of %d bytes, want %d", len(data), rawxdp.MinFrameSize)
 		}
-		before = binary.LittleEndian.Uint64(data[etherHeader:])
-		fill.Set(i, s.umem.Base(d.Addr))
+		before = binary.LittleEndian.Uint64(data[rawxdp.EtherHeader:])
+		fill.Set(i, s.UMEM.Base(d.Addr))
 	}
 	rx.Release(n)
 	fill.Submit(n)
-	return before, s.socket.WakeRx()
+	return before, s.WakeRx()
 }
 
 // receiveAll is the receiver.
@@ -297,19 +301,19 @@ func (s *rawStream) receiveAll() error {
 	var at place
 	var data []byte // of the frame that arrives, what is still to come
 	var done, told uint64
-	rx, fill := s.socket.Rx(), s.socket.Fill()
+	rx, fill := s.Rx(), s.Fill()
 	first := true
-	for spin := (spinner{}); told < s.frames; {
+	for spin := (rawxdp.Spin{}); told < s.frames; {
 		n := rx.Peek(streamKick)
 		fill.Reserve(n)
 		for i := range n {
 			d := rx.Desc(i)
-			piece := s.umem.Data(d)
+			piece := s.UMEM.Data(d)
 			if first {
 				if data = at.next(s); len(piece) < min(streamRoom, streamHeader+len(data)) {
 					return fmt.Errorf("frame %d begins with %d bytes", done, len(piece))
 				}
-				if number := binary.LittleEndian.Uint64(piece[etherHeader:]); number != done {
+				if number := binary.LittleEndian.Uint64(piece[rawxdp.EtherHeader:]); number != done {
 					return fmt.Errorf("frame %d came instead of %d", number, done)
 				}
 				piece = piece[streamHeader:]
@@ -321,17 +325,17 @@ func (s *rawStream) receiveAll() error {
 				}
 				done++
 			}
-			fill.Set(i, s.umem.Base(d.Addr))
+			fill.Set(i, s.UMEM.Base(d.Addr))
 		}
 		rx.Release(n)
 		fill.Submit(n)
-		if err := s.socket.WakeRx(); err != nil {
+		if err := s.WakeRx(); err != nil {
 			return fmt.Errorf("wake reception: %w", err)
 		}
 		if n > 0 {
-			spin = spinner{}
+			spin = rawxdp.Spin{}
 		} else if !s.more(&spin) {
-			return errNoMessage
+			return rawxdp.ErrNoMessage
 		}
 		if done-told >= uint64(s.window/4) || done == s.frames {
 			if err := s.tell(done); err != nil {
@@ -351,7 +355,7 @@ func (s *rawStream) tell(done uint64) error {
 	}
 	addr := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	binary.LittleEndian.PutUint64(s.umem.Frame(addr)[etherHeader:], done)
-	s.socket.Tx().Submit(s.commit(0, addr, MinFrameSize))
+	binary.LittleEndian.PutUint64(s.UMEM.Frame(addr)[rawxdp.EtherHeader:], done)
+	s.Tx().Submit(s.commit(0, addr, rawxdp.MinFrameSize))
 	return s.kick()
 }

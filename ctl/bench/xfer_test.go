@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +24,7 @@ func xferOptions(mtus ...int) XferOptions {
 		RoleCommand: []string{roleArg},
 		Up: func(_ context.Context, mtu int) (*lab.Lab, XferWay, error) {
 			l, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
-			return l, XferWay{Jumbo: mtu > 3000, Frame: mtu + etherHeader, Attach: xdp.AttachGeneric}, err
+			return l, XferWay{Jumbo: mtu > 3000, Frame: mtu + rawxdp.EtherHeader, Attach: xdp.AttachGeneric}, err
 		},
 		Funet: func(context.Context, *lab.Lab, int) (GoodputSample, error) {
 			return GoodputSample{Gbit: 0.25, XDPMode: "native", BindMode: "copy"}, nil

@@ -14,8 +14,6 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/cmam"
@@ -34,12 +32,12 @@ func main() {
 
 // tree returns the commands of this program.
 func tree() command.Tree {
-	commands := []*cobra.Command{runCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(),
+	commands := []*cobra.Command{runCommand(), program.Agent(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(),
 		rats.RealCommand(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Forward(),
 		program.Rats(), probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(),
 		statusCommand(), gidCommand(), routeCommand(), contextCommand(), command.Bench.Command(), simCommand(),
 		profileCommand(), keyCommand(),
 		usage.Man(usage.Written{Section: "1", Manual: manual.Pages(), More: command.WritePages})}
-	return command.Tree{Commands: slices.Concat(commands, program.Hidden(), pageCommands()), Completed: completed,
+	return command.Tree{Commands: append(commands, pageCommands()...), Completed: completed,
 		OnCtrlC: onCtrlC, Orderly: []string{"run", launch.AgentCommand, "lab", "trace"}}
 }

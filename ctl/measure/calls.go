@@ -21,7 +21,7 @@ const warmLong = 16
 
 func calls() *cobra.Command {
 	var f flags
-	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
+	o := bench.CallsOptions{RoleCommand: roleArgs, Progress: os.Stderr}
 	o.PingPong = func(ctx context.Context, l *lab.Lab) (s bench.CallsSample, err error) {
 		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges,
 			WarmUp: bench.Warmup}}

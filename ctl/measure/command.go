@@ -5,6 +5,7 @@ package measure
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,12 +38,28 @@ func Tree() command.Tree {
 	for _, c := range nodes {
 		c.Hidden = true
 	}
-	hidden := append(program.Hidden(), SelfCommand(), usage.Man(usage.Written{Section: "1", Of: []string{"bench"}}))
+	hidden := []*cobra.Command{program.Agent(), roleCommand(), SelfCommand(),
+		usage.Man(usage.Written{Section: "1", Of: []string{"bench"}})}
 	return command.Tree{
 		Commands:  slices.Concat([]*cobra.Command{Command()}, nodes, hidden),
 		Completed: program.Completed.With(usage.Completed{"--only": usage.Words(bench.Keys()...)}),
 		OnCtrlC:   map[string]string{"bench": "Ctrl-C ends what it runs and takes its labs down; nothing is printed."},
 		Orderly:   []string{"bench", launch.AgentCommand},
+	}
+}
+
+// roleArgs name the hidden command that plays one end of a measurement.
+var roleArgs = []string{"bench-role"}
+
+// roleCommand is the command that roleArgs name.
+func roleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    roleArgs[0] + " ROLE CONFIG",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return bench.RunRole(args[0], json.RawMessage(args[1]))
+		},
 	}
 }
 

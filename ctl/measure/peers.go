@@ -19,7 +19,7 @@ import (
 
 func peers() *cobra.Command {
 	var f flags
-	o := bench.Options{RoleCommand: program.RoleArgs, Progress: os.Stderr}
+	o := bench.Options{RoleCommand: roleArgs, Progress: os.Stderr}
 	exchanges := func() []string {
 		return program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges,
 			WarmUp: bench.Warmup}}.Arguments()

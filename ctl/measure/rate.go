@@ -18,7 +18,7 @@ import (
 
 func rate() *cobra.Command {
 	var f flags
-	o := bench.RateOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
+	o := bench.RateOptions{RoleCommand: roleArgs, Progress: os.Stderr}
 	o.Funet = func(ctx context.Context, l *lab.Lab, messages int) (bench.RateSample, error) {
 		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: 1, Messages: messages,
 			Words: bench.RateWords}}

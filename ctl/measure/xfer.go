@@ -22,7 +22,7 @@ import (
 
 func xfer() *cobra.Command {
 	var f flags
-	o := bench.XferOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
+	o := bench.XferOptions{RoleCommand: roleArgs, Progress: os.Stderr}
 	var here program.Flags // of the lab of the moment
 	transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
 		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: o.Block,

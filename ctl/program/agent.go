@@ -1,11 +1,10 @@
 package program
 
-// This file has the hidden commands by which programs that run jobs and labs start themselves.
+// This file is the hidden command by which programs that run jobs start themselves.
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"os"
 	"os/signal"
 	"slices"
@@ -13,18 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/launch"
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Hidden returns the commands of all programs that use this package: the agent of a job on a host
-// (package ctl/launch), and one end of a measurement (RoleArgs).
-func Hidden() []*cobra.Command { return []*cobra.Command{agentCommand(), roleCommand()} }
-
-// agentCommand is the command that `funet run` starts on each host.
-func agentCommand() *cobra.Command {
+// Agent is the hidden command that `funet run` starts on each host (package ctl/launch). Programs
+// that run jobs have it.
+func Agent() *cobra.Command {
 	var a launch.Agent
 	c := &cobra.Command{
 		Use:    launch.AgentCommand,
@@ -51,16 +46,4 @@ func agentCommand() *cobra.Command {
 // DaemonSocket returns the socket of this machine's daemon, from the flag or the environment.
 func DaemonSocket(flag string) string {
 	return cmp.Or(flag, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
-}
-
-// roleCommand is the command that RoleArgs names.
-func roleCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    RoleArgs[0] + " ROLE CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return bench.RunRole(args[0], json.RawMessage(args[1]))
-		},
-	}
 }

@@ -19,9 +19,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
 )
@@ -32,23 +32,19 @@ func (f *Flags) LabOptions() lab.Options {
 		Queues: f.queues}
 }
 
-// RoleArgs are the arguments of the hidden command of this binary that plays one end of a
-// measurement (Hidden).
-var RoleArgs = []string{"bench-role"}
-
 // MeasureMode replaces --xdp auto by the faster mode on the lab.
 func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
 	// which frames that measure do not cross
 	if f.Mode != "auto" || l.Options().Topology == lab.Router {
 		return nil
 	}
-	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: RoleArgs, Jumbo: f.Jumbo})
+	best, _, err := rawxdp.Fastest(ctx, l, f.Jumbo)
 	if err != nil {
 		return fmt.Errorf("measuring the XDP modes: %w", err)
 	}
-	f.Mode = attach.String()
+	f.Mode = best.Attach.String()
 	if f.Bind == "auto" {
-		f.Bind = bind.String()
+		f.Bind = best.Bind.String()
 	}
 	return nil
 }

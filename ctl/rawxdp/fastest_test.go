@@ -1,11 +1,10 @@
-// Choosing an XDP mode.
-
-package bench
+package rawxdp
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,12 +13,11 @@ import (
 )
 
 // The mode chosen is the one with the smallest median; one that does not work says why.
-func TestCalibrateMode(t *testing.T) {
-	leavesNothing(t)
-	l := newLab(t, lab.Options{})
+func TestFastestMode(t *testing.T) {
+	l := newLab(t)
 	// The second call finds the interfaces as the first did.
 	for range 2 {
-		attach, bind, results, err := CalibrateMode(t.Context(), l, options())
+		best, results, err := Fastest(t.Context(), l, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,13 +34,12 @@ func TestCalibrateMode(t *testing.T) {
 			if r.Err != nil {
 				continue
 			}
-			if len(r.Rounds) != calibrationRounds || r.P50 != *median(r.Rounds) {
+			if len(r.Rounds) != rounds || r.P50 != slices.Sorted(slices.Values(r.Rounds))[rounds/2] {
 				t.Errorf("%+v", r)
 			}
 			for _, other := range results {
-				if r.Attach == attach && r.Bind == bind && other.Err == nil && other.P50 < r.P50 {
-					t.Errorf("chose %s, %s with %v us, while %s, %s has %v", attach, bind, r.P50, other.Attach,
-						other.Bind, other.P50)
+				if r.Modes == best && other.Err == nil && other.P50 < r.P50 {
+					t.Errorf("chose %v with %v us, while %v has %v", best, r.P50, other.Modes, other.P50)
 				}
 			}
 		}
@@ -50,9 +47,8 @@ func TestCalibrateMode(t *testing.T) {
 }
 
 // When no mode works, each says why, and no mode is chosen in silence.
-func TestCalibrateNoMode(t *testing.T) {
-	leavesNothing(t)
-	l := newLab(t, lab.Options{})
+func TestNoMode(t *testing.T) {
+	l := newLab(t)
 	var a *xdp.Attachment
 	program, err := xdp.NewRedirectProgram(xdp.RedirectConfig{Queues: 1})
 	if err != nil {
@@ -73,7 +69,7 @@ func TestCalibrateNoMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	_, _, results, err := CalibrateMode(t.Context(), l, options())
+	_, results, err := Fastest(t.Context(), l, false)
 	if !errors.Is(err, ErrNoMode) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
 	}
@@ -86,29 +82,46 @@ func TestCalibrateNoMode(t *testing.T) {
 }
 
 // The median decides, not the best round; of equals the first is taken.
-func TestFastest(t *testing.T) {
+func TestChoose(t *testing.T) {
 	failed := errors.New("failed")
-	results := []ModeResult{
-		{Attach: xdp.AttachGeneric, Bind: xdp.BindCopy, Rounds: []float64{1, 5, 5}},
-		{Attach: xdp.AttachNative, Bind: xdp.BindCopy, Rounds: []float64{4, 3, 9}},
-		{Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy, Rounds: []float64{1}, Err: failed},
+	results := []Mode{
+		{Modes: Modes{xdp.AttachGeneric, xdp.BindCopy}, Rounds: []float64{1, 5, 5}},
+		{Modes: Modes{xdp.AttachNative, xdp.BindCopy}, Rounds: []float64{4, 3, 9}},
+		{Modes: Modes{xdp.AttachNative, xdp.BindZeroCopy}, Rounds: []float64{1}, Err: failed},
 	}
-	attach, bind, got, err := fastest(results)
-	if err != nil || attach != xdp.AttachNative || bind != xdp.BindCopy || got[0].P50 != 5 || got[1].P50 != 4 ||
+	best, got, err := choose(results)
+	if err != nil || best != (Modes{xdp.AttachNative, xdp.BindCopy}) || got[0].P50 != 5 || got[1].P50 != 4 ||
 		got[2].P50 != 0 {
-		t.Errorf("%s, %s, %+v, %v", attach, bind, got, err)
+		t.Errorf("%v, %+v, %v", best, got, err)
 	}
 	results[1].Rounds = []float64{5}
-	if attach, _, _, _ := fastest(results); attach != xdp.AttachGeneric {
-		t.Errorf("of equals %s", attach)
+	if best, _, _ := choose(results); best.Attach != xdp.AttachGeneric {
+		t.Errorf("of equals %v", best)
 	}
-	if _, _, _, err := fastest(results[2:]); !errors.Is(err, ErrNoMode) || !errors.Is(err, failed) {
+	if _, _, err := choose(results[2:]); !errors.Is(err, ErrNoMode) || !errors.Is(err, failed) {
 		t.Errorf("error %v", err)
 	}
-	text, err := json.Marshal(results[1:])
-	want := `[{"xdp_mode":"native","bind_mode":"copy","rtt_p50_us":5,"rounds_p50_us":[5]},` +
-		`{"xdp_mode":"native","bind_mode":"zero-copy","rounds_p50_us":[1],"error":"failed"}]`
-	if err != nil || string(text) != want {
-		t.Errorf("%s, %v; want %s", text, err, want)
+}
+
+// A context that has ended ends the trials.
+func TestFastestEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := Fastest(ctx, newLab(t), false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
+}
+
+func newLab(t *testing.T) *lab.Lab {
+	t.Helper()
+	l, err := lab.Up(lab.Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
 }
