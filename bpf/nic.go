@@ -14,27 +14,21 @@ import (
 
 // These constants must be the same for programs and card, as in funet.h; a test compares the two.
 const (
-	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
-	EtherType = 0x88B5
-	// Version is the only header version that the NIC program lets through.
-	Version = 6
+	EtherType = 0x88B5 // of every FUNet frame: local experimental EtherType 1 of IEEE Std 802
+	Version   = 6      // the only header version that the NIC program lets through
 	// VersionDirect is the header version of frames between ports. A program that has a [Switch]
 	// lets them through to the ports.
 	VersionDirect = 7
-	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
-	VersionProbe = 0
+	VersionProbe  = 0 // the header version of probes, which the NIC program leaves to the kernel
 	// VersionHello is the version of hellos (package uspace/port/hello). The program lets them
 	// through whatever their group.
 	VersionHello = 255
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 66.
-	FrameMin = 80
-	// Groups is the number of GIDs; a GID is less than it.
-	Groups = 2048
-	// MaxAddresses is the most own addresses for which datagrams are taken.
-	MaxAddresses = 256
-	// MaxVLAN is the largest VLAN number (IEEE 802.1Q, 9.6).
-	MaxVLAN = 4094
+	FrameMin     = 80
+	Groups       = 2048 // the number of GIDs; a GID is less than it
+	MaxAddresses = 256  // the most own addresses for which datagrams are taken
+	MaxVLAN      = 4094 // the largest VLAN number (IEEE 802.1Q, 9.6)
 	// MaxQueues bounds the receive queues of an interface that LoadNIC takes, so that a
 	// mistaken number does not pin kernel memory. It is well above what NICs have.
 	MaxQueues = 4096
@@ -57,8 +51,7 @@ type NIC struct {
 
 // Load says how to load the NIC program.
 type Load struct {
-	// Queues gives room for sockets on receive queues 0 to Queues-1, at most [MaxQueues].
-	Queues int
+	Queues int // gives room for sockets on receive queues 0 to Queues-1, at most [MaxQueues]
 	// Frags loads the program for frames that span several buffers. Native mode needs that for an
 	// MTU above about a page, and so does, in any mode, an AF_XDP socket with several descriptors a
 	// frame. It needs Linux 5.18.

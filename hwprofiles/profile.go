@@ -63,8 +63,7 @@ type Bus struct {
 	// QueueBurst is the longest burst that moves words of a queue's slot; 0: any may. The data of
 	// XFER goes in the longest burst that there is.
 	QueueBurst int
-	// CPUFirst says that the CPU gets the bus when CPU and card wait for it.
-	CPUFirst bool
+	CPUFirst   bool // says that the CPU gets the bus when CPU and card wait for it
 }
 
 // Transaction returns how long a transaction of the given number of words keeps the bus, the wait
@@ -85,9 +84,8 @@ type Card struct {
 	TrainPackets int // most packets of a frame; on Arctic, which has no frames, a train is 1
 	// Blocks says that long transfers may fill frames; otherwise they go in packets. A machine
 	// whose times are steps sends only remote writes as blocks, of BlockBytes.
-	Blocks bool
-	// BlockBytes is the most bytes of a block of a remote write, a multiple of 16.
-	BlockBytes int
+	Blocks     bool
+	BlockBytes int // the most bytes of a block of a remote write, a multiple of 16
 	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each frame has
 	// its own.
 	AcknowledgeEveryFrames int
@@ -162,8 +160,7 @@ type Options struct {
 type Topology string
 
 const (
-	// Hypercube is the topology of thesis 6.1.4.
-	Hypercube Topology = "hypercube"
+	Hypercube Topology = "hypercube" // the topology of thesis 6.1.4
 	// Crossbar is one switch for all cards, of which there are at most 8 (HPL-95-86 4.2).
 	Crossbar Topology = "crossbar"
 )

@@ -19,12 +19,9 @@ import (
 type AttachMode int
 
 const (
-	// AttachAuto tries native, then generic. Attachment.Mode says which it is.
-	AttachAuto AttachMode = iota
-	// AttachNative runs the program in the driver (XDP_FLAGS_DRV_MODE).
-	AttachNative
-	// AttachGeneric runs it in the stack, on any driver (XDP_FLAGS_SKB_MODE).
-	AttachGeneric
+	AttachAuto    AttachMode = iota // tries native, then generic. Attachment.Mode says which it is.
+	AttachNative                    // runs the program in the driver (XDP_FLAGS_DRV_MODE)
+	AttachGeneric                   // runs it in the stack, on any driver (XDP_FLAGS_SKB_MODE)
 )
 
 func (m AttachMode) String() string {

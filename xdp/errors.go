@@ -15,15 +15,13 @@ var (
 	// the interface has gone since the socket was bound.
 	ErrNoInterface = errors.New("no such interface")
 	// ErrNetDown reports that the interface is administratively down.
-	ErrNetDown = errors.New("interface is down")
-	// ErrPermission reports that a capability is missing.
-	ErrPermission = errors.New("permission denied")
+	ErrNetDown    = errors.New("interface is down")
+	ErrPermission = errors.New("permission denied") // reports that a capability is missing
 	// ErrMemlock reports a UMEM that is larger than RLIMIT_MEMLOCK allows.
 	ErrMemlock = errors.New("locked memory limit reached")
 	// ErrQueueRange reports that the interface has no queue of that number.
 	ErrQueueRange = errors.New("queue out of range")
-	// ErrBusy reports that another socket has the queue.
-	ErrBusy = errors.New("queue is busy")
+	ErrBusy       = errors.New("queue is busy") // reports that another socket has the queue
 	// ErrNotSupported reports that the driver or the kernel cannot do what was asked.
 	ErrNotSupported = errors.New("not supported")
 	// ErrNoHugePages reports that there are fewer free huge pages than the UMEM needs.
@@ -32,10 +30,8 @@ var (
 	ErrProgramAttached = errors.New("an XDP program is already attached")
 	// ErrConfig reports a configuration that contradicts itself or a documented limit.
 	ErrConfig = errors.New("bad configuration")
-	// ErrInUse reports that memory is still used by an open socket.
-	ErrInUse = errors.New("still in use")
-	// ErrClosed reports that the object was closed before.
-	ErrClosed = errors.New("already closed")
+	ErrInUse  = errors.New("still in use")   // reports that memory is still used by an open socket
+	ErrClosed = errors.New("already closed") // reports that the object was closed before
 	// ErrTxPending reports that Kick left frames in the tx ring. Take completions and kick again.
 	ErrTxPending = errors.New("frames are left in the tx ring; take completions and kick again")
 

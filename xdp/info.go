@@ -26,8 +26,7 @@ type Info struct {
 	BusyPollErr error
 	// Sizes in slots. A socket on a shared queue shows the shared rings' sizes.
 	RxSize, TxSize, FillSize, CompletionSize uint32
-	// Shared says that the UMEM is another socket's.
-	Shared bool
+	Shared                                   bool // says that the UMEM is another socket's
 }
 
 // Info returns what Open got.

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// kickFrames is how many frames one sendto sends in copy mode (TX_BATCH_SIZE, net/xdp/xsk.c).
-	kickFrames = 32
+	kickFrames = 32 // how many frames one sendto sends in copy mode (TX_BATCH_SIZE, net/xdp/xsk.c)
 	// kickSpare is how many more sendtos a Kick makes than the ring's frames need. It bounds how
 	// long Kick tolerates a busy driver.
 	kickSpare = 4

@@ -20,8 +20,7 @@ type Kind struct {
 	// Native is the reason why native mode must not be used, even if the driver accepts it; nil: it
 	// can be tried. Attach observes it.
 	Native error
-	// Remark is a warning for programs that send and receive frames here, or "".
-	Remark string
+	Remark string // a warning for programs that send and receive frames here, or ""
 }
 
 // errBond is the reason against native mode on a bond. The kernel's bond_xdp_set attaches the

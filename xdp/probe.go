@@ -21,12 +21,9 @@ const probeFrames = 512
 type Answer int
 
 const (
-	// Unknown says that it could not be tried; Trial.Err says why.
-	Unknown Answer = iota
-	// Yes says that it was tried and worked.
-	Yes
-	// No says that it was tried and refused; Trial.Err is the refusal.
-	No
+	Unknown Answer = iota // says that it could not be tried; Trial.Err says why
+	Yes                   // says that it was tried and worked
+	No                    // says that it was tried and refused; Trial.Err is the refusal
 )
 
 func (a Answer) String() string {

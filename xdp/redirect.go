@@ -25,10 +25,8 @@ const (
 
 // RedirectConfig says which frames the redirect program takes.
 type RedirectConfig struct {
-	// EtherType to take, in host order (0x88B5); 0 takes every frame.
-	EtherType uint16
-	// Queues is the number of slots in the map of sockets, 1 to 65536.
-	Queues int
+	EtherType uint16 // to take, in host order (0x88B5); 0 takes every frame
+	Queues    int    // the number of slots in the map of sockets, 1 to 65536
 	// Frags loads the program with BPF_F_XDP_HAS_FRAGS, which native mode needs
 	// for an MTU above a page, and multi-buffer sockets in any mode.
 	Frags bool

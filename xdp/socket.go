@@ -24,10 +24,8 @@ const (
 type BindMode int
 
 const (
-	// BindAuto tries zero-copy, then copy. Info says which it got, and why.
-	BindAuto BindMode = iota
-	// BindCopy makes the kernel copy every frame.
-	BindCopy
+	BindAuto BindMode = iota // tries zero-copy, then copy. Info says which it got, and why.
+	BindCopy                 // makes the kernel copy every frame
 	// BindZeroCopy makes the NIC use the UMEM, or fails with ErrNotSupported. While a program is
 	// attached in generic mode it is refused, and BindAuto binds copy. Such a program sees frames
 	// that the kernel has copied already, so drivers that accept the bind lose frames, or copy
@@ -61,10 +59,8 @@ type SocketConfig struct {
 	// the network namespace of the calling thread.
 	Interface string
 	Index     int
-	// Queue of the interface, from 0.
-	Queue uint32
-	// UMEM to use. Leave it nil with Shared, or give the same one.
-	UMEM *UMEM
+	Queue     uint32 // of the interface, from 0
+	UMEM      *UMEM  // to use. Leave it nil with Shared, or give the same one.
 	// Frames are the addresses of UMEM frames that are on the fill ring before the socket is bound,
 	// at most FillSize. They are the kernel's from then on; when Open fails they are free. A driver
 	// may take its receive buffers from the fill ring when a zero-copy socket is bound. If it finds

@@ -20,17 +20,15 @@ const (
 	kernelHeadroom = unix.XDP_PACKET_HEADROOM
 	hugePageSize   = 2 << 20
 	hugePage2MB    = 21 << 26 // MAP_HUGE_2MB: log2(2 MiB) << MAP_HUGE_SHIFT
-	// maxFrameCount bounds a UMEM to 64 GiB of 4096-byte frames.
-	maxFrameCount = 1 << 24
+	maxFrameCount  = 1 << 24  // bounds a UMEM to 64 GiB of 4096-byte frames
 )
 
 // UMEMConfig says how a UMEM is cut.
 type UMEMConfig struct {
 	// FrameSize in bytes: 2048 or 4096, 0 means 4096. A received frame has
 	// FrameSize - 256 - Headroom bytes of room, a sent one FrameSize.
-	FrameSize uint32
-	// FrameCount is the number of frames, 1 to 2^24.
-	FrameCount uint32
+	FrameSize  uint32
+	FrameCount uint32 // the number of frames, 1 to 2^24
 	// Headroom in bytes is left free in front of a received frame, in addition
 	// to the kernel's 256. Less than FrameSize - 256.
 	Headroom uint32
@@ -41,8 +39,7 @@ type UMEMConfig struct {
 	// apart, the rooms follow without a gap, and a packet of several descriptors lies in one piece.
 	// A UMEM for zero-copy has no use for that: NICs write into whole UMEM frames.
 	Unaligned bool
-	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
-	HugePages bool
+	HugePages bool // takes 2 MiB pages, which must be free (nr_hugepages)
 	// File, if not nil, is the memory, from its start, such as a memfd of another process
 	// (Handover). It stays the caller's, and may be closed after NewUMEM. It must be as long as the
 	// UMEM and remain so: its maker seals it (F_SEAL_SHRINK). HugePages must not be set: a file has

@@ -29,12 +29,11 @@ const (
 
 // Writer writes a capture as pcapng. One goroutine may call its methods.
 type Writer struct {
-	to    io.Writer
-	ng    *pcapgo.NgWriter
-	block []byte
-	begin time.Time
-	// Written is the number of bytes written, in whole blocks.
-	Written int64
+	to      io.Writer
+	ng      *pcapgo.NgWriter
+	block   []byte
+	begin   time.Time
+	Written int64 // the number of bytes written, in whole blocks
 }
 
 // counter counts the bytes that the library writes.

@@ -23,13 +23,11 @@ import (
 )
 
 const (
-	recordHeader = 24
-	batchHeader  = 4
-	countsSize   = 16
-	// MaxInterfaces is the most interfaces of a capture.
-	MaxInterfaces = 64
-	// BatchSize is the longest batch in bytes.
-	BatchSize = attach.MaxMessage - attach.HeaderSize
+	recordHeader  = 24
+	batchHeader   = 4
+	countsSize    = 16
+	MaxInterfaces = 64                                    // the most interfaces of a capture
+	BatchSize     = attach.MaxMessage - attach.HeaderSize // the longest batch in bytes
 	// MaxSnap is the most bytes kept of a frame: every batch has room for one such frame.
 	MaxSnap = BatchSize - batchHeader - MaxInterfaces*countsSize - recordHeader
 )

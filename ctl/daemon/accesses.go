@@ -27,8 +27,7 @@ import (
 type Accesses uint8
 
 const (
-	// CountAccesses counts refused accesses.
-	CountAccesses Accesses = iota
+	CountAccesses Accesses = iota // counts refused accesses
 	// SuspendWindows also has a window suspended when one node has had Config.RefusedLimit accesses
 	// refused.
 	SuspendWindows

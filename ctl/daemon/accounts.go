@@ -27,12 +27,9 @@ import (
 const (
 	// DefaultSubordinates is the file of subordinate numbers.
 	DefaultSubordinates = "/etc/subuid"
-	// mostSubordinates is the longest such file in bytes.
-	mostSubordinates = 1 << 20
-	// lookSubordinates is the time between two looks for changes of the file.
-	lookSubordinates = time.Second
-	// tellSubordinates is the number of malformed lines of the file that are reported.
-	tellSubordinates = 10
+	mostSubordinates    = 1 << 20     // the longest such file in bytes
+	lookSubordinates    = time.Second // the time between two looks for changes of the file
+	tellSubordinates    = 10          // the number of malformed lines of the file that are reported
 	// chain is the longest chain of owners that is followed: an owner can itself be a subordinate
 	// number.
 	chain = 8

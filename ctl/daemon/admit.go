@@ -42,8 +42,7 @@ const (
 	acceptPause  = 1
 	acceptBurst  = 4 * time.Millisecond
 	longestPause = 10 * time.Millisecond
-	// mostRefusals bounds the connections of an account that wait to be refused.
-	mostRefusals = 64
+	mostRefusals = 64 // bounds the connections of an account that wait to be refused
 )
 
 // arrival is a connection that waits at a door.

@@ -224,8 +224,7 @@ func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 }
 
 const (
-	// longestLinger bounds how long a context may wait for its packets before it ends.
-	longestLinger = time.Minute
+	longestLinger = time.Minute // bounds how long a context may wait for its packets before it ends
 	// firstLook and lastLook bound the time between two looks whether the context can end. In
 	// between, it is a quarter of the time that has passed: few looks, and none late by much.
 	firstLook = time.Millisecond

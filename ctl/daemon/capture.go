@@ -25,8 +25,7 @@ const (
 	// captureLook is the time between two looks at the ring: the card's thread wakes no goroutine
 	// for it.
 	captureLook = 5 * time.Millisecond
-	// captureBeat is how often the counts are sent while there are no frames.
-	captureBeat = 250 * time.Millisecond
+	captureBeat = 250 * time.Millisecond // how often the counts are sent while there are no frames
 )
 
 // capture carries out KindCapture: it answers until the connection or the daemon ends.

@@ -25,13 +25,11 @@ import (
 type Carriage int
 
 const (
-	// DaemonCarriage sends all messages through the daemon's card.
-	DaemonCarriage Carriage = iota
+	DaemonCarriage Carriage = iota // sends all messages through the daemon's card
 	// DirectCarriage gives direct ports to jobs that ask for them. The daemon does not start on a
 	// host that cannot have direct ports.
 	DirectCarriage
-	// AutoCarriage is DirectCarriage where ports carry frames, and else DaemonCarriage.
-	AutoCarriage
+	AutoCarriage // DirectCarriage where ports carry frames, and else DaemonCarriage
 )
 
 var carriages = [...]string{attach.CarriageDaemon, attach.CarriageDirect, attach.CarriageAuto}

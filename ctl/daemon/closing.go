@@ -19,9 +19,8 @@ import (
 const (
 	// mostGraves bounds the sockets that wait for the undertaker. When there are more the accept
 	// loop waits; no user can make it wait longer.
-	mostGraves = 1024
-	// burialBatch is how many sockets are closed with one thread.
-	burialBatch = 256
+	mostGraves  = 1024
+	burialBatch = 256 // how many sockets are closed with one thread
 )
 
 // shed closes a connection that is not served. Only the accept loop calls it.

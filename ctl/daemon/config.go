@@ -47,8 +47,7 @@ var (
 	ErrConfig = errors.New("invalid configuration")
 	// ErrSocket reports that another daemon, or something else, has the socket's path.
 	ErrSocket = errors.New("the socket's path is in use")
-	// ErrEnded reports that the card's thread has ended.
-	ErrEnded = errors.New("the daemon has ended")
+	ErrEnded  = errors.New("the daemon has ended") // reports that the card's thread has ended
 )
 
 // Config configures a daemon. The zero value of a field stands for its default, unless the field is
@@ -96,9 +95,8 @@ type Config struct {
 	Queue   *int
 	CPU     int // processor of the card's thread; negative: it is not pinned
 	Polling Polling
-	// Profile limits the card; nil: native. It must not model time.
-	Profile *hwprofiles.Profile
-	Slots   int // per queue, for a process that does not say; DefaultSlots
+	Profile *hwprofiles.Profile // limits the card; nil: native. It must not model time.
+	Slots   int                 // per queue, for a process that does not say; DefaultSlots
 	// Accesses says what is done about refused accesses to windows (accesses.go). With
 	// SuspendWindows, RefusedLimit refused accesses of one node suspend a window: 1 to 1,000,000;
 	// 0: DefaultRefusedLimit.
@@ -109,17 +107,15 @@ type Config struct {
 	// Drain is how long a stop waits for packets under way, at most; DefaultDrain.
 	Drain time.Duration
 
-	// Memory is the kind of memory that processes share with the card.
-	Memory MemoryKind
+	Memory MemoryKind // the kind of memory that processes share with the card
 	// Rules say who may use the card; the first rule that matches a user counts. Without rules
 	// everybody may use it, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
 	// NotRoot says that uid 0 is not an administrator. In a container without a user namespace root
 	// is uid 0, too.
-	NotRoot bool
-	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
-	Subordinates string
+	NotRoot      bool
+	Subordinates string // the file of subordinate numbers, DefaultSubordinates
 	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
 	// the machine's memory, or what the daemon's memory cgroups leave beside it (memory_limit.go).
 	MostMemory int64

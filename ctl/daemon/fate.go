@@ -39,11 +39,9 @@ const (
 	noticeGap, memberGap = 100 * time.Microsecond, 10 * time.Microsecond
 	// doubtGap is the time in which a job earns a question of its processes here; it saves
 	// likewise.
-	doubtGap = time.Millisecond
-	// postPatience is how long a notice waits for room.
-	postPatience = time.Second
-	// postAtOnce is the number of cards that one command of the card's thread tells.
-	postAtOnce = 8
+	doubtGap     = time.Millisecond
+	postPatience = time.Second // how long a notice waits for room
+	postAtOnce   = 8           // the number of cards that one command of the card's thread tells
 )
 
 // fates holds what a daemon knows of the processes of a direct job. Daemon.mu guards it. The number

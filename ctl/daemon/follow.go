@@ -44,8 +44,7 @@ import (
 )
 
 const (
-	// lookEvery is the time between two looks when nothing is heard.
-	lookEvery = time.Second
+	lookEvery = time.Second // the time between two looks when nothing is heard
 	// restful and restless are the least time between two looks: restful when the last look found
 	// no change, restless when it did.
 	restful, restless = 20 * time.Millisecond, 100 * time.Millisecond

@@ -26,15 +26,12 @@ import (
 )
 
 const (
-	// mostDirectPorts is how many ports a host can have.
-	mostDirectPorts = 4096
-	// startWithin bounds the start of a helper.
-	startWithin = 20 * time.Second
+	mostDirectPorts = 4096             // how many ports a host can have
+	startWithin     = 20 * time.Second // bounds the start of a helper
 	// orphanage is how long a helper without a daemon goes on while processes have ports. The
 	// processes try to reach the next daemon for as long (package attach).
-	orphanage = time.Minute
-	// lookForHelper is the time between two attempts to reach a helper.
-	lookForHelper = 2 * time.Millisecond
+	orphanage     = time.Minute
+	lookForHelper = 2 * time.Millisecond // the time between two attempts to reach a helper
 	// endsWithin is how long a helper waits for a previous helper that has been told to end.
 	endsWithin = 5 * time.Second
 	// lookForDaemons is how often a helper without a daemon looks whether it should end.

@@ -31,8 +31,7 @@ const (
 	// turnCommands bounds the commands between two steps. After turnTime no further command begins.
 	turnCommands = 4
 	turnTime     = int64(20 * time.Microsecond)
-	// glance is how many idle steps may use the time of one look at the clock.
-	glance = 16
+	glance       = 16 // how many idle steps may use the time of one look at the clock
 )
 
 // command is work for the card's thread. Its panic ends connection and attachment (fault.go).
@@ -75,8 +74,7 @@ type loop struct {
 	waits bool      // it waits for begin
 	ended chan struct{}
 
-	// byBell finds the attachment of a context by its bell.
-	byBell [funi.MaxContexts]*attachment
+	byBell [funi.MaxContexts]*attachment // finds the attachment of a context by its bell
 	// byPlace finds an attachment by its group and node. faulted counts the card's reports about
 	// all of them (accesses.go).
 	byPlace map[place]*attachment
@@ -106,10 +104,8 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	// share is the turns of groups; nil: all contexts are on the card at once.
-	share *sharing
-	// traces are the traces that go on.
-	traces []*tracing
+	share      *sharing   // the turns of groups; nil: all contexts are on the card at once
+	traces     []*tracing // the traces that go on
 	// see takes the frames of a capture; nil: there is no capture.
 	see func(port int, frame []byte, fate engine.Fate)
 }

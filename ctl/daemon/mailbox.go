@@ -25,8 +25,7 @@ const (
 	// stepsFirst is the length of an account's rest, in times of its command, when no other account
 	// has commands.
 	stepsFirst = 3
-	// ownAccount is the account of the daemon itself; no user has a negative number.
-	ownAccount = int64(-1)
+	ownAccount = int64(-1) // the account of the daemon itself; no user has a negative number
 )
 
 // mailbox holds the commands. Put may be called from any goroutine; the rest belongs to the card's

@@ -20,12 +20,9 @@ import (
 )
 
 const (
-	// lookPeers is how often the peers file is looked at.
-	lookPeers = time.Second
-	// changesAtOnce is how many peers are changed between two steps of the card.
-	changesAtOnce = 64
-	// tellPeers is how many changes of one file are logged one by one.
-	tellPeers = 16
+	lookPeers     = time.Second // how often the peers file is looked at
+	changesAtOnce = 64          // how many peers are changed between two steps of the card
+	tellPeers     = 16          // how many changes of one file are logged one by one
 )
 
 // followPeers applies changes of the peers file, if there is one, and of the hosts that were found,

@@ -54,11 +54,9 @@ type MemoryKind int
 
 const (
 	// AnyMemory is the first of the following kinds that works.
-	AnyMemory MemoryKind = iota
-	// ImmutableMemory cannot have holes.
-	ImmutableMemory
-	// WatchedMemory can have holes; a process that makes one loses its context.
-	WatchedMemory
+	AnyMemory       MemoryKind = iota
+	ImmutableMemory            // cannot have holes
+	WatchedMemory              // can have holes; a process that makes one loses its context
 )
 
 var memoryKinds = [...]string{"auto", "immutable", "watched"}
@@ -70,13 +68,11 @@ const (
 	// lets a process have 65530 (vm.max_map_count). The Go runtime needs some of them, and ends the
 	// process when it gets none. Further regions are refused.
 	mostRegions = 1 << 15
-	// immutable is FS_IMMUTABLE_FL (linux/fs.h).
-	immutable = 0x10
+	immutable   = 0x10 // FS_IMMUTABLE_FL (linux/fs.h)
 	// hugePage is the size of the pages that MADV_COLLAPSE makes, on the machines with the
 	// smallest.
-	hugePage = 2 << 20
-	// pipeHolds is the largest number of pages that a pipe holds (/proc/sys/fs/pipe-max-size).
-	pipeHolds = 256
+	hugePage  = 2 << 20
+	pipeHolds = 256 // the largest number of pages that a pipe holds (/proc/sys/fs/pipe-max-size)
 )
 
 // memory manages all shared memory of a daemon. Its methods may be called from any goroutine.

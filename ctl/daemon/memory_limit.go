@@ -33,8 +33,7 @@ const (
 	// leastPart gives the part of a limit that is for contexts and segments in any case: one
 	// leastPart-th.
 	leastPart = 4
-	// roomAgain is how long an answer of roomFor is used.
-	roomAgain = time.Second
+	roomAgain = time.Second // how long an answer of roomFor is used
 )
 
 // room caches the last answer of roomFor. Any goroutine may call its methods.

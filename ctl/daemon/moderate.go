@@ -38,13 +38,11 @@ import (
 )
 
 const (
-	// sampled is the time between two looks at the thread's schedstat.
-	sampled = int64(4 * time.Millisecond)
+	sampled = int64(4 * time.Millisecond) // the time between two looks at the thread's schedstat
 	// crowdedPart says when the processor counts as crowded: the thread waits for more than one
 	// crowdedPart-th of the time.
 	crowdedPart = 16
-	// crowdedFor is how long that finding is believed.
-	crowdedFor = int64(100 * time.Millisecond)
+	crowdedFor  = int64(100 * time.Millisecond) // how long that finding is believed
 	// resting is the ratio of the thread's rest to the excess time (Charge), within the bounds
 	// shortestRest and longestRest. Each wake-up stops a process on the thread's processor: 10,000
 	// a second with rests of 10 us. Beside attacks, users kept 0.40 to 0.45 of their rate then, and
@@ -52,8 +50,7 @@ const (
 	resting      = 2
 	shortestRest = int64(40 * time.Microsecond)
 	longestRest  = int64(200 * time.Microsecond)
-	// timerSlack is how late the kernel may end a rest, in nanoseconds (prctl(2)).
-	timerSlack = 1000
+	timerSlack   = 1000 // how late the kernel may end a rest, in nanoseconds (prctl(2))
 )
 
 // moderation is the thread's record of how long it waits for its processor.

@@ -29,8 +29,7 @@ import (
 )
 
 const (
-	// longestLeave bounds the wait for packets that a context has sent.
-	longestLeave = time.Minute
+	longestLeave = time.Minute // bounds the wait for packets that a context has sent
 	// tellWithin bounds the wait for cards that do not answer, once the new card knows.
 	tellWithin = time.Second
 	// homeWithin bounds two waits: an image's for the word of the card that it comes from, and that

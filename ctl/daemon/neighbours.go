@@ -26,9 +26,8 @@ const (
 	// mostShared is how many pairs of processes can have memory at a time. Each pair takes a
 	// descriptor of the helper. As with everything, the last quarter is for users that have less
 	// than is left of it (reserve.go).
-	mostShared = 4096
-	// mostNeighbours is how many others a process can share memory with.
-	mostNeighbours = 32
+	mostShared     = 4096
+	mostNeighbours = 32 // how many others a process can share memory with
 )
 
 // sharedUse is the use that the memory of a pair counts as.

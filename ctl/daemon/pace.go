@@ -34,9 +34,8 @@ const (
 	costFactor       = 2
 	connectionFactor = 40
 	// burst is the debt for which no request has to wait.
-	burst = 100 * time.Millisecond
-	// manyPurses is the number of purses from which on unused ones are removed.
-	manyPurses = 64
+	burst      = 100 * time.Millisecond
+	manyPurses = 64 // the number of purses from which on unused ones are removed
 )
 
 // purse is the debt of an account, and the turns of its requests.

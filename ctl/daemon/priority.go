@@ -19,8 +19,7 @@ const (
 	// the card's thread gets (sched(7)). Much less time would keep it waiting for what they hold,
 	// such as locks of the Go runtime.
 	givenWay = 5
-	// mostNice is the highest nice value.
-	mostNice = 19
+	mostNice = 19 // the highest nice value
 )
 
 // nice returns the nice value of a thread.

@@ -30,9 +30,8 @@ type capacity struct {
 const (
 	// ownDescriptors is how many descriptors the daemon keeps for itself: for memory that is being
 	// passed on, for connections that are being refused, and for metrics.
-	ownDescriptors = 128
-	// leastDescriptors is the least number of descriptors with which a daemon starts.
-	leastDescriptors = 64
+	ownDescriptors   = 128
+	leastDescriptors = 64 // the least number of descriptors with which a daemon starts
 )
 
 // capacityOf returns the capacity of a card with the given bytes of memory; 0: what there is for it

@@ -26,10 +26,8 @@ import (
 )
 
 const (
-	// slice is the length of a turn in nanoseconds.
-	slice = int64(10 * time.Millisecond)
-	// patient is how long a switch waits for acknowledgments.
-	patient = int64(100 * time.Millisecond)
+	slice   = int64(10 * time.Millisecond)  // the length of a turn in nanoseconds
+	patient = int64(100 * time.Millisecond) // how long a switch waits for acknowledgments
 )
 
 // sharing manages the turns of groups. It belongs to the card's thread.

@@ -28,9 +28,8 @@ const (
 	// traceLook is the time between two requests to the card's thread for records.
 	traceLook = 20 * time.Millisecond
 	// traceBeat is how often an empty batch is sent while there are no records.
-	traceBeat = 250 * time.Millisecond
-	// trailsAtOnce is how many contexts one command makes the card's thread follow.
-	trailsAtOnce = 16
+	traceBeat    = 250 * time.Millisecond
+	trailsAtOnce = 16 // how many contexts one command makes the card's thread follow
 )
 
 // tracing is a trace that goes on.

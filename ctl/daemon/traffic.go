@@ -143,8 +143,7 @@ func rejections(r *engine.Rejections) (all []report.Rejected) {
 }
 
 const (
-	// peersAtOnce is how many peers the card's thread looks at in one command.
-	peersAtOnce = 512
+	peersAtOnce = 512 // how many peers the card's thread looks at in one command
 	// peersEvery is the least time between two looks at all of them, however many ask.
 	peersEvery = 500 * time.Millisecond
 )

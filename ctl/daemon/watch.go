@@ -24,8 +24,7 @@ import (
 const (
 	// watchEvery is the time between two looks at the thread's faults.
 	watchEvery = 2 * time.Millisecond
-	// looks is how many times memory is searched after faults.
-	looks = 4
+	looks      = 4 // how many times memory is searched after faults
 )
 
 // watch ends the contexts of processes that make holes, until quit.

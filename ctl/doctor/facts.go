@@ -44,19 +44,18 @@ type Host struct {
 
 // Interface is a network interface.
 type Interface struct {
-	Name     string
-	There    bool
-	Others   []string // the interfaces that exist, if this one does not
-	Up       bool
-	Carrier  bool
-	MTU      int // bytes
-	MAC      net.HardwareAddr
-	Loopback bool
-	Kind     string // netlink's: device, veth, bond, vlan, bridge, macvlan, ...
-	Driver   string
-	Master   string // bond or bridge that it belongs to
-	// MasterKind is the master's Kind.
-	MasterKind string
+	Name       string
+	There      bool
+	Others     []string // the interfaces that exist, if this one does not
+	Up         bool
+	Carrier    bool
+	MTU        int // bytes
+	MAC        net.HardwareAddr
+	Loopback   bool
+	Kind       string // netlink's: device, veth, bond, vlan, bridge, macvlan, ...
+	Driver     string
+	Master     string   // bond or bridge that it belongs to
+	MasterKind string   // the master's Kind
 	Slaves     []string // interfaces that belong to this one
 	VLANs      []string // interfaces of VLANs on it
 	Parent     string   // of a VLAN or macvlan
@@ -115,13 +114,11 @@ type Daemon struct {
 // Key is a key file of this host.
 type Key struct {
 	File string
-	// Err is the file's fault; nil if this user can see none.
-	Err error
+	Err  error // the file's fault; nil if this user can see none
 	// Holds names the key in the file, "" if this user may not read it. Has names the key that
 	// funid loaded from the file, "" if it loaded none.
 	Holds, Has string
-	// Handed means that systemd hands the file to funid at each start (LoadCredential=).
-	Handed bool
+	Handed     bool // means that systemd hands the file to funid at each start (LoadCredential=)
 	// Service means that funid's configuration names the file, no funid answers, and funid's unit
 	// is installed, which runs as a user of its own.
 	Service bool

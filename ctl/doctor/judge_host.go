@@ -11,8 +11,7 @@ import (
 
 // FUNet's requirements of a host.
 const (
-	// leastMemlock is the UMEM of an interface of one queue at an MTU of 1500, in bytes.
-	leastMemlock = 2 << 20
+	leastMemlock = 2 << 20 // the UMEM of an interface of one queue at an MTU of 1500, in bytes
 )
 
 // kernels are the kernel versions that introduced features.

@@ -39,9 +39,8 @@ type DaemonOptions struct {
 	Bind    string
 	Polling string
 	Jumbo   bool
-	Hosts   int // number of hosts that have one, from the first on; 0: all
-	// More is appended to every configuration file.
-	More string
+	Hosts   int    // number of hosts that have one, from the first on; 0: all
+	More    string // appended to every configuration file
 }
 
 // daemonDeadline bounds the wait for a daemon to answer, and for its end.

@@ -25,9 +25,8 @@ var (
 	ErrOptions = errors.New("option out of range") // Hosts, Topology, MTU or Queues
 	ErrName    = errors.New("bad name")            // not 1..15 letters, digits and '-'
 	// ErrExists reports Up of a name that is up or being built.
-	ErrExists = errors.New("already exists")
-	// ErrNotFound reports Open or Down of a name without a state file.
-	ErrNotFound = errors.New("no such lab")
+	ErrExists   = errors.New("already exists")
+	ErrNotFound = errors.New("no such lab") // reports Open or Down of a name without a state file
 	// ErrBusy reports Open or Down while another process builds the lab, or a lock held too long.
 	ErrBusy = errors.New("in use")
 	// ErrDamaged reports Open of a lab whose namespaces are gone.

@@ -12,10 +12,8 @@ import (
 type Cards int
 
 const (
-	// DaemonCards: contexts on the cards of the daemons.
-	DaemonCards Cards = iota
-	// DirectCards: each a card of its own, on a direct port.
-	DirectCards
+	DaemonCards Cards = iota // contexts on the cards of the daemons
+	DirectCards              // each a card of its own, on a direct port
 	// AutoCards: DirectCards where all hosts have proven direct ports, their cards have no profile,
 	// and no pair of them has keys of its own; else DaemonCards. Programs that attach without the
 	// library (funi.h) can only have contexts, but the launcher does not know that beforehand.

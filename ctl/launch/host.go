@@ -14,8 +14,7 @@ import (
 
 // Errors that callers decide on, besides those of package attach.
 var (
-	// ErrNoDaemon reports that no daemon answers at the socket.
-	ErrNoDaemon = errors.New("no daemon")
+	ErrNoDaemon = errors.New("no daemon") // reports that no daemon answers at the socket
 	// ErrProgram reports that the program cannot be started on a host.
 	ErrProgram = errors.New("cannot start the program")
 	// ErrHosts reports hosts that do not fit together or cannot be reached.
@@ -25,28 +24,23 @@ var (
 // host is a machine of a job: this one, another behind ssh, or in tests mere records. Its methods
 // are called by one goroutine, except where they say otherwise.
 type host interface {
-	// String names the host in messages.
-	String() string
-	// info asks the daemon which card it has.
-	info() (attach.Info, error)
+	String() string             // names the host in messages
+	info() (attach.Info, error) // asks the daemon which card it has
 	// job makes the group, or returns the daemon's refusal. free ends it, so that another can be
 	// made.
 	job(attach.JobRequest) (gid uint16, err error)
 	free()
 	// find checks that the host has the program: ErrProgram. It is called before start.
 	find(program string) error
-	// start starts a node's process. Meanwhile another goroutine may call signal.
-	start(*node) error
+	start(*node) error // starts a node's process. Meanwhile another goroutine may call signal.
 	// absent returns the nodes that the daemon has not seen attach, and the number of nodes that
 	// are attached to it. Any goroutine may call it.
 	absent() (nodes []int, attached int, err error)
 	// signal sends a signal to the processes and their process groups. After a signal that ends the
 	// job no other process starts: one whose start is under way is killed.
 	signal(syscall.Signal)
-	// abandon makes calls under way and later ones fail. Any goroutine may call it.
-	abandon()
-	// close kills the processes that still run, waits for their ends and frees the group.
-	close()
+	abandon() // makes calls under way and later ones fail. Any goroutine may call it.
+	close()   // kills the processes that still run, waits for their ends and frees the group
 }
 
 // node is one process of a job.
@@ -64,8 +58,7 @@ type node struct {
 
 	stdin          io.Reader // nil: nothing
 	stdout, stderr io.WriteCloser
-	// ended is called once, from another goroutine, after the last output.
-	ended func(status)
+	ended          func(status) // called once, from another goroutine, after the last output
 }
 
 // status is how a process ended.

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// MaxRestarts is the most that Options.Restarts may be.
-	MaxRestarts = 65535
+	MaxRestarts = 65535 // the most that Options.Restarts may be
 
 	// A node rests firstRest before its first restart, and twice as long before each later one, up
 	// to longestRest. After a life of at least soundLife it rests firstRest again.

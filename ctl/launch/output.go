@@ -15,10 +15,9 @@ const longestLine = 64 << 10
 
 // output is a stream that several nodes print to.
 type output struct {
-	mu sync.Mutex
-	to io.Writer
-	// open is the node whose line has come out in part but not to its end; nil: none.
-	open *lines
+	mu   sync.Mutex
+	to   io.Writer
+	open *lines // the node whose line has come out in part but not to its end; nil: none
 	// broken gets the first error of writing to to, if the channel has room. A node itself notices
 	// only that its output is not read any more.
 	broken chan<- error

@@ -28,13 +28,11 @@ import (
 
 const (
 	// beatEvery is the interval between two signs of life of an agent.
-	beatEvery = 500 * time.Millisecond
-	// looksAtPulse is the number of looks for a sign of life within HostTimeout.
-	looksAtPulse = 10
+	beatEvery    = 500 * time.Millisecond
+	looksAtPulse = 10 // the number of looks for a sign of life within HostTimeout
 	// ShortestHostTimeout has room for four signs of life, so that one may be late.
 	ShortestHostTimeout = 4 * beatEvery
-	// DefaultHostTimeout leaves half of 10 s for ending the other nodes.
-	DefaultHostTimeout = 5 * time.Second
+	DefaultHostTimeout  = 5 * time.Second // leaves half of 10 s for ending the other nodes
 )
 
 // beat says at each interval that the agent lives, until ended is closed.

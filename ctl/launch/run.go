@@ -26,9 +26,8 @@ type Options struct {
 	// Reach holds the words of a command that reaches a host instead of ssh, such as kubectl exec
 	// -i {} --. The word {} stands for the host's name; without it the name comes last. The agent's
 	// command follows.
-	Reach []string
-	// Socket is the daemon's socket on each of Hosts; "": the default socket.
-	Socket string
+	Reach  []string
+	Socket string // the daemon's socket on each of Hosts; "": the default socket
 	GID    uint16 // 0: any that is free
 	Cards  Cards  // of the processes
 	// TellCards has Stderr say which cards AutoCards chose, and why. Without it Stderr says so only

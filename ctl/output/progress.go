@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// quiet is the time before the first report.
-	quiet = 2 * time.Second
+	quiet = 2 * time.Second // the time before the first report
 	// refresh is the interval between reports on a terminal, lines the interval elsewhere.
 	refresh = 500 * time.Millisecond
 	lines   = 10 * time.Second

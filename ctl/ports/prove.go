@@ -25,12 +25,10 @@ import (
 )
 
 const (
-	// proveWithin is how long a frame may take to arrive.
-	proveWithin = 10 * time.Second
+	proveWithin = 10 * time.Second // how long a frame may take to arrive
 	// sendAgain is how often a missing frame is sent again, and the context checked.
-	sendAgain = 100 * time.Millisecond
-	// lookForEnd is the time between two looks whether a test port is gone.
-	lookForEnd = 5 * time.Millisecond
+	sendAgain  = 100 * time.Millisecond
+	lookForEnd = 5 * time.Millisecond // the time between two looks whether a test port is gone
 )
 
 // The nodes of the test job: two ports, and one behind the NIC.

@@ -14,10 +14,8 @@ import (
 )
 
 const (
-	// mostSpares is how many pairs are kept for an account; more are deleted.
-	mostSpares = 8
-	// spareFor is how long a pair is kept.
-	spareFor = 10 * time.Second
+	mostSpares = 8                // how many pairs are kept for an account; more are deleted
+	spareFor   = 10 * time.Second // how long a pair is kept
 )
 
 // spare is a pair that can be used for another port.

@@ -32,9 +32,8 @@ import (
 )
 
 const (
-	layout = "funet1."
-	// storeWithin bounds how long the service manager may take for a message.
-	storeWithin = 5 * time.Second
+	layout      = "funet1."
+	storeWithin = 5 * time.Second // bounds how long the service manager may take for a message
 )
 
 // Store keeps descriptors at the service manager. A nil Store keeps nothing.

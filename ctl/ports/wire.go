@@ -88,9 +88,8 @@ type Held struct {
 	ID     uint32   `json:"id"`
 	Of     bpf.Port `json:"of"`
 	Ticket Ticket   `json:"ticket"`
-	Bytes  int64    `json:"bytes"` // of its memory
-	// Shared has the IDs of the ports that it shares memory with.
-	Shared []uint32 `json:"shared,omitempty"`
+	Bytes  int64    `json:"bytes"`            // of its memory
+	Shared []uint32 `json:"shared,omitempty"` // has the IDs of the ports that it shares memory with
 }
 
 // Totals is the totals of all ports of a host.

@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// MaxEvery is the largest value of Every: one packet in MaxEvery is traced.
-	MaxEvery = 1_000_000_000
-	// BatchRecords is the most records of a batch. A record has less than 500 bytes.
-	BatchRecords = 128
+	MaxEvery     = 1_000_000_000 // the largest value of Every: one packet in MaxEvery is traced
+	BatchRecords = 128           // the most records of a batch. A record has less than 500 bytes.
 )
 
 // ErrMalformed reports data that is not a trace, or traces that cannot be merged.

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// patience is the most time that a daemon may take to begin.
-	patience = 10 * time.Second
+	patience = 10 * time.Second // the most time that a daemon may take to begin
 	// respite is the most time that the daemon may take to send the last records.
 	respite = 300 * time.Millisecond
 )

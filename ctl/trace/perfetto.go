@@ -84,8 +84,7 @@ const (
 	nameSent  = "packet"
 	nameThere = "arrival"
 	nameBegin = "trace"
-	// least is the shortest slice of an arrival, in nanoseconds, so that it can be seen.
-	least = 100
+	least     = 100 // the shortest slice of an arrival, in nanoseconds, so that it can be seen
 	// lanes is the most threads of a context. Packets beyond share the last one, where they cover
 	// each other.
 	lanes = 4096

@@ -20,12 +20,9 @@ type Values struct {
 
 // Values that are not a fixed list of words.
 var (
-	// Files are names of files.
-	Files = Values{files: true}
-	// Anything stands for values that cannot be listed.
-	Anything = Values{}
-	// Interfaces are the Ethernet interfaces of this network namespace.
-	Interfaces = Listed(interfaceNames)
+	Files      = Values{files: true}    // names of files
+	Anything   = Values{}               // stands for values that cannot be listed
+	Interfaces = Listed(interfaceNames) // the Ethernet interfaces of this network namespace
 )
 
 // Words returns values that are always the same.

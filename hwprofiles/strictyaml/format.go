@@ -31,8 +31,7 @@ type Format struct {
 	// MaxDepth is how many brackets, or signs of lists and keys at the start of a line, may be open
 	// at once. The parser descends once for each.
 	MaxDepth int
-	// Invalid is wrapped by every error about what a file says.
-	Invalid error
+	Invalid  error // wrapped by every error about what a file says
 }
 
 // ReadFile reads the file at path. If the file is longer than the format allows, it reads one byte

@@ -18,8 +18,7 @@ const (
 	// foldFrom is the length in bytes from which folding is faster. Folding takes that many bytes
 	// into the next as many, so it also needs at least that many.
 	foldFrom = 256
-	// foldWord is a divisor of the number of folded bytes.
-	foldWord = 8
+	foldWord = 8 // a divisor of the number of folded bytes
 	// fewBytes is the length up to which one instruction for each word is faster than the library.
 	// The library first looks how the bytes are aligned and then sums three parts at once.
 	fewBytes = 96

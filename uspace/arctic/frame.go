@@ -11,30 +11,23 @@ import (
 )
 
 const (
-	// EtherType marks FUNet frames: IEEE 802 local experimental EtherType 1.
-	EtherType = 0x88B5
-	// Version is the version of the frame format.
-	Version = 6
+	EtherType = 0x88B5 // marks FUNet frames: IEEE 802 local experimental EtherType 1
+	Version   = 6      // the version of the frame format
 	// VersionDirect is the version of frames between the cards of one job's nodes (Header.Direct).
 	// All of them have the tag, so that a program at a port can tell which job they belong to.
 	VersionDirect = 7
 
-	// EthernetSize is the Ethernet header, before the frame header.
-	EthernetSize = 14
-	// HeaderSize is where rejects and packets start.
-	HeaderSize = 80
-	// RejectSize is the size of one reject.
-	RejectSize = 16
-	// MaxTrain is the most packets of a frame: rejects have a bit for each.
-	MaxTrain = 64
+	EthernetSize = 14 // the Ethernet header, before the frame header
+	HeaderSize   = 80 // where rejects and packets start
+	RejectSize   = 16 // the size of one reject
+	MaxTrain     = 64 // the most packets of a frame: rejects have a bit for each
 	// MaxRejects is the most rejects of a frame, so that a frame with rejects
 	// and one packet still fits an Ethernet frame of 1500 bytes.
 	MaxRejects = 32
 	// MinMTU is the smallest Ethernet payload with room for MaxRejects rejects and one packet of
 	// any length.
-	MinMTU = HeaderSize - EthernetSize + MaxRejects*RejectSize + MaxPacketSize
-	// MaxFrame is the longest frame that the length field can describe.
-	MaxFrame = EthernetSize + math.MaxUint16
+	MinMTU   = HeaderSize - EthernetSize + MaxRejects*RejectSize + MaxPacketSize
+	MaxFrame = EthernetSize + math.MaxUint16 // the longest frame that the length field can describe
 )
 
 // Flags of the frame header.
@@ -83,13 +76,11 @@ type Header struct {
 	// none, in a greeting.
 	Epoch    uint64
 	Sequence uint32
-	// Age is Sequence minus the sender's lowest unanswered sequence.
-	Age uint16
+	Age      uint16 // Sequence minus the sender's lowest unanswered sequence
 	// Acks and Selective are indexed by level.
 	Acks      [Levels]uint32
 	Selective [Levels]uint64
-	// Tag is the tag of the packets' job (JobTag); 0 without packets, unless Direct.
-	Tag uint64
+	Tag       uint64 // the tag of the packets' job (JobTag); 0 without packets, unless Direct
 }
 
 // Encode writes the header into b, which must hold HeaderSize bytes, with no

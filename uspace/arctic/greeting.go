@@ -7,14 +7,11 @@ package arctic
 import "encoding/binary"
 
 const (
-	// GreetingSize is the size of a greeting in bytes.
-	GreetingSize = 56
+	GreetingSize = 56 // the size of a greeting in bytes
 	// GreetingEnd is where a frame with a greeting ends.
 	GreetingEnd = HeaderSize + GreetingSize
-	// MACSize is the size of the authentication of a greeting in bytes.
-	MACSize = 16
-	// macOffset is the offset of the authentication in the frame.
-	macOffset = GreetingEnd - MACSize
+	MACSize     = 16                    // the size of the authentication of a greeting in bytes
+	macOffset   = GreetingEnd - MACSize // the offset of the authentication in the frame
 )
 
 // GreetingFlags say what a greeting asks for and what it offers.
@@ -37,15 +34,12 @@ type Greeting struct {
 	// Nonce is drawn for this attempt, and not 0. Echo is the peer's nonce as last heard; 0: none
 	// was.
 	Nonce, Echo uint64
-	// Incarnation tells this life of the sending card from its others. It is not 0.
-	Incarnation uint32
-	// Number is greater than in every earlier greeting of the sender's life to this peer.
-	Number uint64
+	Incarnation uint32 // tells this life of the sending card from its others. It is not 0.
+	Number      uint64 // greater than in every earlier greeting of the sender's life to this peer
 	// Longest is the length in bytes of the longest frame that the sender's port carries.
 	Longest uint32
 	Flags   GreetingFlags
-	// Key says which key the greeting is authenticated with (link.Key.Identity); 0: none.
-	Key uint32
+	Key     uint32 // says which key the greeting is authenticated with (link.Key.Identity); 0: none
 }
 
 // PutGreeting writes g behind the encoded header of b, with an authentication of zeros. It returns

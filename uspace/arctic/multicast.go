@@ -42,16 +42,12 @@ package arctic
 import "encoding/binary"
 
 const (
-	// MaxMulticastWords is the longest message of a multicast.
-	MaxMulticastWords = MaxPayloadWords - multicastWords
+	MaxMulticastWords = MaxPayloadWords - multicastWords // the longest message of a multicast
 	// MaxMulticastBytes is the most bytes that a multicast writes.
 	MaxMulticastBytes = (MaxMulticastWords - multicastPutWords) * WordSize
-	// MaxMembers is the most members of a chain.
-	MaxMembers = 1<<16 - 1
-	// MaxMessageType is the largest type of a message (thesis 3.2.2).
-	MaxMessageType = 1<<9 - 1
-	// ReportBytes is the length of a report.
-	ReportBytes = 3 * WordSize
+	MaxMembers        = 1<<16 - 1    // the most members of a chain
+	MaxMessageType    = 1<<9 - 1     // the largest type of a message (thesis 3.2.2)
+	ReportBytes       = 3 * WordSize // the length of a report
 
 	multicastWords    = 4
 	multicastPutWords = 4

@@ -40,15 +40,11 @@ type Operation uint8
 // The operations. Unless said otherwise, an operation answers the old values if asked to
 // (WindowRequest.Fetch).
 const (
-	// RemotePut writes bytes, and answers nothing.
-	RemotePut Operation = iota
-	// RemoteGet answers bytes.
-	RemoteGet
-	// RemoteWrite writes elements, each atomically.
-	RemoteWrite
-	// RemoteRead answers elements, each read atomically.
-	RemoteRead
-	RemoteAdd // modulo 2^bits
+	RemotePut   Operation = iota // writes bytes, and answers nothing
+	RemoteGet                    // answers bytes
+	RemoteWrite                  // writes elements, each atomically
+	RemoteRead                   // answers elements, each read atomically
+	RemoteAdd                    // modulo 2^bits
 	RemoteAnd
 	RemoteOr
 	RemoteXor
@@ -56,15 +52,12 @@ const (
 	RemoteMax
 	RemoteProd
 	RemoteSwap
-	// RemoteCompareSwap writes the second operand where the element equals the first one.
-	RemoteCompareSwap
-	// RemoteMaskedSwap writes those bits of the first operand that are set in the second.
-	RemoteMaskedSwap
+	RemoteCompareSwap // writes the second operand where the element equals the first one
+	RemoteMaskedSwap  // writes those bits of the first operand that are set in the second
 	// RemoteLock locks the window for the sending node. Its operand says which life of the node
 	// asks.
 	RemoteLock
-	// RemoteUnlock releases the lock.
-	RemoteUnlock
+	RemoteUnlock // releases the lock
 	// RemoteMulticast stands in the completion of a multicast (multicast.go); no packet of
 	// KindRemote asks for it.
 	RemoteMulticast
@@ -104,14 +97,10 @@ func (e Element) Size() int {
 }
 
 const (
-	// TrailerFlag is the flag of the type that announces a trailer.
-	TrailerFlag = 1 << 10
-	// MaxElements is the most elements of an operation.
-	MaxElements = 4
-	// MaxAddress is the largest address in a window.
-	MaxAddress = 1<<48 - 1
-	// MaxGetBytes is the most bytes that one packet asks for.
-	MaxGetBytes = 1<<16 - 1
+	TrailerFlag = 1 << 10   // the flag of the type that announces a trailer
+	MaxElements = 4         // the most elements of an operation
+	MaxAddress  = 1<<48 - 1 // the largest address in a window
+	MaxGetBytes = 1<<16 - 1 // the most bytes that one packet asks for
 
 	operationWords = remoteWords
 	elementShift   = 4

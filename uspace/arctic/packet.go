@@ -5,36 +5,27 @@ package arctic
 import "encoding/binary"
 
 const (
-	// WordSize is the size of a word in bytes.
-	WordSize = 4
+	WordSize = 4 // the size of a word in bytes
 	// HeaderWords is how many network header words a packet has (thesis 5.2.2).
-	HeaderWords = 3
-	// MaxPayloadWords is the longest payload (thesis 3.2.2).
-	MaxPayloadWords = 21
-	// MaxPacketWords is the longest packet on Arctic.
-	MaxPacketWords = HeaderWords + MaxPayloadWords
+	HeaderWords     = 3
+	MaxPayloadWords = 21                            // the longest payload (thesis 3.2.2)
+	MaxPacketWords  = HeaderWords + MaxPayloadWords // the longest packet on Arctic
 	// PacketHeaderSize and MaxPacketSize are the same in bytes.
 	PacketHeaderSize = HeaderWords * WordSize
 	MaxPacketSize    = MaxPacketWords * WordSize
 
-	// MaxGID is the largest group identifier: GIDs have 11 bits (thesis 3.1.2).
-	MaxGID = 1<<11 - 1
-	// MaxRoute is the largest value of the 30 route bits (thesis 5.4).
-	MaxRoute = 1<<30 - 1
-	// MaxType is the largest packet type that the wire can carry.
-	MaxType = 1<<14 - 1
+	MaxGID   = 1<<11 - 1 // the largest group identifier: GIDs have 11 bits (thesis 3.1.2)
+	MaxRoute = 1<<30 - 1 // the largest value of the 30 route bits (thesis 5.4)
+	MaxType  = 1<<14 - 1 // the largest packet type that the wire can carry
 )
 
 // Level is one of the two priority levels of every queue and flow.
 type Level uint8
 
 const (
-	// Request is the lower priority.
-	Request Level = 0
-	// Reply is the higher priority; it goes before Request everywhere.
-	Reply Level = 1
-	// Levels is how many there are.
-	Levels = 2
+	Request Level = 0 // the lower priority
+	Reply   Level = 1 // the higher priority; it goes before Request everywhere
+	Levels        = 2 // how many there are
 )
 
 // String returns "request" or "reply".
@@ -49,25 +40,18 @@ func (l Level) String() string {
 type Kind uint8
 
 const (
-	// KindMessage is a message-passing packet (thesis 3.2.2).
-	KindMessage Kind = 0
-	// KindTransfer is an XFER packet, which goes to memory (thesis 3.2.4); see Transfer.
-	KindTransfer Kind = 1
+	KindMessage  Kind = 0 // a message-passing packet (thesis 3.2.2)
+	KindTransfer Kind = 1 // an XFER packet, which goes to memory (thesis 3.2.4); see Transfer
 	// KindRemote is a write into memory that a process has given a key to, see Remote, or an
 	// operation on it, see WindowRequest.
-	KindRemote Kind = 2
-	// KindResponse is the answer of an operation on a window; see Response.
-	KindResponse Kind = 3
-	// KindNotify is reserved for notification counts.
-	KindNotify Kind = 4
-	// KindMulticast is a message or write that goes along a chain; see Multicast.
-	KindMulticast Kind = 5
-	// KindForward says that the process of a node is on another card now; see Forward.
-	KindForward Kind = 6
+	KindRemote    Kind = 2
+	KindResponse  Kind = 3 // the answer of an operation on a window; see Response
+	KindNotify    Kind = 4 // reserved for notification counts
+	KindMulticast Kind = 5 // a message or write that goes along a chain; see Multicast
+	KindForward   Kind = 6 // says that the process of a node is on another card now; see Forward
 	// KindExtended is reserved for kinds beyond these.
 	KindExtended Kind = 7
-	// Kinds is how many kinds the field can tell apart.
-	Kinds = 8
+	Kinds             = 8 // how many kinds the field can tell apart
 )
 
 // PacketHeader is the three header words of a packet, decoded.

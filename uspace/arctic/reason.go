@@ -10,8 +10,7 @@ import "strconv"
 type Reason uint8
 
 const (
-	// ReasonNone is no reason: the packet was accepted.
-	ReasonNone Reason = 0
+	ReasonNone Reason = 0 // no reason: the packet was accepted
 	// ReasonQueueFull says that receive queue and receive FIFO of the context are full (thesis
 	// 5.6.2).
 	ReasonQueueFull Reason = 1
@@ -33,17 +32,14 @@ const (
 	// up anew.
 	ReasonMoved Reason = 6
 
-	// ReasonPermanent is the first reason for which trying again does not help.
-	ReasonPermanent Reason = 64
-	// ReasonUnknownKind says that the receiving card does not know the kind of packet.
-	ReasonUnknownKind Reason = 64
+	ReasonPermanent   Reason = 64 // the first reason for which trying again does not help
+	ReasonUnknownKind Reason = 64 // says that the receiving card does not know the kind of packet
 	// ReasonNoContext says that no process of that group and node is attached to the card.
 	ReasonNoContext Reason = 65
 	// ReasonDestination says that a transfer's destination does not lie in a segment that the
 	// receiving process lets others write (thesis 3.2.4).
-	ReasonDestination Reason = 66
-	// ReasonTransferForm says that no card sends a transfer of that form.
-	ReasonTransferForm Reason = 67
+	ReasonDestination  Reason = 66
+	ReasonTransferForm Reason = 67 // says that no card sends a transfer of that form
 	// ReasonSourceNode says that the receiving card's route table does not put the sending node on
 	// the card that sent the packet, so anybody could have sent it (thesis 3.3.1, 4.1.1).
 	ReasonSourceNode Reason = 68
@@ -57,53 +53,40 @@ const (
 	// ReasonKeySlot says that the receiver has not opened that key slot, or has opened it with
 	// another key. It does not tell which.
 	ReasonKeySlot Reason = 71
-	// ReasonRange says that a remote write does not lie within the key slot's memory.
-	ReasonRange Reason = 72
+	ReasonRange   Reason = 72 // says that a remote write does not lie within the key slot's memory
 	// ReasonArea says that the receiver has not opened that area, or has opened it for another key
 	// slot.
 	ReasonArea Reason = 73
 	// ReasonNoBuffer says that the area has as many unread notifications as it may have, and was
 	// opened to refuse more. A process also gets it from its own card, for an operation or a
 	// multicast that the notification ring or funi.MaxRequests has no room for.
-	ReasonNoBuffer Reason = 74
-	// ReasonRemoteForm says that no card sends a remote write of that form.
-	ReasonRemoteForm Reason = 75
+	ReasonNoBuffer   Reason = 74
+	ReasonRemoteForm Reason = 75 // says that no card sends a remote write of that form
 
-	// ReasonRights says that the window's rights do not permit the operation.
-	ReasonRights Reason = 76
+	ReasonRights Reason = 76 // says that the window's rights do not permit the operation
 	// ReasonLocked says that another process has locked the window, or that the process which
 	// unlocks it has not locked it.
-	ReasonLocked Reason = 77
-	// ReasonAlignment says that an element does not lie on a multiple of its size.
-	ReasonAlignment Reason = 78
-	// ReasonOperation says that there is no such operation on elements of that type.
-	ReasonOperation Reason = 79
-	// ReasonPosted says that an answer is longer than what was asked for.
-	ReasonPosted Reason = 80
-	// ReasonPath says that an answer comes from a node that was not asked.
-	ReasonPath Reason = 81
-	// ReasonRequest says that an answer names a request that is not open.
-	ReasonRequest Reason = 82
+	ReasonLocked    Reason = 77
+	ReasonAlignment Reason = 78 // says that an element does not lie on a multiple of its size
+	ReasonOperation Reason = 79 // says that there is no such operation on elements of that type
+	ReasonPosted    Reason = 80 // says that an answer is longer than what was asked for
+	ReasonPath      Reason = 81 // says that an answer comes from a node that was not asked
+	ReasonRequest   Reason = 82 // says that an answer names a request that is not open
 	// ReasonChain says that a member's chain is not installed, or that a message passed more
 	// members than a chain can have.
 	ReasonChain Reason = 83
-	// ReasonHops says that a write has been forwarded as often as it may.
-	ReasonHops Reason = 84
+	ReasonHops  Reason = 84 // says that a write has been forwarded as often as it may
 	// ReasonWithheld says that the window has been absent (ReasonAbsent) for longer than the
 	// receiving card lets others wait for it.
 	ReasonWithheld Reason = 85
 
-	// ReasonLocal is the first reason that is found at the sender and never travels.
-	ReasonLocal Reason = 128
-	// ReasonSilent says that the peer has not answered within the configured time.
-	ReasonSilent Reason = 128
+	ReasonLocal  Reason = 128 // the first reason that is found at the sender and never travels
+	ReasonSilent Reason = 128 // says that the peer has not answered within the configured time
 	// ReasonRestarted says that the peer's card was restarted. The peer may have accepted the
 	// packet before.
 	ReasonRestarted Reason = 129
-	// ReasonDeparted says that the peer's card has said that it leaves the network.
-	ReasonDeparted Reason = 130
-	// ReasonNoRoute says that the route table has no entry for the destination node.
-	ReasonNoRoute Reason = 131
+	ReasonDeparted  Reason = 130 // says that the peer's card has said that it leaves the network
+	ReasonNoRoute   Reason = 131 // says that the route table has no entry for the destination node
 	// ReasonSource says that a transfer's source does not lie in a segment that the process
 	// registered for reading.
 	ReasonSource Reason = 132

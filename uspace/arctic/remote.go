@@ -33,13 +33,11 @@ package arctic
 import "encoding/binary"
 
 const (
-	// MaxRemoteMetadata is the most metadata of a packet in words.
-	MaxRemoteMetadata = 11
+	MaxRemoteMetadata = 11 // the most metadata of a packet in words
 	// MaxRemoteBytes is the most metadata and data of a packet in bytes, without a block.
 	MaxRemoteBytes = (MaxPayloadWords - remoteWords) * WordSize
 
-	// RemoteHeadSize is how many bytes stand before metadata and data.
-	RemoteHeadSize = remoteWords * WordSize
+	RemoteHeadSize = remoteWords * WordSize // how many bytes stand before metadata and data
 
 	remoteWords = 5 // before metadata and data
 	// remoteBlockBytes is how much longer the packet of a remote write with a block is than the

@@ -14,8 +14,7 @@ package arctic
 import "encoding/binary"
 
 const (
-	// MaxResponseBytes is the most data of a packet without a block.
-	MaxResponseBytes = 64
+	MaxResponseBytes = 64 // the most data of a packet without a block
 
 	responseWords = 2
 	// responseBlockBytes is how much longer the packet of a response with a block is than the

@@ -7,9 +7,8 @@ import "encoding/binary"
 const (
 	// SealSize is the number of bytes that sealing adds to a frame: the authentication and the
 	// upper half of the counter. A frame that is to be sealed has so much less room.
-	SealSize = SealTagSize + 4
-	// SealTagSize is the size of the authentication of a sealed frame in bytes (AES-GCM's tag).
-	SealTagSize = 16
+	SealSize    = SealTagSize + 4
+	SealTagSize = 16 // the size of the authentication of a sealed frame in bytes (AES-GCM's tag)
 )
 
 // Sealed reports whether a frame is sealed, readable or not.

@@ -39,11 +39,9 @@ const (
 	// burst of four words (thesis 3.2.4).
 	TransferAlign = 16
 	// MaxSingleWords is the most data of a transfer packet that makes a notice and has an argument.
-	MaxSingleWords = 16
-	// MaxPartWords is the most data of a part, and of a single without an argument.
-	MaxPartWords = 20
-	// MaxTransferWords is the longest transfer in words, in any number of packets.
-	MaxTransferWords = 1 << 24
+	MaxSingleWords   = 16
+	MaxPartWords     = 20      // the most data of a part, and of a single without an argument
+	MaxTransferWords = 1 << 24 // the longest transfer in words, in any number of packets
 )
 
 // Form says what a transfer packet is of its transfer.
@@ -60,8 +58,7 @@ const (
 	atOnce   = 4
 	single   = 8 // of a part: it is a single without an argument
 
-	// blockPacketSize is the size of a packet of form Block.
-	blockPacketSize = PacketHeaderSize + WordSize
+	blockPacketSize = PacketHeaderSize + WordSize // the size of a packet of form Block
 )
 
 // Transfer is the payload of an XFER packet.

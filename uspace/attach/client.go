@@ -46,8 +46,7 @@ type Config struct {
 	// (funet run --restart). With Life above 0, Open waits some time for the daemon to notice the
 	// end of the process before this one.
 	Life, Restarts int
-	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
-	Spin bool
+	Spin           bool // keeps Drive from sleeping: for processes that wait for several contexts
 	// Context ends, when it ends, every call that waits: Open, Segment and Unregister, which return
 	// its cause, and the wait of Close. nil: it never ends. The waits of a program itself end by
 	// its library (am.Endpoint.Bind) or have a context of their own (Wait).

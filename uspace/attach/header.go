@@ -13,11 +13,9 @@ const (
 	// other. JSON may get fields that the other side does not know. Requests may get new kinds,
 	// which the other side refuses with ErrKind. Messages with fields of their own stay as they are
 	// (TestReleaseBefore).
-	Version = 1
-	// HeaderSize is the size of the header, and of the shortest message, in bytes.
-	HeaderSize = 16
-	// MaxMessage is the longest message in bytes.
-	MaxMessage = 64 << 10
+	Version    = 1
+	HeaderSize = 16       // the size of the header, and of the shortest message, in bytes
+	MaxMessage = 64 << 10 // the longest message in bytes
 
 	magic = 0x494e5546 // "FUNI"
 )
@@ -41,20 +39,18 @@ const (
 	KindTrace   // single packets from now on, stage by stage (package ctl/trace)
 	// make a context for a process that comes from another card (package engine, move.go)
 	KindArrive
-	KindLeave // move the context to another card, and hand out its image
-	KindImage // a part of the image for a context that arrives
-	// where the daemon asks the process to move, or why it did not, in JSON
-	KindWhither
-	KindPort   // a direct port of the process's own, instead of a context
-	KindResume // go on with the port that a daemon before this one gave
+	KindLeave   // move the context to another card, and hand out its image
+	KindImage   // a part of the image for a context that arrives
+	KindWhither // where the daemon asks the process to move, or why it did not, in JSON
+	KindPort    // a direct port of the process's own, instead of a context
+	KindResume  // go on with the port that a daemon before this one gave
 	// does the process of a node live? The daemon tells what becomes of processes, asked or not
 	// (fate.go)
 	KindFate
 	KindNeighbours // which nodes of the job with direct ports are on this host
 	KindShare      // memory with one of them (package port/shared)
 
-	// AnswerBit makes a request's kind that of its answer.
-	AnswerBit Kind = 0x8000
+	AnswerBit Kind = 0x8000 // makes a request's kind that of its answer
 )
 
 // Header is the header of a message.

@@ -22,8 +22,7 @@ const (
 	jobAnswerSize     = 20
 	detachSize        = 24
 
-	// MaxNodes is the most nodes of a job.
-	MaxNodes = (MaxMessage - jobRequestSize) / 2
+	MaxNodes = (MaxMessage - jobRequestSize) / 2 // the most nodes of a job
 )
 
 // malformed returns the error for an invalid value of a field.

@@ -23,8 +23,7 @@ const (
 	portAnswerSize    = 112
 	resumeRequestSize = 72
 
-	// TicketSize is the size of a ticket in bytes.
-	TicketSize = 16
+	TicketSize = 16 // the size of a ticket in bytes
 	// patience is how long a process waits for another daemon when the one that gave its port has
 	// ended.
 	patience = 30 * time.Second
@@ -68,10 +67,8 @@ type PortAnswer struct {
 	// authenticated. Readable says that frames need not be encrypted.
 	Key      []byte
 	Readable bool
-	// Generic says that the programs at the port's links run in generic mode.
-	Generic bool
-	// Sums says that the guard needs the sum of each frame (afxdp.Direct).
-	Sums bool
+	Generic  bool // says that the programs at the port's links run in generic mode
+	Sums     bool // says that the guard needs the sum of each frame (afxdp.Direct)
 	// PeerTimeout and ConnectTimeout are the daemon's timeouts for the card on the port
 	// (engine.Config), in whole milliseconds.
 	PeerTimeout, ConnectTimeout time.Duration

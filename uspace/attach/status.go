@@ -18,58 +18,36 @@ type Status uint32
 
 // The status numbers. They are part of the protocol: new ones are added at the end.
 const (
-	// Done says that the request was carried out.
-	Done Status = iota
+	Done Status = iota // says that the request was carried out
 	// ErrMalformed reports bytes that are not a message, or fields that contradict each other. The
 	// daemon then closes the connection.
 	ErrMalformed
-	// ErrVersion reports that the other side speaks another version.
-	ErrVersion
-	// ErrKind reports a kind of request that the daemon does not know.
-	ErrKind
-	// ErrForbidden reports that the user may not do this.
-	ErrForbidden
-	// ErrToken reports a token that is not that of the group.
-	ErrToken
+	ErrVersion   // reports that the other side speaks another version
+	ErrKind      // reports a kind of request that the daemon does not know
+	ErrForbidden // reports that the user may not do this
+	ErrToken     // reports a token that is not that of the group
 	// ErrQuota reports that the user has as many contexts or bytes as the configuration allows.
 	ErrQuota
-	// ErrTaken reports that the GID, or the node of the group, is in use on this card.
-	ErrTaken
-	// ErrGroup reports that this card has no such group.
-	ErrGroup
-	// ErrNode reports that the group has no such node, or has it on another card.
-	ErrNode
-	// ErrRoute reports a card of the list that this one does not know.
-	ErrRoute
-	// ErrSlots reports a number of slots that no queue can have.
-	ErrSlots
-	// ErrAttached reports that the connection already has a context, or a job.
-	ErrAttached
-	// ErrNotAttached reports that the connection has no context.
-	ErrNotAttached
-	// ErrSegment reports a segment with an invalid base, size or rights (funi.ErrSegment).
-	ErrSegment
-	// ErrOverlap reports that part of the range is registered (funi.ErrOverlap).
-	ErrOverlap
+	ErrTaken       // reports that the GID, or the node of the group, is in use on this card
+	ErrGroup       // reports that this card has no such group
+	ErrNode        // reports that the group has no such node, or has it on another card
+	ErrRoute       // reports a card of the list that this one does not know
+	ErrSlots       // reports a number of slots that no queue can have
+	ErrAttached    // reports that the connection already has a context, or a job
+	ErrNotAttached // reports that the connection has no context
+	ErrSegment     // reports a segment with an invalid base, size or rights (funi.ErrSegment)
+	ErrOverlap     // reports that part of the range is registered (funi.ErrOverlap)
 	// ErrTooManySegments reports that the context has as many segments as it can have
 	// (funi.ErrTooManySegments).
 	ErrTooManySegments
-	// ErrNoSegment reports that no segment starts there (funi.ErrNoSegment).
-	ErrNoSegment
-	// ErrBusy reports that the card needs the object at the moment; try again.
-	ErrBusy
-	// ErrFull reports that the card has no room for another context.
-	ErrFull
-	// ErrCommand reports an administrator's command that is unknown, or cannot be carried out.
-	ErrCommand
-	// ErrStopping reports that the daemon is about to end.
-	ErrStopping
-	// ErrInternal reports that the daemon failed; the caller can do nothing about it.
-	ErrInternal
-	// ErrNoToken reports a job whose token is all zeros, which anybody could guess.
-	ErrNoToken
-	// ErrInterface reports that an interface that a job needs is missing, or cannot be used.
-	ErrInterface
+	ErrNoSegment // reports that no segment starts there (funi.ErrNoSegment)
+	ErrBusy      // reports that the card needs the object at the moment; try again
+	ErrFull      // reports that the card has no room for another context
+	ErrCommand   // reports an administrator's command that is unknown, or cannot be carried out
+	ErrStopping  // reports that the daemon is about to end
+	ErrInternal  // reports that the daemon failed; the caller can do nothing about it
+	ErrNoToken   // reports a job whose token is all zeros, which anybody could guess
+	ErrInterface // reports that an interface that a job needs is missing, or cannot be used
 	// ErrHost reports that the group may not live on a host that has a node of it (groups in the
 	// peers file).
 	ErrHost
@@ -79,8 +57,7 @@ const (
 	// ErrCarriage reports that the processes of the job have direct ports and not contexts on the
 	// card, or the other way round.
 	ErrCarriage
-	// ErrNoPort reports that the daemon gives no direct ports, or none for such a job.
-	ErrNoPort
+	ErrNoPort // reports that the daemon gives no direct ports, or none for such a job
 
 	statuses
 )

@@ -59,23 +59,18 @@ import (
 )
 
 const (
-	// TokenSize is the size of a job's token in bytes.
-	TokenSize = 32
-	// DefaultSlots is the size of the queues in slots.
-	DefaultSlots = 1024
-	// glance is the number of calls of Drive of which at least one makes a step.
-	glance = 16
+	TokenSize    = 32   // the size of a job's token in bytes
+	DefaultSlots = 1024 // the size of the queues in slots
+	glance       = 16   // the number of calls of Drive of which at least one makes a step
 )
 
 // Peer is a member of the group.
 type Peer struct {
-	Node uint16
-	MAC  [6]byte
-	// Address is the member's IP address with Config.UDP, which needs no MAC.
-	Address   netip.Addr
-	Interface string // local interface that leads there; "" means the first
-	// Key is shared with this member alone; nil: it is Config.Key.
-	Key *link.Key
+	Node      uint16
+	MAC       [6]byte
+	Address   netip.Addr // the member's IP address with Config.UDP, which needs no MAC
+	Interface string     // local interface that leads there; "" means the first
+	Key       *link.Key  // shared with this member alone; nil: it is Config.Key
 }
 
 // UDP has frames travel in UDP datagrams.
@@ -115,17 +110,15 @@ type Config struct {
 	RxRing, FillFrames int
 	// Queue is that of afxdp.Config: the one queue of each interface on which frames leave; nil:
 	// all.
-	Queue *int
-	// System lets frames of the system group in, too; see SystemEvents.
-	System bool
+	Queue  *int
+	System bool // lets frames of the system group in, too; see SystemEvents
 	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has
 	// the card's own address, too.
 	UDP *UDP
 	// Direct is a port that a daemon's helper made for this process, instead of Interfaces. Peers
 	// have no addresses then. Key, UDP, VLAN, Jumbo and the fields about sockets are not used.
 	Direct *Direct
-	// CPU pins the calling thread; negative leaves it where the kernel puts it.
-	CPU int
+	CPU    int // pins the calling thread; negative leaves it where the kernel puts it
 	// AnyThread keeps Open from locking the goroutine to its thread, so that goroutines can pass
 	// the card on to each other. CPU must be negative then.
 	AnyThread bool
@@ -136,8 +129,7 @@ type Config struct {
 	// Tell takes a line when something is wrong with an interface, and when it is mended, from any
 	// goroutine; nil: no lines are wanted.
 	Tell func(line string)
-	// Tune may change the engine's configuration; nil leaves the native one.
-	Tune func(*engine.Config)
+	Tune func(*engine.Config) // may change the engine's configuration; nil leaves the native one
 	// Context, when it ends, ends the wait of Close. It also ends Open between two interfaces,
 	// which then returns its cause. nil: it never ends. A program's own waits are its library's
 	// (am.Endpoint.Bind).

@@ -20,9 +20,8 @@ import (
 type Direct struct {
 	afxdp.Direct // the socket becomes the card's, and the memory stays the caller's
 	// Close gives back the place in the job that the port is for, when the card is closed.
-	Close func() error
-	// Incarnation is the card's; the daemon knows the process by it.
-	Incarnation uint32
+	Close       func() error
+	Incarnation uint32 // the card's; the daemon knows the process by it
 	// Doubt asks the daemon whether the process of a node lives that was silent for half of
 	// PeerTimeout. life is the incarnation of the node's card. Ended or Lives may answer. The
 	// goroutine that drives the card calls Doubt, which does not wait. nil: no daemon can be asked.

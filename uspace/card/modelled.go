@@ -31,9 +31,8 @@ import (
 const (
 	// mostLag is the longest lag of the host behind the model that it catches up with: a few
 	// messages' worth.
-	mostLag = int64(20 * time.Microsecond)
-	// firstWire is the time of a frame on a wire that was not measured yet.
-	firstWire = time.Microsecond
+	mostLag   = int64(20 * time.Microsecond)
+	firstWire = time.Microsecond // the time of a frame on a wire that was not measured yet
 	// vainDrives is the number of calls of Drive without passing time that show that a program
 	// waits and charges nothing.
 	vainDrives = 64

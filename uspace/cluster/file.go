@@ -42,9 +42,8 @@ var (
 	ErrNodeGap      = errors.New("nodes are not contiguous") // nodes other than 0..N-1
 	ErrPeerCount    = errors.New("wrong number of peers")    // fewer than 2 or more than 65536
 	// malformed, zero, multicast or broadcast, or missing with encapsulation Ethernet
-	ErrMAC = errors.New("not a unicast Ethernet mac")
-	// empty, too long or with forbidden bytes
-	ErrIface    = errors.New("not an interface name")
+	ErrMAC      = errors.New("not a unicast Ethernet mac")
+	ErrIface    = errors.New("not an interface name") // empty, too long or with forbidden bytes
 	ErrGIDRange = errors.New("gid out of range")      // gid outside 1..2047
 	ErrTooLarge = strictyaml.ErrTooLarge              // beyond MaxBytes
 	ErrEncap    = errors.New("not an encapsulation")  // other than ethernet and udp
@@ -58,8 +57,7 @@ var (
 	ErrAbsent      = errors.New("an absent node is nowhere") // absent together with mac or iface
 	// other than 64 hexadecimal digits, or zero
 	ErrToken = errors.New("not a token")
-	// too long, or with bytes that are not printable
-	ErrKey = errors.New("not a key file's name")
+	ErrKey   = errors.New("not a key file's name") // too long, or with bytes that are not printable
 )
 
 // File is a peers file. Load and Parse return it sorted, so that Peers[i].Node == i.
@@ -111,20 +109,16 @@ func (f *File) With(e Encap) (*File, error) {
 
 // Peer is one member of the group.
 type Peer struct {
-	Node  uint16           // 0..len(Peers)-1
-	MAC   net.HardwareAddr // 6 bytes, unicast; nil when the file does not say
-	Iface string           // local interface that leads there; "" when the host has only one
-	// Address is the node's IP address; the zero Addr when the file does not say.
-	Address netip.Addr
-	// Groups are the GIDs that may live on the node's host; nil: all.
-	Groups []Range
+	Node    uint16           // 0..len(Peers)-1
+	MAC     net.HardwareAddr // 6 bytes, unicast; nil when the file does not say
+	Iface   string           // local interface that leads there; "" when the host has only one
+	Address netip.Addr       // the node's IP address; the zero Addr when the file does not say
+	Groups  []Range          // the GIDs that may live on the node's host; nil: all
 	// Key is the file of a key that only this host and the node's share; "" means that they use the
 	// key of all hosts.
-	Key string
-	// Found is the name of a host that a daemon has found; in a file it is empty.
-	Found string
-	// Absent says that no host has the number now; then there is no MAC and no Iface.
-	Absent bool
+	Key    string
+	Found  string // the name of a host that a daemon has found; in a file it is empty
+	Absent bool   // says that no host has the number now; then there is no MAC and no Iface
 }
 
 // Range is a range of GIDs, both ends included.

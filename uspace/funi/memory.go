@@ -13,12 +13,10 @@ import (
 
 const (
 	// MinSlots and MaxSlots bound the size of a queue (thesis 3.1.1). Sizes are powers of two.
-	MinSlots = 2
-	MaxSlots = 1 << 16
-	// queues is how many queues a context has.
-	queues = 4
-	// slotBytes is the size of a slot in bytes.
-	slotBytes = SlotWords * 4
+	MinSlots  = 2
+	MaxSlots  = 1 << 16
+	queues    = 4             // how many queues a context has
+	slotBytes = SlotWords * 4 // the size of a slot in bytes
 )
 
 // ErrSlots reports a queue size that is not a power of two from MinSlots to MaxSlots.

@@ -49,16 +49,12 @@ import "github.com/funet/funet/uspace/arctic"
 
 const (
 	// SetChain makes the process a member of a chain, changes its membership, or ends it.
-	SetChain RemoteOperation = 261
-	// Multicast sends along a chain.
-	Multicast RemoteOperation = 264
+	SetChain  RemoteOperation = 261
+	Multicast RemoteOperation = 264 // sends along a chain
 
-	// MaxChains is how many chains a context can be a member of.
-	MaxChains = 64
-	// MaxNext is how many nodes a member sends copies to.
-	MaxNext = 4
-	// MaxNamed is how many nodes a completion names.
-	MaxNamed = 6
+	MaxChains = 64 // how many chains a context can be a member of
+	MaxNext   = 4  // how many nodes a member sends copies to
+	MaxNamed  = 6  // how many nodes a completion names
 
 	chainFirst   = 1 << 31
 	chainLeaves  = 1 << 30

@@ -66,8 +66,7 @@ const (
 	Operate RemoteOperation = 128
 	// SuspendWindow makes all operations on a window wait at their senders (arctic.ReasonAbsent).
 	SuspendWindow RemoteOperation = 262
-	// ResumeWindow ends the suspension, and releases the lock of the window.
-	ResumeWindow RemoteOperation = 263
+	ResumeWindow  RemoteOperation = 263 // ends the suspension, and releases the lock of the window
 
 	// MaxRequests is the most uncompleted operations of a context. The size of its notification
 	// ring is the limit if that is less.
@@ -123,8 +122,7 @@ type Window struct {
 	Rights  WindowRights
 	// Credit is how many notifications of puts may be unread; a further one waits at its sender.
 	Credit uint32
-	// Absent opens the window suspended: it is present once it is resumed.
-	Absent bool
+	Absent bool // opens the window suspended: it is present once it is resumed
 }
 
 // Operation is an operation on another process's window.

@@ -28,20 +28,16 @@ const (
 	RPRQTail // next slot to receive; process
 	RQRQHead
 	RQRQTail
-	Control // modes by the process, status by the card
-	GID     // group; card
-	Ticket  // bit i set: line i of the undelivered packet cache is free; card
-	// Registers is how many there are.
-	Registers = 16
+	Control        // modes by the process, status by the card
+	GID            // group; card
+	Ticket         // bit i set: line i of the undelivered packet cache is free; card
+	Registers = 16 // how many there are
 )
 
 const (
-	// PageSize is the size of the register page in bytes.
-	PageSize = 4096
-	// whyLength is the size of the text that says why a context ended, in bytes.
-	whyLength = 256
-	// registerWords is the distance of two registers: one cache line.
-	registerWords = 16
+	PageSize      = 4096 // the size of the register page in bytes
+	whyLength     = 256  // the size of the text that says why a context ended, in bytes
+	registerWords = 16   // the distance of two registers: one cache line
 
 	returnHead  = 0x400 / 4
 	returnTail  = 0x440 / 4
@@ -59,8 +55,7 @@ const (
 	whyWord     = 0x500 / 4
 	whyWords    = whyLength / 4
 	returnWords = 32 / 4
-	// ReturnSlots is how many returned packets the ring holds.
-	ReturnSlots = 64
+	ReturnSlots = 64 // how many returned packets the ring holds
 	// LostNodes is how many words of the page say for which nodes returns were lost. Nodes whose
 	// numbers are the same modulo LostNodes share one (Lost).
 	LostNodes = 64

@@ -58,25 +58,21 @@ type RemoteOperation uint16
 // The operations.
 const (
 	// RemotePut writes to the node's memory. For operations on windows see Operate.
-	RemotePut = RemoteOperation(arctic.RemotePut)
-	// OpenKeySlot gives a key to a part of one of the process's segments.
-	OpenKeySlot RemoteOperation = 256
+	RemotePut                   = RemoteOperation(arctic.RemotePut)
+	OpenKeySlot RemoteOperation = 256 // gives a key to a part of one of the process's segments
 	// CloseKeySlot takes the key back. When the block is retired the process may use the memory for
 	// something else.
 	CloseKeySlot RemoteOperation = 257
 	// OpenArea makes the counter of an area 0, and binds the area to a key slot.
-	OpenArea RemoteOperation = 258
-	// CloseArea closes an area.
-	CloseArea RemoteOperation = 259
+	OpenArea  RemoteOperation = 258
+	CloseArea RemoteOperation = 259 // closes an area
 	// ResetArea makes the counter of an open area 0, and discards metadata that has come.
 	ResetArea RemoteOperation = 260
 )
 
 const (
-	// MaxRemote is the most key slots, and the most areas, of a context.
-	MaxRemote = 1 << 16
-	// MaxNotifications is the most notifications in the ring, of 64 bytes each.
-	MaxNotifications = 1 << 20
+	MaxRemote        = 1 << 16 // the most key slots, and the most areas, of a context
+	MaxNotifications = 1 << 20 // the most notifications in the ring, of 64 bytes each
 
 	// Words of a request block.
 	RemoteAreaWord   = 1
@@ -110,8 +106,7 @@ var ErrRemoteSizes = errors.New("funi: key slots and areas are powers of two up 
 // up to MaxRemote, and Notifications is one up to MaxNotifications. Or all three are 0: none.
 type RemoteSizes struct {
 	KeySlots, Areas int
-	// Notifications is the sum of the credits that its areas can have.
-	Notifications int
+	Notifications   int // the sum of the credits that its areas can have
 }
 
 // Check returns ErrRemoteSizes if no context can have the sizes.
@@ -154,18 +149,16 @@ type Put struct {
 	Offset uint32 // in the key slot
 	// Source is an address in a segment of the process with the right Source; 0: Data is in the
 	// slot
-	Source uint32
-	Length int // bytes; with Source
-	Area   uint16
-	// Counted makes the area count the packets; without it there must be no metadata.
-	Counted bool
+	Source  uint32
+	Length  int // bytes; with Source
+	Area    uint16
+	Counted bool // makes the area count the packets; without it there must be no metadata
 	// Count is the sum of the packets' deltas, modulo 2^32: 0 for a message that is notified by
 	// itself.
 	Count    uint32
 	Cookie   uint32
 	Metadata []uint32 // up to arctic.MaxRemoteMetadata
-	// Data, with Source 0: with Metadata at most arctic.MaxRemoteBytes.
-	Data []byte
+	Data     []byte   // Data, with Source 0: with Metadata at most arctic.MaxRemoteBytes
 }
 
 // Valid reports whether a card would accept the lengths of p.
@@ -257,8 +250,7 @@ type Notification struct {
 	Words    int // of Metadata
 	Metadata [arctic.MaxRemoteMetadata]uint32
 
-	// With NoteWindow, of a put's trailer; with NoteFault the address that is wanted.
-	Tag     uint64
+	Tag     uint64 // With NoteWindow, of a put's trailer; with NoteFault the address that is wanted
 	Address uint64 // of the first byte of the put's last packet
 
 	// With NoteCompletion.

@@ -39,10 +39,8 @@ type Rights uint8
 
 // The rights.
 const (
-	// Source lets the card fetch transfers that the process itself asks for.
-	Source Rights = 1 << iota
-	// Destination lets every node of the group write.
-	Destination
+	Source      Rights = 1 << iota // lets the card fetch transfers that the process itself asks for
+	Destination                    // lets every node of the group write
 	// Keyed lets the process open key slots in the segment, for nodes that have the keys
 	// (remote.go). XFER does not reach it.
 	Keyed
@@ -50,8 +48,7 @@ const (
 
 // Segment is a range of a context's addresses and the memory behind it.
 type Segment struct {
-	// Base is the address of the first byte.
-	Base uint32
+	Base uint32 // the address of the first byte
 	// Memory must not be moved while it is registered. The card reads a source
 	// until its slot is retired and writes a destination until its notice.
 	Memory []byte

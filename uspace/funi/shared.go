@@ -17,11 +17,9 @@ import (
 const (
 	// ABI is the version of the memory that process and card share. The card puts it into
 	// the register page.
-	ABI = 2
-	// DoorbellsSize is the size of the file of doorbells in bytes: a page.
-	DoorbellsSize = 4096
-	// sharedQueues is how many queues have room in shared memory.
-	sharedQueues = queues + 2
+	ABI           = 2
+	DoorbellsSize = 4096       // the size of the file of doorbells in bytes: a page
+	sharedQueues  = queues + 2 // how many queues have room in shared memory
 )
 
 // ErrShared reports bytes that cannot be shared memory.

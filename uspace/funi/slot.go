@@ -5,14 +5,10 @@ package funi
 import "github.com/funet/funet/uspace/arctic"
 
 const (
-	// SlotWords is the size of a slot in words of 32 bits.
-	SlotWords = 32
-	// MaxPayloadWords is the longest payload of a packet in words.
-	MaxPayloadWords = arctic.MaxPayloadWords
-	// PayloadWord is the first payload word of a slot.
-	PayloadWord = 1
-	// SourceWord holds the sending node in a slot of a receive queue.
-	SourceWord = 31
+	SlotWords       = 32                     // the size of a slot in words of 32 bits
+	MaxPayloadWords = arctic.MaxPayloadWords // the longest payload of a packet in words
+	PayloadWord     = 1                      // the first payload word of a slot
+	SourceWord      = 31                     // holds the sending node in a slot of a receive queue
 	// MaxType is the largest packet type of the programming interface: bits
 	// 29:21 of the header, nine bits (thesis 3.2.2; the "256" there is a slip).
 	MaxType = 1<<9 - 1

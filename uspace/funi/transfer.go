@@ -61,8 +61,7 @@ const (
 	// many packets, which has no data in the slot.
 	DataWord   = 4
 	LengthWord = 4
-	// TotalWord is the total of the transfer that a piece ends.
-	TotalWord = DataWord + arctic.MaxPartWords
+	TotalWord  = DataWord + arctic.MaxPartWords // the total of the transfer that a piece ends
 )
 
 // Transfer is the request of an XFER request block.
@@ -70,8 +69,7 @@ type Transfer struct {
 	Source      uint32 // address in a segment of the process; 0: data in the slot
 	Destination uint32 // address in a segment of the receiver; 0: into its queue
 	Argument    uint32
-	// Words is a multiple of 4: up to 16 in every mode, up to 2^24 from memory to memory.
-	Words int
+	Words       int // a multiple of 4: up to 16 in every mode, up to 2^24 from memory to memory
 }
 
 // Valid reports whether a card would accept the lengths and modes of t. It does not know segments.

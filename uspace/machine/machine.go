@@ -138,8 +138,7 @@ func whole(c hwprofiles.Cycles) int { return int(c / hwprofiles.Cycle) }
 
 // Link is the network as a card sees it that has only links to its neighbours.
 type Link struct {
-	// Word is how long a link takes for 32 bits; 0: the cards' times include it.
-	Word time.Duration
+	Word time.Duration // how long a link takes for 32 bits; 0: the cards' times include it
 	// Latency is how long the head of a packet takes from a card to that of a neighbour,
 	// through two routers (thesis 6.1.4: a hypercube, with a card at each router).
 	Latency time.Duration

@@ -26,13 +26,11 @@ type Port interface {
 	// Receive puts received frames, oldest first, into frames and returns how
 	// many. They start at the Ethernet header and are valid until Release.
 	Receive(frames [][]byte) int
-	// Release returns the frames of the last Receive to the port.
-	Release()
+	Release() // returns the frames of the last Receive to the port
 	// Reserve returns a buffer of FrameSize bytes for one frame, or nil while the
 	// transmit ring is full. Reserving again without Commit returns the same buffer.
 	Reserve() []byte
-	// Commit queues the first n bytes of the reserved buffer for transmission.
-	Commit(n int)
+	Commit(n int) // queues the first n bytes of the reserved buffer for transmission
 	// Flush starts the transmission of committed frames. Frames that the kernel did not take go
 	// with the next Flush. Flush costs next to nothing when no frame waits.
 	Flush()

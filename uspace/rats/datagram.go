@@ -32,10 +32,8 @@ import (
 )
 
 const (
-	// MaxBuffers is the largest number of buffers of a seed.
-	MaxBuffers = 2 * (arctic.MaxRemoteMetadata - 3)
-	// MaxDatagram is the longest datagram, in bytes.
-	MaxDatagram = 1 << 20
+	MaxBuffers  = 2 * (arctic.MaxRemoteMetadata - 3) // the largest number of buffers of a seed
+	MaxDatagram = 1 << 20                            // the longest datagram, in bytes
 )
 
 // ErrForm reports a size or number of buffers out of range: 1 byte to MaxDatagram, and 1 to

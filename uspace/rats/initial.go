@@ -42,8 +42,7 @@ const (
 	kindAnswer   = 9
 	kindBusy     = 10 // instead of an answer: ask again
 	maxRequests  = 256
-	// answered is how many answers a server remembers.
-	answered = 256
+	answered     = 256 // how many answers a server remembers
 
 	// firstRetry and lastRetry bound the time until a request that came back is sent again, in
 	// nanoseconds.

@@ -24,8 +24,7 @@ type protocol interface {
 	arrived(n *funi.Notification)
 	// returned handles a returned message of the instance.
 	returned(r funi.Returned)
-	// turn sends what could not be sent before. It returns false if there is more.
-	turn() bool
+	turn() bool // sends what could not be sent before. It returns false if there is more.
 	// suspect reports that requests to some nodes were returned and the card had no room to say
 	// which.
 	suspect(l *funi.Lost)

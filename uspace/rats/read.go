@@ -31,8 +31,7 @@ const (
 	readWords  = 6
 	numberMask = 1<<kindShift - 1
 
-	// MaxRead is the largest number of bytes of one read.
-	MaxRead = arctic.MaxTransferWords * arctic.WordSize
+	MaxRead = arctic.MaxTransferWords * arctic.WordSize // the largest number of bytes of one read
 )
 
 var (

@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// SeedSize is the size of a seed in bytes.
-	SeedSize = 32
-	// seedVersion is its first byte.
-	seedVersion = 1
+	SeedSize    = 32 // the size of a seed in bytes
+	seedVersion = 1  // its first byte
 )
 
 var (

@@ -25,15 +25,13 @@ type Status uint8
 const (
 	// Pending: the card has not taken the message. The memory of a long message must not change.
 	Pending Status = iota
-	// Copied: the message is in the send queue, and its memory is the process's again.
-	Copied
+	Copied         // the message is in the send queue, and its memory is the process's again
 	// Sent: the card has taken the message, and needs nothing more of the process for it. It will
 	// be delivered once, or come back; then its status becomes Failed. If the card had no room to
 	// say what came back, all messages to that node are Failed, with NoReason. If several nodes
 	// were affected, messages to other nodes may be Failed, too (funi.Lost).
 	Sent
-	// Failed: the message came back; a part of a long one may have been written.
-	Failed
+	Failed // the message came back; a part of a long one may have been written
 )
 
 // send is a request that was committed.

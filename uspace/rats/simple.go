@@ -43,13 +43,12 @@ type Simple struct {
 
 // Message is a simple datagram, or the last of a group.
 type Message struct {
-	From   uint16 // node
-	Length int    // bytes, from the offset of the seed that it was sent to
-	Own    [MaxOwnWords]uint32
-	Words  int  // own words
-	Reply  Seed // if HasReply
-	// HasReply says that the message brought a seed for the reply.
-	HasReply bool
+	From     uint16 // node
+	Length   int    // bytes, from the offset of the seed that it was sent to
+	Own      [MaxOwnWords]uint32
+	Words    int  // own words
+	Reply    Seed // if HasReply
+	HasReply bool // says that the message brought a seed for the reply
 }
 
 // NewSimple returns an instance that receives in memory that Alloc returned. The memory belongs to

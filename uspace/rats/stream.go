@@ -59,8 +59,7 @@ const (
 	dataWords = 2
 	// shortBytes is the longest message of one packet: the packet's 64 bytes without the two words.
 	shortBytes = arctic.MaxRemoteBytes - dataWords*arctic.WordSize
-	// longAreas is how many longer messages may be unseen.
-	longAreas = 4
+	longAreas  = 4 // how many longer messages may be unseen
 	// shortCredit is how many records of short messages may be unread. Two are kept for hello and
 	// want, the end or abort.
 	shortCredit   = 16
@@ -88,8 +87,7 @@ var (
 	ErrProtocol = errors.New("rats: the other end does not keep to the protocol")
 	// ErrAborted reports that the other end has closed the stream before its end.
 	ErrAborted = errors.New("rats: the other end has closed the stream before its end")
-	// ErrClosed reports that this end was closed.
-	ErrClosed = errors.New("rats: the stream is closed")
+	ErrClosed  = errors.New("rats: the stream is closed") // reports that this end was closed
 	// ErrRing reports a ring whose length is not a power of two from LeastRing to MostRing bytes.
 	ErrRing = errors.New("rats: a stream's ring is a power of two from 1 KiB to 1 MiB long")
 )

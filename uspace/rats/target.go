@@ -25,10 +25,8 @@ import (
 )
 
 const (
-	// MaxTagged is the largest number of bytes of a tagged write.
-	MaxTagged = shortBytes
-	// MaxWindow is the largest number of unread tagged writes of a writer.
-	MaxWindow = 1 << 12
+	MaxTagged = shortBytes // the largest number of bytes of a tagged write
+	MaxWindow = 1 << 12    // the largest number of unread tagged writes of a writer
 )
 
 // Target is memory that other processes write to. It belongs to the goroutine of its manager.

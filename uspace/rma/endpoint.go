@@ -21,9 +21,8 @@ type Endpoint struct {
 	credit   int      // of open windows, and of closed windows with unread notifications
 	life     [4]byte  // tells this process from earlier processes of the node, for locks
 
-	ops operations
-	// inbox holds notifications that Poll has read and Notification has not yet returned.
-	inbox queue
+	ops   operations
+	inbox queue // holds notifications that Poll has read and Notification has not yet returned
 	// Others takes returned requests that are not of this package; nil: there are none.
 	Others func(funi.Returned)
 	// Shared says that another library on the same interface reads the returns, and passes those of
@@ -36,10 +35,8 @@ type Key uint64
 
 // Options describe a window, besides its memory.
 type Options struct {
-	// Address is the address by which other nodes name its first byte, up to 48 bits.
-	Address uint64
-	// Rights are what other nodes may do; 0: read, write and atomics.
-	Rights funi.WindowRights
+	Address uint64            // the address by which other nodes name its first byte, up to 48 bits
+	Rights  funi.WindowRights // what other nodes may do; 0: read, write and atomics
 	// Notifications is how many notifications of puts may be unread (funi.RightNotify). A further
 	// put with a notification waits at its sender.
 	Notifications int

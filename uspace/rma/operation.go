@@ -29,8 +29,7 @@ type With struct {
 	// (Endpoint.Notification there). The window must permit it.
 	Notify bool
 	Tag    uint64
-	// Signal changes a word of 64 bits when all data of the put has arrived; nil: no signal.
-	Signal *Signal
+	Signal *Signal // changes a word of 64 bits when all data of the put has arrived; nil: no signal
 }
 
 // Signal is a word of 64 bits that a put changes when its data has arrived, as OpenSHMEM's put with
@@ -42,12 +41,9 @@ type Signal struct {
 }
 
 const (
-	// silentCookie is the bit that marks the cookie of an operation without an ID.
-	silentCookie = 1 << 31
-	// fenceNodes is the number of nodes that Fence distinguishes.
-	fenceNodes = 64
-	// idMask selects the ID in a cookie.
-	idMask = silentCookie - 1
+	silentCookie = 1 << 31          // the bit that marks the cookie of an operation without an ID
+	fenceNodes   = 64               // the number of nodes that Fence distinguishes
+	idMask       = silentCookie - 1 // selects the ID in a cookie
 )
 
 // operations is the state of the operations in flight.
@@ -75,13 +71,12 @@ type operations struct {
 
 // record is an operation with an ID. The ID modulo funi.MaxRequests is the record's number.
 type record struct {
-	id     ID // 0: free
-	next   ID // the ID of the next operation in this record
-	done   bool
-	node   uint16
-	result Result
-	// operation is named in the error if the operation was returned without a report.
-	operation arctic.Operation
+	id        ID // 0: free
+	next      ID // the ID of the next operation in this record
+	done      bool
+	node      uint16
+	result    Result
+	operation arctic.Operation // named in the error if the operation was returned without a report
 }
 
 // numbers holds the numbers of free records. The record that has been free longest is taken first,

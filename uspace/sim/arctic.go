@@ -23,8 +23,7 @@ type ArcticConfig struct {
 	Buffers     int           // of an input section; 0: 3
 	FlowThrough int           // cycles from input to output of a router; 0: 5
 	Wire        int           // cycles between routers; 0: 1
-	// Transmit is how many frames a card may have waiting for its link; 0: 16.
-	Transmit int
+	Transmit    int           // how many frames a card may have waiting for its link; 0: 16
 	// MTU is the longest frame, less its Ethernet header, in bytes; 0: 1500. A frame
 	// takes one buffer, whatever its length, and a cycle for each 32-bit word.
 	MTU int

@@ -14,9 +14,8 @@ import (
 
 // EthernetConfig configures a network.
 type EthernetConfig struct {
-	Seed uint64
-	// Bandwidth of each link in bits per second; 0: no limit.
-	Bandwidth float64
+	Seed      uint64
+	Bandwidth float64 // of each link in bits per second; 0: no limit
 	// Delay from card to card on an idle network, without the time that the bits take; 0: 1 us.
 	Delay time.Duration
 	MTU   int // Ethernet payload in bytes; 0: 1500
@@ -46,9 +45,8 @@ type Ethernet struct {
 	between *Switch            // nil: there is none
 
 	// Lost counts the frames that did not arrive, by reason.
-	Lost struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
-	// Carried counts frames that reached a receive ring.
-	Carried uint64
+	Lost    struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
+	Carried uint64 // counts frames that reached a receive ring
 }
 
 // NewEthernet makes a network in a world.

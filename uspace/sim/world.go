@@ -17,8 +17,7 @@ type Options struct {
 	// IdleTime is how long a process that looks in vain sleeps at most. Anything that its card does
 	// for it wakes it earlier. 0 stands for 20 us.
 	IdleTime time.Duration
-	// Remote is how much remote memory each process can open.
-	Remote funi.RemoteSizes
+	Remote   funi.RemoteSizes // how much remote memory each process can open
 	// Watch, if not nil, is called after every event of a card, and after every event of a process
 	// with the process's card. It is for checking invariants.
 	Watch func(c *Card)

@@ -6,8 +6,7 @@ import "time"
 
 // Clock is how time passes for a processor.
 type Clock struct {
-	// Now returns the time in nanoseconds.
-	Now func() int64
+	Now func() int64 // returns the time in nanoseconds
 	// Until lets time pass: in virtual time the program gives way, in real time it spins.
 	Until func(at int64)
 	// Wait is Until for a processor that only waits. In real time a look may take the host longer
@@ -20,13 +19,11 @@ type Clock struct {
 type CPUConfig struct {
 	Cycle time.Duration // of its clock
 	Store time.Duration // of a buffered store of one or two words, in the program
-	// Stall is how much longer than the bus's transaction a load over the bus takes.
-	Stall time.Duration
+	Stall time.Duration // how much longer than the bus's transaction a load over the bus takes
 	// Library holds the costs of package am's code on this machine, besides the prices of its
 	// operations.
 	Library Library
-	// Rats holds the times of the library Rats; zero: the machine has none.
-	Rats Rats
+	Rats    Rats // holds the times of the library Rats; zero: the machine has none
 }
 
 // Library describes the code of the message library of a modelled machine (thesis 6.1.2, 6.2.1,

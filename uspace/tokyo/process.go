@@ -29,16 +29,14 @@ type AccessID uint64
 
 // Options configure a Process.
 type Options struct {
-	// Node is this process's number in its job.
-	Node uint16
+	Node uint16 // this process's number in its job
 	// Segment is the memory, registered with the card with the right Keyed. It also needs the right
 	// Source if writes of more than 64 bytes are to come from it.
 	Segment funi.Segment
 	// Virtual is the virtual address of the segment's first byte; 0 means its address in this
 	// process.
 	Virtual uint64
-	// Rights are the rights of others; 0 means read, write and atomic operations.
-	Rights funi.WindowRights
+	Rights  funi.WindowRights // the rights of others; 0 means read, write and atomic operations
 	// Type is the type of the messages by which processes introduce themselves. It is the same in
 	// all processes of the job.
 	Type uint16

@@ -18,11 +18,9 @@ import (
 
 const (
 	// between is the time from one round of requests to the next.
-	between = 100 * time.Millisecond
-	// rounds is the least number of requests of a kind whose silence means anything.
-	rounds = 5
-	// mostHosts is the most other hosts of a segment that a Result keeps.
-	mostHosts = 256
+	between   = 100 * time.Millisecond
+	rounds    = 5   // the least number of requests of a kind whose silence means anything
+	mostHosts = 256 // the most other hosts of a segment that a Result keeps
 )
 
 // Answer says whether frames pass in one direction.
@@ -55,13 +53,11 @@ type Result struct {
 	There [Carriers][Lengths]Answer `json:"there"`
 	Back  [Carriers][Lengths]Answer `json:"back"`
 	// Peer is the target's description of itself; nil: no answer came from it.
-	Peer *Host `json:"peer"`
-	// Hello is the answer of the card at the target's address; nil: none came.
-	Hello *Hello `json:"hello"`
+	Peer  *Host  `json:"peer"`
+	Hello *Hello `json:"hello"` // the answer of the card at the target's address; nil: none came
 	// Others are the other hosts of the segment that answered, each once.
-	Others []Host `json:"others"`
-	// MAC is the target's Ethernet address, nil if unknown.
-	MAC net.HardwareAddr `json:"mac"`
+	Others []Host           `json:"others"`
+	MAC    net.HardwareAddr `json:"mac"` // the target's Ethernet address, nil if unknown
 }
 
 // Hello is the answer of a card to a hello.
@@ -134,13 +130,12 @@ func Ask(ctx context.Context, t Target, patience time.Duration) (Result, error) 
 
 // asker is one call of Ask.
 type asker struct {
-	t     Target
-	s     *sockets
-	r     *Result
-	nonce uint64
-	sent  int // rounds
-	// greeted is when the last hellos were sent.
-	greeted [Lengths]time.Time
+	t       Target
+	s       *sockets
+	r       *Result
+	nonce   uint64
+	sent    int                // rounds
+	greeted [Lengths]time.Time // when the last hellos were sent
 	// answered is the round in which the target last answered. heard counts the requests that it
 	// had heard by then.
 	answered int

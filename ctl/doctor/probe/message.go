@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// Size is the length of a short message in bytes. Every MTU that FUNet can use is longer.
-	Size = 512
+	Size = 512 // the length of a short message in bytes. Every MTU that FUNet can use is longer.
 
 	fixedSize = 46
 	mostJSON  = Size - fixedSize
@@ -65,11 +64,10 @@ const (
 
 // Host is an answerer's description of itself.
 type Host struct {
-	Name string           `json:"host"`
-	MAC  net.HardwareAddr `json:"-"`
-	MTU  int              `json:"mtu"` // bytes
-	// FrameVersion is the version of the frames that its FUNet sends.
-	FrameVersion int `json:"frames"`
+	Name         string           `json:"host"`
+	MAC          net.HardwareAddr `json:"-"`
+	MTU          int              `json:"mtu"`    // bytes
+	FrameVersion int              `json:"frames"` // the version of the frames that its FUNet sends
 	// Card is the card of the daemon that answers, or of the answerer's host; nil: none.
 	Card *Card `json:"card,omitempty"`
 }

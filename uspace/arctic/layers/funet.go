@@ -63,14 +63,12 @@ type FUNet struct {
 	Acks      [arctic.Levels]uint32
 	Selective [arctic.Levels]uint64
 	Tag       uint64 // of the packets' job; 0 without packets
-	// Checksum is the CRC-32C on the wire. ComputeChecksums sets it.
-	Checksum uint32
-	Counter  uint64 // of a sealed frame
+	Checksum  uint32 // the CRC-32C on the wire. ComputeChecksums sets it.
+	Counter   uint64 // of a sealed frame
 	// MAC has the 16 bytes that authenticate a sealed frame, or a greeting; nil: the frame has
 	// none.
-	MAC []byte
-	// Greeting is the greeting of a hello, where the hello has a MAC.
-	Greeting arctic.Greeting
+	MAC      []byte
+	Greeting arctic.Greeting // the greeting of a hello, where the hello has a MAC
 	// Ciphertext is the payload of a sealed frame that is not readable: rejects, packets and block.
 	Ciphertext []byte
 
@@ -83,8 +81,7 @@ type FUNet struct {
 
 // Packet is one Arctic packet of a frame's train.
 type Packet struct {
-	// PacketHeader is the three header words. FixLengths sets its Length.
-	arctic.PacketHeader
+	arctic.PacketHeader // PacketHeader is the three header words. FixLengths sets its Length.
 	// Payload is the bytes after the header words, a multiple of four, at most
 	// 84 on a frame that a card accepts.
 	Payload []byte

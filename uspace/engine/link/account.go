@@ -22,15 +22,12 @@ const (
 	// shares out by Quantum.
 	AloneBytes  = 256 << 10
 	BesideBytes = 8 << 10
-	// Recently is the time in nanoseconds for which an account counts as using the card.
-	Recently = 100e6
-	// frameBytes is the cost of a frame in addition to its bytes: short ones cost time, too.
-	frameBytes = 512
+	Recently    = 100e6 // the time in nanoseconds for which an account counts as using the card
+	frameBytes  = 512   // the cost of a frame in addition to its bytes: short ones cost time, too
 	// contendedFlight is how many bytes an account beside others may have in flight on a flow, at
 	// least one frame. Bytes in flight reach the receiver before the others' frames do.
 	contendedFlight = 48 << 10
-	// resumedInRound is how many classes of an account resume in a round at most.
-	resumedInRound = 8
+	resumedInRound  = 8 // how many classes of an account resume in a round at most
 	// FrameTime is how many bytes are copied in the time that a frame takes beside its bytes. That
 	// time, a microsecond or two, is mostly the kernel's. So a byte stands for a quarter to half of
 	// a nanosecond.

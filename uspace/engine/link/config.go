@@ -15,11 +15,9 @@ import (
 const (
 	// Window is the size of the sequence window: the most frames of a flow between the oldest
 	// unanswered one and the newest. Receivers remember as many. A power of two.
-	Window = 256
-	// MostAckEvery bounds Config.AckEvery.
-	MostAckEvery = Window / 2 / blocksPerTrain
-	// Never is the time of an event that does not come.
-	Never = math.MaxInt64
+	Window       = 256
+	MostAckEvery = Window / 2 / blocksPerTrain // bounds Config.AckEvery
+	Never        = math.MaxInt64               // the time of an event that does not come
 )
 
 // Peer tells a card about another card.

@@ -57,21 +57,20 @@ type flow struct {
 	// not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
 	flying, lost    int
-	window          int   // congestion window: most frames in flight
-	threshold       int   // from it on window grows by one a window, not by one a frame
-	growth          int   // frames answered since the congestion window last grew
-	deadline        int64 // retransmission; 0: nothing in flight
-	// when sndUna last moved, or when a frame left while none was in flight
-	movedAt      int64
-	srtt, rttvar int64   // 0: not measured
-	nextReady    *flow   // also links those that the card has spare
-	turns        turn    // the flow's own: its ring is one of accounts
-	classes      *class  // the accounts' classes
-	recent       *stream // the last one looked up
-	streams      []*stream
-	byKey        map[streamKey]*stream // nil: there have only been few streams
-	frames       []frame               // ownFrames of them, in room, or Window of them
-	room         [ownFrames]frame
+	window          int     // congestion window: most frames in flight
+	threshold       int     // from it on window grows by one a window, not by one a frame
+	growth          int     // frames answered since the congestion window last grew
+	deadline        int64   // retransmission; 0: nothing in flight
+	movedAt         int64   // when sndUna last moved, or when a frame left while none was in flight
+	srtt, rttvar    int64   // 0: not measured
+	nextReady       *flow   // also links those that the card has spare
+	turns           turn    // the flow's own: its ring is one of accounts
+	classes         *class  // the accounts' classes
+	recent          *stream // the last one looked up
+	streams         []*stream
+	byKey           map[streamKey]*stream // nil: there have only been few streams
+	frames          []frame               // ownFrames of them, in room, or Window of them
+	room            [ownFrames]frame
 
 	// Receiving. All frames before rcvNext are answered for good. No frame at or after reached has
 	// been handled. The upper 32 bits of reached count the turns of the sequence (engine/life.go).

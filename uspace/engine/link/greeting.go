@@ -39,8 +39,7 @@ const (
 	// which cost a few hundredths of a processor.
 	budgetGap    = 50e3
 	budgetAtOnce = 1024
-	// resyncGap is the least time in nanoseconds between two resynchronisations with a peer.
-	resyncGap = 100e6
+	resyncGap    = 100e6 // the least time in nanoseconds between two resynchronisations with a peer
 	// keyPatience is the time in nanoseconds after which a card gives up a peer that refuses its
 	// key, or has none. Half of ConnectTimeout replaces it if that is less. The card does not give
 	// up at once, because another station may have forged the refusal.

@@ -68,13 +68,11 @@ type handshake struct {
 type heard uint8
 
 const (
-	// unproven: the greeting echoes no nonce that proves anything.
-	unproven heard = iota
+	unproven heard = iota // the greeting echoes no nonce that proves anything
 	// confirmed: the peer is there, and both hold the same epoch, or will when the peer has the
 	// answer.
 	confirmed
-	// begun: an epoch has begun, and all earlier knowledge of sequence numbers is void.
-	begun
+	begun // an epoch has begun, and all earlier knowledge of sequence numbers is void
 )
 
 // attempt begins to greet the peer. A nonce that was echoed before cannot prove that the peer is

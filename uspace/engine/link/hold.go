@@ -15,8 +15,7 @@ const (
 	// rejects, alone and beside others. MaxHold replaces either if it is less.
 	aloneGap  = 50e3
 	besideGap = 400e3
-	// tryBurst is how many tries at once an account has that has made none for a while.
-	tryBurst = 64
+	tryBurst  = 64 // how many tries at once an account has that has made none for a while
 	// doubled is the back-off in nanoseconds up to which a back-off doubles. Then it grows by a
 	// quarter, so that a process that was kept from running for some milliseconds is found soon
 	// after.

@@ -15,12 +15,9 @@ import (
 type Line struct {
 	next  *Line // of a train or list
 	owner *Owner
-	// Node is the destination of the packet in the group of its owner.
-	Node uint16
-	// Size is how many bytes of Data the packet has.
-	Size uint16
-	// Index tells the owner which line it is.
-	Index uint16
+	Node  uint16 // the destination of the packet in the group of its owner
+	Size  uint16 // how many bytes of Data the packet has
+	Index uint16 // tells the owner which line it is
 	piece uint16 // bytes of Block in the frame; the rest follows in others (limit.go)
 	// Part marks a part of a long transfer, which needs no room in a queue: such lines have a
 	// stream of their own.
@@ -53,10 +50,8 @@ type Line struct {
 type Settled uint8
 
 const (
-	// Delivered: the peer has accepted the packet.
-	Delivered Settled = iota
-	// Returned: the packet was not delivered, or that is unknown, for Line.Reason.
-	Returned
+	Delivered Settled = iota // the peer has accepted the packet
+	Returned                 // the packet was not delivered, or that is unknown, for Line.Reason
 	// Discarded: the peer rejected the packet for now, and its owner has ended, so it is not tried
 	// again.
 	Discarded

@@ -10,24 +10,16 @@ type Outcome uint8
 
 // The outcomes. They are part of captures (package ctl/capture): new ones are added at the end.
 const (
-	// Sent: it was given to the port.
-	Sent Outcome = iota
+	Sent Outcome = iota // it was given to the port
 	// Accepted: it was received, and no packet of it was rejected.
 	Accepted
-	// Rejected: it was received, and packets of it were rejected with a reason.
-	Rejected
-	// Duplicate: it had been answered already.
-	Duplicate
-	// OutOfWindow: its sender cannot have that many frames unanswered.
-	OutOfWindow
-	// Stale: it is of another life of one of the cards, or they have not greeted yet.
-	Stale
-	// ForeignGroup: its group is not here, and it is not of a peer that has greeted.
-	ForeignGroup
-	// Stranger: its card is not a peer, or has another address, or its tag is another job's.
-	Stranger
-	// Misrouted: it is for another card.
-	Misrouted
+	Rejected     // it was received, and packets of it were rejected with a reason
+	Duplicate    // it had been answered already
+	OutOfWindow  // its sender cannot have that many frames unanswered
+	Stale        // it is of another life of one of the cards, or they have not greeted yet
+	ForeignGroup // its group is not here, and it is not of a peer that has greeted
+	Stranger     // its card is not a peer, or has another address, or its tag is another job's
+	Misrouted    // it is for another card
 	// The rest are frames that arctic.Parse refuses.
 	NotFUNet
 	CutShort
@@ -39,16 +31,13 @@ const (
 	// Forged: it is not sealed with the peer's key, or not sealed at all, or sealed where there is
 	// no key.
 	Forged
-	// Replayed: it is authentic, but was received before.
-	Replayed
+	Replayed // it is authentic, but was received before
 	// WrongKey: it is a greeting with another key than this card's, or without one, or with one
 	// where this card has none.
 	WrongKey
-	// OtherPort: it came in at another port than the one that leads to its card.
-	OtherPort
+	OtherPort // it came in at another port than the one that leads to its card
 
-	// Outcomes is the number of outcomes.
-	Outcomes
+	Outcomes // the number of outcomes
 )
 
 var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "out of window", "of another incarnation",

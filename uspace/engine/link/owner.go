@@ -7,23 +7,18 @@ import "github.com/funet/funet/uspace/arctic"
 
 // Owner is the owner of lines. It must exist until Bury has forgotten its streams.
 type Owner struct {
-	// Number tells the engine which owner it is.
-	Number uint32
-	// GID and Tag are carried by its frames, also by those that are sent again.
-	GID uint16
-	// Halted: nothing new but answers is dispatched. Call Resume after it ends.
-	Halted bool
+	Number uint32 // tells the engine which owner it is
+	GID    uint16 // and Tag are carried by its frames, also by those that are sent again
+	Halted bool   // nothing new but answers is dispatched. Call Resume after it ends.
 	// Ended: returned packets have no receiver any more, so a packet that is rejected for now is
 	// not tried again.
 	Ended bool
 	Tag   uint64
 	// Account pays for its frames. It is set before the first Queue, and changed only while no line
 	// is queued.
-	Account *Account
-	// Follower sees what becomes of its frames; nil, as a rule: there is none.
-	Follower Follower
-	// Retried counts packets that were rejected for a transient reason, to be sent again.
-	Retried uint64
+	Account  *Account
+	Follower Follower // sees what becomes of its frames; nil, as a rule: there is none
+	Retried  uint64   // counts packets that were rejected for a transient reason, to be sent again
 
 	streams []*stream // of all flows
 	looked  int       // index of the stream that thin looked at last
@@ -33,10 +28,8 @@ type Owner struct {
 type Follower interface {
 	// Dispatched: a train got its frame's number for the first time.
 	Dispatched(to uint16, l arctic.Level, sequence uint32, train *Line)
-	// Sent: a frame was given to the port.
-	Sent(train *Line)
-	// Answered: a frame was answered.
-	Answered(train *Line, verdict Verdict)
+	Sent(train *Line)                      // a frame was given to the port
+	Answered(train *Line, verdict Verdict) // a frame was answered
 }
 
 // Outstanding reports whether packets of the owner have been sent and not answered.

@@ -34,9 +34,8 @@ type peer struct {
 	timer       int32 // index in the heap, or notTimed
 	greetGap    int32 // nanoseconds to the greeting after the next
 	// the longest frame that the way there takes, in bytes behind the Ethernet header
-	limit uint16
-	// the longest that the peer's port carries, as its greeting says, counted alike
-	said    uint16
+	limit   uint16
+	said    uint16 // the longest that the peer's port carries, as its greeting says, counted alike
 	replies uint16 // see PeerState.Replies
 	// length of a frame that was too long, or lost by chance, counted alike; 0: none (limit.go)
 	suspect uint16

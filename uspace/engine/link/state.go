@@ -19,8 +19,7 @@ type PeerState struct {
 	InFlight             int // frames without an answer
 	Key                  KeyState
 	Identity             uint32 // of the card's key for the peer (Key.Identity); 0: there is none
-	// Readable: frames to the peer are authenticated, and not encrypted.
-	Readable bool
+	Readable             bool   // frames to the peer are authenticated, and not encrypted
 	// Doubt says what was wrong with the key of a greeting in the name of an established peer,
 	// whose key is known to be right. (A peer without a key is right if this card has none for it.)
 	// Unkeyed: no such greeting has come since a right one. The peer's host may have another key

@@ -107,8 +107,7 @@ func (e *End) expire() {
 }
 
 const (
-	// retimed is how many timers Retime looks at.
-	retimed = 4
+	retimed = 4 // how many timers Retime looks at
 	// asleepLook is how late, in nanoseconds, a card that sleeps looks at a peer's flows, which
 	// only gives memory back (park.go). It is longer than a pause between the probes of a program
 	// that is idle (package socket). So the card is not woken twice more after each probe.

@@ -19,9 +19,8 @@ import (
 
 var (
 	// ErrMTU reports an MTU of the interface that is too small for FUNet's frames.
-	ErrMTU = errors.New("MTU too small")
-	// ErrVLAN reports that tags cannot be written or read.
-	ErrVLAN = errors.New("not possible")
+	ErrMTU  = errors.New("MTU too small")
+	ErrVLAN = errors.New("not possible") // reports that tags cannot be written or read
 	// ErrRing reports an rx ring or fill ring that is too small for one frame.
 	ErrRing = errors.New("ring too small for a frame")
 )

@@ -24,9 +24,8 @@ const (
 	// Unanswered: frames left on the queue, and no peer has said yet that it received one.
 	Unanswered Proof = "unanswered"
 	// Lost: the NIC program handed frames to the queue's socket, and none came (Watch).
-	Lost Proof = "lost"
-	// Stuck: frames to be sent on the queue did not leave (Watch).
-	Stuck Proof = "stuck"
+	Lost  Proof = "lost"
+	Stuck Proof = "stuck" // frames to be sent on the queue did not leave (Watch)
 )
 
 // QueueState is the known state of a queue.

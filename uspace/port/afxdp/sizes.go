@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	// rxSlots is the size of the rx ring of a queue.
-	rxSlots = 2048
+	rxSlots = 2048 // the size of the rx ring of a queue
 	// rxFrames is the number of UMEM frames that a queue receives into. The kernel takes them in
 	// turn, so a smaller number stays in the cache: 512 are 4 % faster in ping-pong than 2048, and
 	// more than a peer's sequence window (engine.Window).
 	rxFrames = 512
-	// txFrames is the number of UMEM frames to send, on all queues together.
-	txFrames = 512
+	txFrames = 512 // the number of UMEM frames to send, on all queues together
 	// jumboReceived and jumboSent bound these numbers where a frame needs several UMEM frames: 4
 	// and 16 MiB. The kernel receives into all of its UMEM frames in turn, and with more than 4 MiB
 	// of them transfers are up to a tenth slower on veth. The 4 MiB hold 341 frames of an MTU of
@@ -33,14 +31,12 @@ const (
 	// MaxSingle is the longest frame in bytes that a port sends and receives without Config.Jumbo,
 	// whatever the MTU.
 	MaxSingle = 4096 - headroom
-	// maxLent is the highest number of frames lent to the card at once.
-	maxLent = 64
+	maxLent   = 64 // the highest number of frames lent to the card at once
 	// maxParts is the highest number of descriptors of a frame: MAX_SKB_FRAGS + 1 (af_xdp.rst),
 	// which is no smaller in any kernel. The longest frame that FUNet's length field describes
 	// needs 17 to be sent and 18 to be received.
 	maxParts = 18
-	// longest is the length of the longest frame, in bytes.
-	longest = arctic.EthernetSize + math.MaxUint16
+	longest  = arctic.EthernetSize + math.MaxUint16 // the length of the longest frame, in bytes
 )
 
 // sizes holds the sizes for an MTU. Ring sizes are powers of two.

@@ -23,16 +23,14 @@ type UDP struct {
 	Peers []encap.Peer
 	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: no lines
 	// are wanted.
-	Tell func(line string)
-	// Changed is called when Path has other answers, from any goroutine; nil: no call is wanted.
-	Changed func()
+	Tell    func(line string)
+	Changed func() // called when Path has other answers, from any goroutine; nil: no call is wanted
 }
 
 // Datagrams are counters of a port of datagrams.
 type Datagrams struct {
-	Unsent uint64 `json:"unsent"` // frames without a path
-	// dropped: damaged datagrams, and frames that are not datagrams
-	Refused uint64 `json:"refused"`
+	Unsent  uint64 `json:"unsent"`  // frames without a path
+	Refused uint64 `json:"refused"` // dropped: damaged datagrams, and frames that are not datagrams
 }
 
 // udp is the state of a port whose frames travel in datagrams.

@@ -26,9 +26,8 @@ import (
 type Finding struct {
 	// Said is a sentence for the log: the problem, and the action of Watch. "": there was no
 	// problem.
-	Said string
-	// Mended says that the problem should be solved.
-	Mended bool
+	Said   string
+	Mended bool // says that the problem should be solved
 	// Reopen asks the owner to close the port and to open it with these modes in its Config: only
 	// other sockets can mend the problem. Watch has changed nothing.
 	Reopen bool

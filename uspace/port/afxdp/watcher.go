@@ -32,8 +32,7 @@ type lane struct {
 type verdict int
 
 const (
-	// sound: nothing is known to be wrong.
-	sound verdict = iota
+	sound verdict = iota // nothing is known to be wrong
 	// notRun: the interface counts frames, but the program sees none. A driver may forget the
 	// program when the link, the MTU or the rings change (vmxnet3).
 	notRun
@@ -47,8 +46,7 @@ const (
 	// refused the redirect, because the frame's device or queue is not the socket's (it is that of
 	// a device below).
 	lost
-	// stuck: the kernel has frames to send on a queue and sends none.
-	stuck
+	stuck // the kernel has frames to send on a queue and sends none
 )
 
 func (v verdict) String() string {

@@ -21,10 +21,8 @@ const (
 	// (29170 to 29998). It lies outside the range that Kubernetes gives to services (NodePort), and
 	// outside the one that Linux gives to clients (ip_local_port_range, 32768 to 60999).
 	KubernetesPort = 29600
-	// Sources is the number of source ports, which begin at the port itself.
-	Sources = 16
-	// MaxPort is the largest port that leaves room for its Sources.
-	MaxPort = 1<<16 - Sources
+	Sources        = 16              // the number of source ports, which begin at the port itself
+	MaxPort        = 1<<16 - Sources // the largest port that leaves room for its Sources
 
 	// Room is the number of bytes that a port keeps free in front of a frame to be wrapped. The
 	// longest headers fit. Frames stay as aligned as they are without Room.

@@ -23,16 +23,13 @@ type FaultKind uint8
 const (
 	// SameCard means that two hosts have the same card number: this host and the one at Address, or
 	// those at Owner and Address.
-	SameCard FaultKind = iota + 1
-	// OtherVersion means that the host at Address has another version of frames.
-	OtherVersion
-	// OtherCluster means that the host at Address is of another cluster.
-	OtherCluster
+	SameCard     FaultKind = iota + 1
+	OtherVersion           // means that the host at Address has another version of frames
+	OtherCluster           // means that the host at Address is of another cluster
 	// OtherFrames means that the longest frames of the host at Address are longer or shorter than
 	// this host's. The longer ones of one do not arrive at the other.
 	OtherFrames
-	// WrongCard means that the host listed as Card, at Owner, says that it is another card.
-	WrongCard
+	WrongCard // means that the host listed as Card, at Owner, says that it is another card
 	// Elsewhere means that the host at Address says that it is Card. Card is listed at Owner, where
 	// nobody answers.
 	Elsewhere

@@ -18,11 +18,9 @@ const (
 	Version = 255
 	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can
 	// use has room for it.
-	Size = 120
-	// MaxName is the longest name of a cluster or host in bytes. Longer ones are cut.
-	MaxName = 32
-	// NoQueue stands for a queue that is not known.
-	NoQueue = 0xffff
+	Size    = 120
+	MaxName = 32     // the longest name of a cluster or host in bytes. Longer ones are cut.
+	NoQueue = 0xffff // stands for a queue that is not known
 
 	mark   = "FUhello1"
 	before = arctic.EthernetSize

@@ -22,12 +22,11 @@ type Peer struct {
 // peer is the station's record of a Peer.
 type peer struct {
 	Peer
-	host    [MaxName]byte
-	nHost   int
-	answers bucket
-	// questions bounds those that others cause (cause.go).
-	questions bucket
-	at        int // in order
+	host      [MaxName]byte
+	nHost     int
+	answers   bucket
+	questions bucket // bounds those that others cause (cause.go)
+	at        int    // in order
 	// another peer at the same place: at most one of them is found, the others are listed
 	beside *peer
 	gone   bool

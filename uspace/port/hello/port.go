@@ -32,15 +32,13 @@ const longest = 256
 
 // Queues are the queues of an interface. Package afxdp implements them.
 type Queues interface {
-	// QueueCount returns the number of queues.
-	QueueCount() int
+	QueueCount() int // returns the number of queues
 	// LentBy returns the queue on which the frames of the last Receive arrived, or -1 if there were
 	// none.
 	LentBy() int
 	// SendOn sends a frame on a queue, or reports that it could not.
 	SendOn(queue int, frame []byte) bool
-	// Answered notes that a peer has answered a frame that left on the queue.
-	Answered(queue int)
+	Answered(queue int) // notes that a peer has answered a frame that left on the queue
 	// LeaveOut has other frames leave on the other queues, if there are any. TakeIn ends that. Both
 	// report whether they changed anything.
 	LeaveOut(queue int) bool

@@ -15,10 +15,8 @@ const (
 	// this card is a stranger to it.
 	proofRounds = 4
 	proofGap    = second / 25
-	// retryGap is the time between two questions on queues that were left out.
-	retryGap = 2 * second
-	// mostQueues is the most queues that are proven.
-	mostQueues = 64
+	retryGap    = 2 * second // the time between two questions on queues that were left out
+	mostQueues  = 64         // the most queues that are proven
 )
 
 // proof is the proof of a port's queues.

@@ -20,8 +20,7 @@ const (
 
 // Config configures a station.
 type Config struct {
-	// Self describes the station itself. New sets IsCard and Discovers.
-	Self Said
+	Self Said // describes the station itself. New sets IsCard and Discovers.
 	// Discover announces the station on its ports. It also finds other stations that announce the
 	// same name of a cluster, which must not be empty.
 	Discover bool

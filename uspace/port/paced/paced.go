@@ -33,12 +33,9 @@ import (
 )
 
 const (
-	// Waiting is the most frames that wait for the link.
-	Waiting = 16
-	// Held is the most received frames that are kept back.
-	Held = 64
-	// never is the time of an event that will not happen by itself.
-	never = math.MaxInt64
+	Waiting = 16            // the most frames that wait for the link
+	Held    = 64            // the most received frames that are kept back
+	never   = math.MaxInt64 // the time of an event that will not happen by itself
 )
 
 // Config gives the times of the network. All are from 0 to a day.

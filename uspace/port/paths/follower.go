@@ -36,9 +36,8 @@ var (
 	// ErrAddress reports that no interface of this host has the own address.
 	ErrAddress = errors.New("no interface has the address")
 	// ErrPort reports that another process has one of the UDP ports.
-	ErrPort = errors.New("the UDP port is in use")
-	// ErrNoPath reports a peer to which there is no path at present.
-	ErrNoPath = errors.New("no path")
+	ErrPort   = errors.New("the UDP port is in use")
+	ErrNoPath = errors.New("no path") // reports a peer to which there is no path at present
 )
 
 // Config configures a Follower.
@@ -48,13 +47,11 @@ type Config struct {
 	Port      uint16     // UDP
 	Local     netip.Addr // own address, as peers know it
 	Peers     []encap.Peer
-	// Least is the MTU in bytes that FUNet's shortest frames need.
-	Least int
+	Least     int // the MTU in bytes that FUNet's shortest frames need
 	// Tell takes a line when the path to a peer is lost, found, or said to be of another length;
 	// nil discards the lines.
-	Tell func(line string)
-	// Changed, if not nil, is called when States has changed.
-	Changed func()
+	Tell    func(line string)
+	Changed func() // Changed, if not nil, is called when States has changed
 }
 
 // State is the state of the way to a peer.
@@ -65,8 +62,7 @@ type State struct {
 	Gateway string `json:"gateway,omitempty"` // none: the peer is on the interface's network
 	MAC     string `json:"mac,omitempty"`     // of the gateway or the peer
 	MTU     int    `json:"mtu_bytes,omitempty"`
-	// Missing says why there is no path; "": there is one.
-	Missing string `json:"missing,omitempty"`
+	Missing string `json:"missing,omitempty"` // says why there is no path; "": there is one
 	// Heard says that the path is too narrow for FUNet, and repeats the last ICMP error about the
 	// peer within a minute. "" means that there is neither.
 	Heard string `json:"icmp,omitempty"`
@@ -84,8 +80,7 @@ type Follower struct {
 	own    func([]netip.Addr) error // tells the NIC program
 	owned  []netip.Addr             // what it was told last
 
-	// These belong to the goroutine that makes rounds.
-	ways  []way
+	ways  []way // These belong to the goroutine that makes rounds
 	began bool  // changes are reported (Config.Tell)
 	turn  int   // the last way asked for without a known change
 	seen  *link // in the last round

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// lent is the most frames of rings that Receive lends.
-	lent = 64
+	lent = 64 // the most frames of rings that Receive lends
 	// firstAsk is the number of frames that go to a neighbour by the port inside before the port
 	// asks for memory. After each refusal the number doubles, up to lastAsk.
 	firstAsk, lastAsk = 16, 1 << 20

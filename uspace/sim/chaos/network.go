@@ -113,8 +113,7 @@ func (s *Scenario) arctic(p *plan) {
 
 // network has what both kinds of network report.
 type network interface {
-	// UnderWay returns how many frames the network holds.
-	UnderWay() int
+	UnderWay() int // returns how many frames the network holds
 }
 
 // connect makes the network and the cards, which are down.

@@ -52,8 +52,7 @@ type oracle struct {
 	result    *Result
 	now       func() int64
 	progress  int64 // when something was last sent, delivered or reported
-	// probes has the places where the messages of the two rounds of probes begin.
-	probes []int
+	probes    []int // has the places where the messages of the two rounds of probes begin
 }
 
 // fail counts a broken promise, and keeps the first ones in words.

@@ -33,8 +33,7 @@ const (
 	Slow                          // processes and cards are slow for a time
 	// processes crash; they are detached, or their cards leave; they return
 	Crash
-	// cards crash with their processes and return with another incarnation
-	Restart
+	Restart  // cards crash with their processes and return with another incarnation
 	Resize   // programs change the size of their queues while traffic flows
 	Switch   // processes are switched out and in again
 	Transfer // programs move memory, and ask for what they may not have
@@ -42,8 +41,7 @@ const (
 	// Narrow makes paths carry shorter frames for a time, and their cards are told so, or told
 	// lies, or nothing
 	Narrow
-	// Forge has a stranger forge greetings, with echoes of what it has seen of others
-	Forge
+	Forge  // has a stranger forge greetings, with echoes of what it has seen of others
 	Replay // frames come again that were recorded any time before
 	Sizes  // cards have ports that carry frames of different lengths
 	Rats   // programs use every protocol of package rats
@@ -199,11 +197,10 @@ type plan struct {
 	arctic   sim.ArcticConfig
 	topology *sim.Topology
 	horizon  int64 // faults are over by then, in ns
-	// pause is the mean time between the operations of a member, in ns.
-	pause   int64
-	pattern int // says to which members a member sends
-	replies int // in 16 requests
-	segment int // bytes of a process that are sources of transfers, and destinations
+	pause    int64 // the mean time between the operations of a member, in ns
+	pattern  int   // says to which members a member sends
+	replies  int   // in 16 requests
+	segment  int   // bytes of a process that are sources of transfers, and destinations
 	// keyed says that all cards have a key. A key is drawn if greetings are forged or frames
 	// replayed.
 	keyed, readable bool

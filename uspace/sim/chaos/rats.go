@@ -23,18 +23,15 @@ import (
 )
 
 const (
-	keyedBase = 0x3000_0000
-	// guardBytes is the length of the memory beside the shared parts that nothing may write to.
-	guardBytes = 4096
+	keyedBase  = 0x3000_0000
+	guardBytes = 4096 // the length of the memory beside the shared parts that nothing may write to
 	// readBytes is how much of a member others read, and partBytes how much of a part they write
 	// to.
-	readBytes = 4096
-	partBytes = 1024
-	parts     = 16
-	// sessionsAtOnce is how many sessions a member has at once in each role.
-	sessionsAtOnce = 8
-	// staleWrites is how many writes with closed keys a member tries.
-	staleWrites = 4
+	readBytes      = 4096
+	partBytes      = 1024
+	parts          = 16
+	sessionsAtOnce = 8 // how many sessions a member has at once in each role
+	staleWrites    = 4 // how many writes with closed keys a member tries
 	// leastSlots is the least initial size of send queues where rats is used: its servers open with
 	// many requests at once.
 	leastSlots = 32

@@ -97,30 +97,29 @@ const patience = int64(2 * time.Second)
 // run is a scenario that is running.
 type run struct {
 	plan
-	scenario Scenario
-	result   Result
-	oracle   oracle
-	world    *sim.World
-	net      network
-	ethernet *sim.Ethernet // nil on Arctic
-	spy      *spy          // nil: there is none
-	key      *link.Key     // nil: there is none
-	gates    *gates        // nil: cards are not direct
-	notices  *notices      // nil: funids send no notices
-	members  []*member
-	byCard   [][]*member
-	lives    uint32
-	jobs     map[half]uint32     // the job that has the GID there, from 0
-	newest   map[uint16]uint32   // the newest job, by GID
-	homes    map[uint16][]uint32 // route tables of groups whose processes have moved
-	moved    int
-	signs    map[half][]*engine.Context // left behind by the processes that moved
-	fair     int64                      // the time when all faults are over
-	stop     func() bool                // nil: nothing ends the run early
-	probing  bool
-	sessions []*session
-	// closedKeys counts writes that were tried with keys that were closed.
-	closedKeys int
+	scenario   Scenario
+	result     Result
+	oracle     oracle
+	world      *sim.World
+	net        network
+	ethernet   *sim.Ethernet // nil on Arctic
+	spy        *spy          // nil: there is none
+	key        *link.Key     // nil: there is none
+	gates      *gates        // nil: cards are not direct
+	notices    *notices      // nil: funids send no notices
+	members    []*member
+	byCard     [][]*member
+	lives      uint32
+	jobs       map[half]uint32     // the job that has the GID there, from 0
+	newest     map[uint16]uint32   // the newest job, by GID
+	homes      map[uint16][]uint32 // route tables of groups whose processes have moved
+	moved      int
+	signs      map[half][]*engine.Context // left behind by the processes that moved
+	fair       int64                      // the time when all faults are over
+	stop       func() bool                // nil: nothing ends the run early
+	probing    bool
+	sessions   []*session
+	closedKeys int                // counts writes that were tried with keys that were closed
 	trees      map[uint16][]*tree // by GID
 	multicasts []*multicast
 	// What was checked: multicasts that came to all, and copies that came.

@@ -36,8 +36,7 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
-	// commandBit marks the cookies of blocks that are not operations.
-	commandBit = 1 << 30
+	commandBit    = 1 << 30 // marks the cookies of blocks that are not operations
 )
 
 // phase is the phase of a member's window.
