@@ -139,7 +139,6 @@ func (s *Switch) forgetJobs() error {
 	return nil
 }
 
-// forgetPorts removes the ports that are not known.
 func (s *Switch) forgetPorts(known func(outer uint32) bool) error {
 	var errs []error
 	for _, outer := range keysOf[uint32](s.maps.FunetPorts) {
@@ -232,7 +231,6 @@ func (s *Shared) Close() error {
 	return errors.Join(errs...)
 }
 
-// named returns the maps by their names in the program.
 func (s *Shared) named() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{"funet_ports": s.ports, "funet_jobs": s.jobs, "funet_links": s.links,
 		"funet_credits": s.credits,

@@ -133,7 +133,6 @@ func (p *Profile) contradiction() (key, why string) {
 	return "", ""
 }
 
-// checkCosts checks the table of costs.
 func (p *Profile) checkCosts(bad func(key, format string, args ...any) error) error {
 	if len(p.Costs) > maxCosts {
 		return bad("costs", "%d costs, at most %d", len(p.Costs), maxCosts)
@@ -164,7 +163,6 @@ func (p *Profile) checkCosts(bad func(key, format string, args ...any) error) er
 	return nil
 }
 
-// checkSteps checks the list of steps.
 func (p *Profile) checkSteps(bad func(key, format string, args ...any) error) error {
 	if len(p.Steps) > maxSteps {
 		return bad("steps", "%d steps, at most %d", len(p.Steps), maxSteps)
@@ -216,10 +214,7 @@ func (p *Profile) checkSteps(bad func(key, format string, args ...any) error) er
 	return nil
 }
 
-// stepKey names entry i of the steps.
 func stepKey(i int) string { return fmt.Sprintf("steps.%d", i) }
-
-// costKey names entry i of the costs.
 func costKey(i int) string { return fmt.Sprintf("costs.%d", i) }
 
 func isName(s string) bool {

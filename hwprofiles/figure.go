@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// figure is one figure of a profile.
 type figure struct {
 	key      string // section.name
 	at       func(*Profile) any
@@ -95,12 +94,10 @@ var figures = []figure{
 // sections are the first parts of the keys, in the order of the file.
 var sections = []string{"cpu", "bus", "card", "units", "network", "library", "options"}
 
-// known reports whether a source may be given for the key.
 func known(key string) bool {
 	return key == "costs" || key == "steps" || slices.ContainsFunc(figures, func(f figure) bool { return f.key == key })
 }
 
-// parts returns the section and the name in the figure's key.
 func (f *figure) parts() (section, name string) {
 	section, name, _ = strings.Cut(f.key, ".")
 	return section, name
@@ -126,7 +123,6 @@ func (f *figure) want() string {
 	}
 }
 
-// text returns the figure's value as the file has it.
 func (f *figure) text(p *Profile) string {
 	switch v := f.at(p).(type) {
 	case *Clock:
@@ -152,7 +148,6 @@ func (f *figure) text(p *Profile) string {
 	panic("hwprofiles: a figure of an unknown type") // figures is wrong, no input is
 }
 
-// good reports whether the value is in its range.
 func (f *figure) good(p *Profile) bool {
 	in := func(v int64) bool { return v == 0 || v >= f.min && v <= f.max }
 	switch v := f.at(p).(type) {

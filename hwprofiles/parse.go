@@ -53,7 +53,6 @@ func (t *text) where(key string) string {
 	return t.file
 }
 
-// profile reads the top of the tree.
 func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 	keys, err := t.mapping(top, "", append([]string{"name", "about", "costs", "steps", "sources"}, sections...)...)
 	if err != nil {
@@ -169,7 +168,6 @@ func (t *text) set(to any, n *strictyaml.Node) (ok bool) {
 	return ok
 }
 
-// costs reads the table of costs.
 func (t *text) costs(p *Profile, n *strictyaml.Node) error {
 	t.at["costs"] = n
 	list, ok := n.List()
@@ -208,7 +206,6 @@ func (t *text) costs(p *Profile, n *strictyaml.Node) error {
 	return nil
 }
 
-// steps reads the list of steps.
 func (t *text) steps(p *Profile, n *strictyaml.Node) error {
 	t.at["steps"] = n
 	list, ok := n.List()
@@ -259,7 +256,6 @@ func (t *text) steps(p *Profile, n *strictyaml.Node) error {
 	return nil
 }
 
-// sources reads the sources of the figures.
 func (t *text) sources(p *Profile, n *strictyaml.Node) error {
 	keys, err := n.KeysOf("the keys of figures, such as cpu.clock_mhz, or costs, or steps", known)
 	if err != nil {

@@ -39,7 +39,6 @@ var (
 	errGeneric = errors.New("no zero-copy beside a program in generic mode, whose frames the kernel has copied")
 )
 
-// refuse returns the error for an invalid argument.
 func refuse(doing, format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s", doing, ErrConfig, fmt.Sprintf(format, args...))
 }

@@ -320,7 +320,6 @@ func (s *Socket) fill(frames []uint64) {
 	fill.Submit(n)
 }
 
-// makeRings creates the rings.
 func (s *Socket) makeRings(c *SocketConfig, ownPair bool) error {
 	if err := s.setRing(unix.XDP_RX_RING, c.RxSize); err != nil {
 		return fmt.Errorf("create rx ring: %w", err)
@@ -339,7 +338,6 @@ func (s *Socket) makeRings(c *SocketConfig, ownPair bool) error {
 	return nil
 }
 
-// mapRings maps the rings.
 func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
 	off, err := mmapOffsets(s.fd)
 	if err != nil {

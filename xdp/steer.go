@@ -101,7 +101,6 @@ const (
 	mostRules       = 1 << 16    // that are looked at
 )
 
-// spec returns the rule that steers the flow to a queue.
 func (f Flow) spec(queue uint32) flowSpec {
 	s := flowSpec{flowType: unix.ETHER_FLOW, ringCookie: uint64(queue)}
 	at, number := 12, f.EtherType // ethhdr.h_proto
@@ -211,7 +210,6 @@ func (c classifier) table() (size uint32, special bool, locations []uint32, err 
 	return size, special, locations, nil
 }
 
-// rule reads a rule.
 func (c classifier) rule(at uint32) (flowSpec, error) {
 	ask := rxnfc{cmd: unix.ETHTOOL_GRXCLSRULE, spec: flowSpec{location: at}}
 	err := c.ioctl(c.ifname, unsafe.Pointer(&ask))

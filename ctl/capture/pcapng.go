@@ -85,7 +85,6 @@ func Comment(r *Record) string {
 	return "dropped: " + f.Outcome.String()
 }
 
-// directComment returns the comment of a frame of a direct port.
 func directComment(r *Record) string {
 	why := r.Verdict.Dropped()
 	switch {

@@ -80,7 +80,6 @@ func encodeHeader(b *[recordHeader]byte, r *Record) {
 
 func headerKept(b *[recordHeader]byte) int { return int(binary.LittleEndian.Uint32(b[12:])) }
 
-// appendCounts appends the counts, with which a batch begins.
 func (r *Ring) appendCounts(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.counts)))
 	for i := range r.counts {

@@ -44,7 +44,6 @@ type subordinate struct {
 	account      uint32
 }
 
-// account returns the account of a user.
 func (s subordinates) account(uid uint32) uint32 {
 	for range chain {
 		was := uid
@@ -111,7 +110,6 @@ func parseSubordinate(line string, number func(string) (uint32, error)) (r subor
 	return r, nil
 }
 
-// userNumber returns the number of a user, given by name or number.
 func userNumber(name string) (uint32, error) {
 	n, err := strconv.ParseUint(name, 10, 32)
 	if err == nil {
@@ -132,7 +130,6 @@ type subordinateFile struct {
 	was  fileState
 }
 
-// fileState identifies a state of a file.
 type fileState struct {
 	there          bool
 	device, inode  uint64
@@ -140,7 +137,6 @@ type fileState struct {
 	changed, wrote unix.Timespec
 }
 
-// stateOf returns the present state.
 func stateOf(path string) (now fileState, err error) {
 	var info unix.Stat_t
 	if err = unix.Stat(path, &info); err == nil {

@@ -18,7 +18,6 @@ import (
 // routeRoom is how many routes an answer has room for.
 const routeRoom = 8000
 
-// administer carries out KindAdmin.
 func (c *connection) administer(message []byte) error {
 	body, err := attach.DecodeBody(message, attach.KindAdmin)
 	if err != nil {

@@ -52,7 +52,6 @@ type attachment struct {
 	process int // write end of the pipe that wakes the process
 }
 
-// attach carries out KindAttach.
 func (c *connection) attach(message []byte) error {
 	r, err := attach.DecodeAttachRequest(message)
 	if err != nil {
@@ -231,7 +230,6 @@ const (
 	lastLook  = 250 * time.Millisecond
 )
 
-// linger carries out KindDetach.
 func (c *connection) linger(message []byte) error {
 	r, err := attach.DecodeDetachRequest(message)
 	if err != nil {

@@ -148,7 +148,6 @@ func (c *connection) heard() error {
 	return errGone
 }
 
-// beginCapture makes the process the one that captures.
 func (d *Daemon) beginCapture(p *peer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

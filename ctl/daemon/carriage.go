@@ -110,7 +110,6 @@ func provenPorts(ctx context.Context, cfg *Config, args []string) (_ *ports.Clie
 // mostCarriageWhy bounds the bytes of attach.Carriage.Why.
 const mostCarriageWhy = 512
 
-// carriage describes the chosen carriage, and the reason.
 func (d *Daemon) carriage() attach.Carriage {
 	s := attach.Carriage{Configured: d.cfg.Carriage.String(), Chosen: attach.CarriageDaemon, Why: d.cfg.CarriageWhy}
 	if d.cfg.Ports != nil {
@@ -120,7 +119,6 @@ func (d *Daemon) carriage() attach.Carriage {
 	return s
 }
 
-// tellCarriage logs the chosen carriage.
 func (d *Daemon) tellCarriage() {
 	switch s := d.carriage(); {
 	case s.Configured == attach.CarriageDaemon:

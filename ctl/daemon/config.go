@@ -166,7 +166,6 @@ type Amounts struct {
 	Bytes                       int64 // of contexts and segments
 }
 
-// each returns the limits of one user.
 func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections, r.Bytes} }
 
 // Range is a range of GIDs, both ends included.
@@ -296,7 +295,6 @@ func (c *Config) defaults() {
 	}
 }
 
-// limits refuses values that are out of their range.
 func (c *Config) limits(bad func(string, ...any) error) error {
 	switch {
 	case int(c.Card) >= len(c.Peers.Peers):
@@ -362,7 +360,6 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	return nil
 }
 
-// complete fills in defaults.
 func (r *Rule) complete() error {
 	d := DefaultRule()
 	if len(r.GIDs) == 0 {
@@ -499,7 +496,6 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	return u
 }
 
-// hostName is the name of this host in INFO.
 func hostName() string {
 	h, err := os.Hostname()
 	if err != nil {

@@ -177,7 +177,6 @@ func bodyless(message []byte, k attach.Kind) ([]byte, error) {
 	return body, err
 }
 
-// answerJSON sends an answer in JSON.
 func (c *connection) answerJSON(k attach.Kind, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -174,7 +174,6 @@ func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 // when a virtual machine is cloned.
 type systemRandom struct{}
 
-// Uint64 returns 64 random bits.
 func (systemRandom) Uint64() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -309,7 +308,6 @@ func (d *Daemon) settle(end time.Time, so func() bool) {
 	}
 }
 
-// allConnections returns all connections.
 func (d *Daemon) allConnections() []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -342,7 +340,6 @@ func (d *Daemon) release() error {
 	return errors.Join(errs...)
 }
 
-// info is the answer to KindInfo.
 func (d *Daemon) info() attach.Info {
 	xdp, bind := d.modes()
 	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI,

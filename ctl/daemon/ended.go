@@ -17,7 +17,6 @@ const (
 	mostEnded   = 512 // of all
 )
 
-// endedJob holds what the daemon remembers of a job that has ended.
 type endedJob struct {
 	account uint32
 	gid     uint16
@@ -28,7 +27,6 @@ type endedJob struct {
 // endedJobs lists ended jobs in the order of their ends.
 type endedJobs []endedJob
 
-// add remembers a job.
 func (e *endedJobs) add(j endedJob) {
 	of := map[uint32]int{}
 	for _, other := range *e {

@@ -173,7 +173,6 @@ func (c *connection) hearFates(j *job) {
 	}
 }
 
-// doubt carries out KindFate.
 func (c *connection) doubt(message []byte) error {
 	q, err := attach.DecodeDoubt(message)
 	if err != nil {
@@ -249,7 +248,6 @@ func (d *Daemon) hearNotices() {
 	}
 }
 
-// hear handles one notice.
 func (d *Daemon) hear(n *heardNotice) {
 	j, count := d.believes(n)
 	if j == nil {

@@ -56,7 +56,6 @@ type failure struct {
 // mostStack is how many bytes of a panic's stack are logged, the innermost calls first.
 const mostStack = 4096
 
-// newFailure describes a panic that has just been recovered from.
 func newFailure(what string, e any) failure {
 	stack := debug.Stack()
 	return failure{what: what, why: fmt.Sprint(e), stack: stack[:min(len(stack), mostStack)]}

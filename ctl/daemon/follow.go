@@ -259,7 +259,6 @@ func absent(err error) bool {
 	return errors.As(err, &not) || errors.Is(err, unix.ENODEV)
 }
 
-// describe returns the state of an interface.
 func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
 	if err != nil {
 		return s, err
@@ -453,7 +452,6 @@ func (f *follower) note(l *link, name string, state report.LinkState, why string
 	return true
 }
 
-// open opens the port and plugs it in.
 func (f *follower) open(l *link, now *seen) error {
 	c := l.config
 	c.UDP = f.d.cfg.datagrams(f.d.peers.Load(), l.at)
@@ -478,7 +476,6 @@ func (f *follower) open(l *link, now *seen) error {
 	return nil
 }
 
-// shut takes the port out and closes it.
 func (f *follower) shut(l *link) {
 	f.plugIn(l, false)
 	l.reset.begin(time.Now(), l.seen.carrier, l.seen.losses)

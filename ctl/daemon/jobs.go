@@ -46,7 +46,6 @@ type job struct {
 	faults report.Faults
 }
 
-// makeJob carries out KindJob.
 func (c *connection) makeJob(message []byte) error {
 	r, err := attach.DecodeJobRequest(message)
 	if err != nil {
@@ -128,7 +127,6 @@ func (c *connection) makeJob(message []byte) error {
 	return c.send(attach.JobAnswer{GID: j.gid}.Encode())
 }
 
-// routeJob tells the card of a job.
 func (c *connection) routeJob(j *job) error {
 	routes := make([]uint32, len(j.cards))
 	for node, card := range j.cards {
@@ -224,7 +222,6 @@ type places struct {
 	allowed gidSet
 }
 
-// gidSet is a set of GIDs, one bit each.
 type gidSet [(arctic.MaxGID + 1) / 64]uint64
 
 // lives finds the groups that may live on all of the cards.
@@ -298,7 +295,6 @@ func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest, direct bool) (*
 	return j, nil
 }
 
-// leave undoes join.
 func (d *Daemon) leave(j *job, node uint16) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

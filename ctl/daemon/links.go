@@ -57,7 +57,6 @@ type link struct {
 	ways   *afxdp.Port    // the last port that was open, for path
 }
 
-// modes are the modes in which a port is opened.
 type modes struct {
 	attach xdp.AttachMode
 	bind   xdp.BindMode

@@ -26,7 +26,6 @@ import (
 // in turn to connect, including a client that floods it (unix(7)).
 const backlog = 64
 
-// listener is the socket and its lock.
 type listener struct {
 	socket *net.UnixListener
 	file   *os.File // the same socket, to accept from

@@ -59,7 +59,6 @@ func ParseLogLevel(s string) (LogLevel, error) {
 	return named("log-level", s, LogDebug, LogInfo, LogWarn, LogError)
 }
 
-// named finds a value by its name.
 func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
 	var names []string
 	for _, v := range all {
@@ -91,10 +90,8 @@ type textLog struct {
 	mu       *sync.Mutex
 }
 
-// Enabled implements slog.Handler.
 func (h *textLog) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
-// Handle implements slog.Handler.
 func (h *textLog) Handle(_ context.Context, r slog.Record) error {
 	var b bytes.Buffer
 	if h.journald {
@@ -114,7 +111,6 @@ func (h *textLog) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs implements slog.Handler.
 func (h *textLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
 	for _, a := range attrs {
@@ -123,7 +119,6 @@ func (h *textLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &with
 }
 
-// WithGroup implements slog.Handler.
 func (h *textLog) WithGroup(name string) slog.Handler {
 	with := *h
 	with.group += name + "."
@@ -162,23 +157,17 @@ func syslogLevel(l slog.Level) int {
 	return 7
 }
 
-// sentences is a log that passes on only the sentences.
 type sentences struct{ take func(string) }
 
-// Enabled implements slog.Handler.
 func (h sentences) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 
-// Handle implements slog.Handler.
 func (h sentences) Handle(_ context.Context, r slog.Record) error {
 	h.take(r.Message)
 	return nil
 }
 
-// WithAttrs implements slog.Handler.
 func (h sentences) WithAttrs([]slog.Attr) slog.Handler { return h }
-
-// WithGroup implements slog.Handler.
-func (h sentences) WithGroup(string) slog.Handler { return h }
+func (h sentences) WithGroup(string) slog.Handler      { return h }
 
 // completeLog derives Logger from Log, or Log from Logger. Without either it discards lines.
 func (c *Config) completeLog() {

@@ -44,7 +44,6 @@ type command struct {
 	took       time.Duration // processor time of the thread; valid after done
 }
 
-// account returns the account of a command.
 func (c *command) account() int64 {
 	if c.connection == nil {
 		return ownAccount
@@ -138,7 +137,6 @@ func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err er
 	return l, nil
 }
 
-// plug plugs the card into a port.
 func (l *loop) plug(k *link, p *afxdp.Port) error {
 	for _, fd := range p.FDs() {
 		if err := l.watch(fd, unix.EPOLLIN); err != nil {
@@ -331,7 +329,6 @@ func (l *loop) call() {
 	}
 }
 
-// obey carries out commands.
 func (l *loop) obey() {
 	l.now = l.clock()
 	end := l.now + turnTime

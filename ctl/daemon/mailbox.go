@@ -40,14 +40,12 @@ type mailbox struct {
 	due   int64 // earliest time of the next command, of those sorted so far
 }
 
-// box is the queue of an account.
 type box struct {
 	waiting []*command // in their order
 	due     int64      // earliest time of the next command
 	since   uint64     // breaks ties: taken, when the first command came
 }
 
-// put adds a command.
 func (m *mailbox) put(c *command) {
 	m.mu.Lock()
 	m.arrived = append(m.arrived, c)

@@ -112,7 +112,6 @@ func (d *Daemon) readPeers() error {
 	return d.changePeers(d.peers.Load(), d.members.all())
 }
 
-// change is what changes about one card number.
 type change struct {
 	card  uint16
 	to    *cluster.Peer // nil: the number is now unused

@@ -88,7 +88,6 @@ type memory struct {
 // pages returns the bytes that memory of the given size takes and is counted as: whole pages.
 func pages(bytes int64) int64 { return (bytes + funi.PageSize - 1) &^ (funi.PageSize - 1) }
 
-// region is a piece of shared memory.
 type region struct {
 	of    *memory
 	whose *attachment // nil: it is a page of doorbells
@@ -144,7 +143,6 @@ func (m *memory) make(name string, size int64, whose *attachment) (_ *region, er
 	return r, m.enter(r)
 }
 
-// enter adds a region to all.
 func (m *memory) enter(r *region) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,7 +153,6 @@ func (m *memory) enter(r *region) error {
 	return nil
 }
 
-// leave removes a region from all.
 func (m *memory) leave(r *region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,7 +268,6 @@ func (r *region) hold() error {
 	return nil
 }
 
-// holdThese makes a pipe that holds the given pages.
 func (r *region) holdThese(these []unix.Iovec) error {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

@@ -25,13 +25,11 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// metrics is the HTTP server of the metrics.
 type metrics struct {
 	listener net.Listener
 	server   *http.Server
 }
 
-// listenMetrics takes the address.
 func (d *Daemon) listenMetrics(address string) (*metrics, error) {
 	network, at, err := metricsAddress(address)
 	if err != nil {
@@ -65,7 +63,6 @@ func isSocket(path string) bool {
 // serve answers until close.
 func (m *metrics) serve() { go func() { _ = m.server.Serve(m.listener) }() }
 
-// close ends the server.
 func (m *metrics) close() error {
 	err := m.server.Close()
 	if e := m.listener.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
@@ -74,7 +71,6 @@ func (m *metrics) close() error {
 	return err
 }
 
-// collector reads the metrics when they are asked for.
 type collector struct{ daemon *Daemon }
 
 // Describe sends nothing: the engine's counters determine the metrics.
@@ -164,7 +160,6 @@ func (m collector) collectDirect(send sending) error {
 	return nil
 }
 
-// countersOf returns counters by the names in their definition.
 func countersOf(counters any) (values map[string]uint64, err error) {
 	text, err := json.Marshal(counters)
 	if err == nil {
@@ -243,7 +238,6 @@ func (m collector) cardState() (c cardState, err error) {
 	return c, err
 }
 
-// collect calls send for each metric.
 func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	d := m.daemon
 	c, err := m.cardState()
@@ -352,7 +346,6 @@ func (m collector) collectInterfaces(send sending) {
 	}
 }
 
-// collectPorts calls send for the traffic of ports.
 func collectPorts(ports []portState, send sending) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, p := range ports {

@@ -50,7 +50,6 @@ type sign struct {
 	rule    *Rule
 }
 
-// arrive carries out KindArrive.
 func (c *connection) arrive(message []byte) error {
 	r, err := attach.DecodeArriveRequest(message)
 	if err != nil {
@@ -78,7 +77,6 @@ func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, err
 	return j, nil
 }
 
-// leave carries out KindLeave.
 func (c *connection) leave(message []byte) error {
 	r, err := attach.DecodeLeaveRequest(message)
 	if err != nil {
@@ -257,7 +255,6 @@ func (c *connection) tell(x *engine.Context) (untold int) {
 	}
 }
 
-// image carries out KindImage.
 func (c *connection) image(message []byte) error {
 	r, err := attach.DecodeImageRequest(message)
 	if err != nil {
@@ -362,7 +359,6 @@ func (c *connection) takeImage() error {
 	return nil
 }
 
-// whither carries out KindWhither.
 func (c *connection) whither(message []byte) error {
 	body, err := attach.DecodeBody(message, attach.KindWhither)
 	if err != nil {

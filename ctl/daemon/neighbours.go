@@ -84,7 +84,6 @@ func userSpace(pid int32) string {
 	return string(users) + "\n" + string(groups)
 }
 
-// listNeighbours carries out KindNeighbours.
 func (c *connection) listNeighbours(message []byte) error {
 	if _, err := bodyless(message, attach.KindNeighbours); err != nil {
 		return err
@@ -108,7 +107,6 @@ func (c *connection) listNeighbours(message []byte) error {
 	return c.send(answer)
 }
 
-// share carries out KindShare.
 func (c *connection) share(message []byte) error {
 	r, err := attach.DecodeShareRequest(message)
 	if err != nil {

@@ -59,7 +59,6 @@ type notice struct {
 
 const noticeWords = 6
 
-// put composes the notice for a card.
 func (n *notice) put(s *funi.Slot, card uint16) {
 	s.SetHeader(funi.NewHeader(card, uint16(n.kind), noticeWords))
 	w := s.Payload()
@@ -100,7 +99,6 @@ func newPost(card *engine.Card, own uint16, peers *cluster.File) (*post, error) 
 	return p, p.attach(card, own, peers)
 }
 
-// attach attaches the daemon to another card.
 func (p *post) attach(card *engine.Card, own uint16, peers *cluster.File) error {
 	memory, err := funi.NewMemory(postSlots)
 	if err == nil {

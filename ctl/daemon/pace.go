@@ -51,7 +51,6 @@ type purse struct {
 // debt is the time at which the account's debt will be paid off.
 type debt time.Time
 
-// add adds a cost.
 func (d *debt) add(now time.Time, cost time.Duration) {
 	paid := time.Time(*d)
 	if paid.Before(now) {
@@ -92,7 +91,6 @@ func (d *Daemon) leavePurse(p *purse) {
 	p.users--
 }
 
-// pay adds a cost to the debt.
 func (d *Daemon) pay(p *purse, cost time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

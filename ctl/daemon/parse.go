@@ -131,7 +131,6 @@ func Parse(name string, data []byte) (c Config, peers string, err error) {
 	return c, peers, err
 }
 
-// rule reads one entry of rules.
 func rule(n *strictyaml.Node) (r Rule, err error) {
 	var each Amounts
 	fields := append(who(&r.Who), strictyaml.Each("gids", func(n *strictyaml.Node) error {
@@ -148,7 +147,6 @@ func rule(n *strictyaml.Node) (r Rule, err error) {
 	return r, err
 }
 
-// amounts reads limits of use.
 func amounts(a *Amounts) []strictyaml.Field {
 	return []strictyaml.Field{
 		strictyaml.Number("contexts", &a.Contexts, 1, mostAmount),

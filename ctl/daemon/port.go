@@ -37,7 +37,6 @@ type directPort struct {
 	use     usage
 }
 
-// key returns the switch's name of the job.
 func (j *job) key() bpf.Job { return bpf.Job{Tag: j.tag, GID: j.gid} }
 
 // directly refuses a job whose nodes cannot have ports: attach.ErrNoPort. It returns the file of
@@ -184,7 +183,6 @@ func (d *Daemon) placeJobs() {
 	}
 }
 
-// givePort carries out KindPort.
 func (c *connection) givePort(message []byte) error {
 	r, err := attach.DecodePortRequest(message)
 	if err != nil {

@@ -81,7 +81,6 @@ func CanDrop() error {
 // open descriptors stay usable. It returns ErrCGo in a program with cgo.
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 
-// drop drops all capabilities but some.
 func drop(but ...int) error {
 	all := func(what string, trap, a1, a2, a3, a4 uintptr) error {
 		_, _, e := syscall.AllThreadsSyscall6(trap, a1, a2, a3, a4, 0, 0)

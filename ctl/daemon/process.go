@@ -70,7 +70,6 @@ func processOf(socket, pid int) (fd int, err error) {
 	return fd, err
 }
 
-// hasEnded reports whether the process of a pidfd has ended.
 func hasEnded(fd uintptr) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return err == nil && n > 0

@@ -18,7 +18,6 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// capacity is the card's capacity.
 type capacity struct {
 	contexts, jobs, pieces, descriptors int64
 	bytes                               int64

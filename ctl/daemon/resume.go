@@ -155,7 +155,6 @@ func (h *heirs) others(gid uint16, tag uint64) bool {
 	return ok && j.Job.Tag != tag
 }
 
-// resume carries out KindResume.
 func (c *connection) resume(message []byte) error {
 	r, err := attach.DecodeResumeRequest(message)
 	if err == nil {
@@ -174,7 +173,6 @@ func (c *connection) resume(message []byte) error {
 	return err
 }
 
-// takePort takes a port over for its process.
 func (c *connection) takePort(r *attach.ResumeRequest) error {
 	d := c.d
 	c.mu.Lock()

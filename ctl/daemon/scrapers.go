@@ -53,7 +53,6 @@ type fair struct {
 	users map[uint32]*scraper // that have connections, or had some within a second
 }
 
-// scraper is one user.
 type scraper struct {
 	open  int
 	begun int       // number within the second
@@ -111,13 +110,11 @@ func (f *fair) leave(uid uint32) {
 	f.users[uid].open--
 }
 
-// admitted is a counted connection.
 type admitted struct {
 	net.Conn
 	end func()
 }
 
-// Close closes the connection.
 func (a *admitted) Close() error {
 	err := a.Conn.Close()
 	a.end()

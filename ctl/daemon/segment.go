@@ -13,7 +13,6 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// segment carries out KindSegment.
 func (c *connection) segment(message []byte) error {
 	r, err := attach.DecodeSegmentRequest(message)
 	if err != nil {
@@ -26,7 +25,6 @@ func (c *connection) segment(message []byte) error {
 	return c.send(r.EncodeAnswer(), m.fd)
 }
 
-// newSegment makes a segment of the connection's context.
 func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +65,6 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	return m, nil
 }
 
-// unsegment carries out KindUnsegment.
 func (c *connection) unsegment(message []byte) error {
 	r, err := attach.DecodeUnsegmentRequest(message)
 	if err != nil {
@@ -82,7 +79,6 @@ func (c *connection) unsegment(message []byte) error {
 	return c.send(message)
 }
 
-// endSegment frees a segment of the connection's context.
 func (c *connection) endSegment(base uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -86,7 +86,6 @@ func (s *sharing) leave(a *attachment) {
 	}
 }
 
-// onCard counts the groups on the card.
 func (s *sharing) onCard() (n int) {
 	for _, g := range s.groups {
 		if g.on {

@@ -27,7 +27,6 @@ const (
 	missingRoom = 16
 )
 
-// status carries out KindStatus.
 func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(c)) }
 
 // statusFor collects the part of the status that the user may see.

@@ -32,7 +32,6 @@ const (
 	trailsAtOnce = 16 // how many contexts one command makes the card's thread follow
 )
 
-// tracing is a trace that goes on.
 type tracing struct {
 	tracer  *engine.Tracer
 	account uint32
@@ -42,7 +41,6 @@ type tracing struct {
 	late    int    // trails not yet charged; the card's thread counts them
 }
 
-// wants reports whether the context is to be traced.
 func (t *tracing) wants(a *attachment) bool {
 	return (t.all || a.account == t.account) && (t.gid == 0 || t.gid == a.job.gid)
 }

@@ -27,7 +27,6 @@ const (
 	trafficPeers    = 48
 )
 
-// traffic carries out KindTraffic.
 func (c *connection) traffic() error {
 	t, err := c.trafficFor()
 	if err != nil {
@@ -148,7 +147,6 @@ const (
 	peersEvery = 500 * time.Millisecond
 )
 
-// peersLook is the result of a look at all peers.
 type peersLook struct {
 	report.Peers
 	first   []report.RoundTrip         // as Traffic.RoundTrips

@@ -40,7 +40,6 @@ func (p *peer) askGroups(fd int) error {
 	return nil
 }
 
-// peerGroups returns the supplementary groups.
 func peerGroups(fd int) ([]uint32, error) {
 	for room := 64; ; room *= 2 {
 		groups := make([]uint32, room)
@@ -83,12 +82,10 @@ func (d *Daemon) administrator(p *peer) bool {
 	return p.pid != 0 && (p.uid == 0 && !d.cfg.NotRoot || p.is(&d.cfg.Administrators))
 }
 
-// allows reports whether the rule includes the GID.
 func (r *Rule) allows(gid uint16) bool {
 	return slices.ContainsFunc(r.GIDs, func(g Range) bool { return g.First <= gid && gid <= g.Last })
 }
 
-// usage is what a user uses at present.
 type usage struct {
 	contexts, jobs, connections int
 	pieces                      int // of memory

@@ -69,7 +69,6 @@ func minorFaults(tid int) int64 {
 	return n
 }
 
-// torn returns the regions that have holes.
 func (m *memory) torn() (those []*region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

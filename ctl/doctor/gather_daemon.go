@@ -19,7 +19,6 @@ import (
 // daemonPatience is the most time that the daemon may take to answer.
 const daemonPatience = 2 * time.Second
 
-// gatherDaemon asks the daemon at the socket.
 func gatherDaemon(ctx context.Context, socket string, wanted bool) *Daemon {
 	d := &Daemon{Socket: socket, ABI: funi.ABI, Wanted: wanted}
 	info, err := attach.InquireContext(ctx, socket, daemonPatience)

@@ -21,7 +21,6 @@ var capabilities = []struct {
 }{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"},
 	{unix.CAP_PERFMON, "CAP_PERFMON"}}
 
-// gatherHost collects facts about the host.
 func gatherHost(wantHuge bool) Host {
 	h := Host{WantHuge: wantHuge, Processors: runtime.NumCPU()}
 	var name unix.Utsname

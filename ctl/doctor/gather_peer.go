@@ -59,7 +59,6 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 	return p, ""
 }
 
-// fromFile fills in the peer from a node of the peers file.
 func (p *Peer) fromFile(o *Options, node int) (iface string) {
 	if o.Peers == "" {
 		p.Problem,
@@ -229,7 +228,6 @@ var neighbourStates = map[int]string{
 	netlink.NUD_PERMANENT: "permanent",
 }
 
-// route asks the kernel for its route to the peer.
 func (p *Peer) route(h *netlink.Handle, ifc *net.Interface) {
 	if !p.Addr.IsValid() || p.Addr.IsLinkLocalUnicast() { // such an address needs no route
 		return

@@ -28,7 +28,6 @@ func judgeKeys(f *Facts) []Finding {
 	return a.list
 }
 
-// judge reports the faults of a key file.
 func (k *Key) judge(a *about) {
 	switch err := k.Err; {
 	case k.Handed && (err == nil || k.Has != ""): // only funid sees it

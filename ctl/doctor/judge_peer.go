@@ -58,7 +58,6 @@ func judgePeer(f *Facts) []Finding {
 	return a.list
 }
 
-// judgePresence judges whether the peer is there.
 func (p *Peer) judgePresence(a *about, f *Facts) {
 	r, iface := p.Result, f.Interface.Name
 	routed :=
@@ -107,7 +106,6 @@ func (p *Peer) judgePresence(a *about, f *Facts) {
 	}
 }
 
-// answersHello reports whether the peer's card has answered a hello.
 func (p *Peer) answersHello() bool {
 	return p.Hello != nil && p.Hello.Answered || p.Result != nil && p.Result.Hello != nil
 }

@@ -200,7 +200,6 @@ func (l *Lab) StopDaemons() error {
 	return nil
 }
 
-// findDaemon returns the path of funid.
 func findDaemon() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -217,7 +216,6 @@ func findDaemon() (string, error) {
 	return filepath.Abs(path)
 }
 
-// daemon is a daemon that was started.
 type daemon struct {
 	host        int
 	socket, log string
@@ -225,7 +223,6 @@ type daemon struct {
 	ended       chan struct{} // closed when it has ended
 }
 
-// startDaemon writes the daemon's files and starts it.
 func (l *Lab) startDaemon(dir string, host int, o DaemonOptions) (*daemon, error) {
 	peers, err := l.Peers(host).Marshal()
 	if err != nil {
@@ -301,7 +298,6 @@ func (d *daemon) answer() error {
 	}
 }
 
-// lastLine returns the last line of the log of a daemon that ended.
 func lastLine(log string) string {
 	f, err := os.Open(log)
 	if err != nil {

@@ -147,7 +147,6 @@ func (h *Host) to(peer int) *Interface {
 	return nil
 }
 
-// hubNamespace is the name of the hub's namespace of a named lab.
 func hubNamespace(lab string) string { return "funet-" + lab + "-hub" }
 
 // namespaces lists the names of all namespaces of a named lab, hosts first.

@@ -33,7 +33,6 @@ const (
 	stageRemoving = "removing" // written before the first namespace is removed
 )
 
-// state is the content of a state file.
 type state struct {
 	Name     string `json:"name"`
 	Stage    string `json:"state"`
@@ -52,7 +51,6 @@ func (s *state) options() Options {
 	return Options{Hosts: s.Hosts, Topology: s.Topology, IPv6: s.IPv6, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
 }
 
-// own makes this process the owner.
 func (s *state) own() (err error) {
 	s.OwnerPID = os.Getpid()
 	s.OwnerStart, err = startTime(s.OwnerPID)

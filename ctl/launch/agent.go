@@ -44,7 +44,6 @@ func Serve(ctx context.Context, in io.Reader, out, complaints io.Writer, which A
 	return err
 }
 
-// agent carries out orders.
 type agent struct {
 	local      *local
 	speaker    speaker
@@ -63,7 +62,6 @@ func (a *agent) begin(mark string) error {
 	return err
 }
 
-// carryOut carries out an order and answers it.
 func (a *agent) carryOut(o *order) error {
 	switch {
 	case o.Mark != "" && !a.begun:
@@ -111,7 +109,6 @@ func (a *agent) answer(r answer) error {
 	return a.speaker.say(word{Answer: &r})
 }
 
-// start starts a node.
 func (a *agent) start(o *startOrder) error {
 	token, err := attach.ParseToken(o.Token)
 	if err != nil {
@@ -161,7 +158,6 @@ type pieces struct {
 	error bool
 }
 
-// Write sends b to the launcher.
 func (p *pieces) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		n := min(len(rest), outputPiece)

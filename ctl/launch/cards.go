@@ -23,14 +23,12 @@ const (
 // native is the profile without limits (package hwprofiles). Cards of processes have it.
 const native = "native"
 
-// choice is the result of choose.
 type choice struct {
 	direct bool
 	why    string // reason why it is not direct
 	wanted bool   // a host has direct ports, or was configured to have them
 }
 
-// String describes the choice in a line.
 func (c choice) String() string {
 	if c.direct {
 		return "the processes have direct ports: all hosts have proven them, and the job needs nothing else"

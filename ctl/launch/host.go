@@ -43,7 +43,6 @@ type host interface {
 	close()   // kills the processes that still run, waits for their ends and frees the group
 }
 
-// node is one process of a job.
 type node struct {
 	Number, Nodes int
 	Once          bool // the process is not a node, but starts them or is all of them

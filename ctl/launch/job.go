@@ -30,7 +30,6 @@ func makeJob(hosts []host, n int, r attach.JobRequest, which Cards, profile stri
 	return gid, chosen, err
 }
 
-// makeGroup makes the group of makeJob with the chosen cards.
 func makeGroup(hosts []host, cards []uint16, n int, r attach.JobRequest, chosen *choice) (_ uint16, err error) {
 	gid := r.GID
 	r.Direct = chosen.direct

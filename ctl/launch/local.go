@@ -64,9 +64,7 @@ func newLocal(which Agent) (*local, error) {
 }
 
 func (l *local) note(text string) { l.notes = append(l.notes, raw(text)) }
-
-// String names the daemon.
-func (l *local) String() string { return "the daemon at " + l.socket }
+func (l *local) String() string   { return "the daemon at " + l.socket }
 
 // here returns the name of this host, because a job has several hosts.
 func here() string {
@@ -76,7 +74,6 @@ func here() string {
 	return "this host"
 }
 
-// connect connects to the daemon.
 func (l *local) connect() error {
 	if l.conn != nil {
 		return nil
@@ -254,7 +251,6 @@ func (l *local) start(n *node) error {
 	return nil
 }
 
-// forget takes a process from the list.
 func (l *local) forget(p *process) {
 	for i, q := range l.processes {
 		if q == p {

@@ -111,8 +111,5 @@ func (l *lines) Close() error {
 // plain is a node's end without labels.
 type plain struct{ out *output }
 
-// Write passes everything on.
 func (p plain) Write(b []byte) (int, error) { return len(b), p.out.write(b) }
-
-// Close does nothing.
-func (p plain) Close() error { return nil }
+func (p plain) Close() error                { return nil }

@@ -24,7 +24,6 @@ type process struct {
 	over bool // it has ended, and gets no more signals; guarded by local.mu
 }
 
-// start starts the process.
 func (p *process) start(what *program, dir string, env []string) (err error) {
 	n := p.node
 	p.cmd = &exec.Cmd{
@@ -70,7 +69,6 @@ func (p *process) awaitEnd() {
 	}
 }
 
-// killRest kills the rest of the process group of a process that has ended.
 func (p *process) killRest() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
 // wait waits for the last output and returns how the process ended.

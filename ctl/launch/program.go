@@ -30,7 +30,6 @@ const own = "funet"
 // the first after standard error. It stays open for the interpreter of a script.
 const handedOver = 3
 
-// program is the program that a process executes.
 type program struct {
 	path string
 	file *os.File // handed over; nil: the user reaches the path
@@ -86,7 +85,6 @@ func handOver(name string) *handing {
 	return h
 }
 
-// close closes what was opened.
 func (h *handing) close() {
 	if h != nil && h.file != nil {
 		h.file.Close()

@@ -190,7 +190,6 @@ func keepAlive(timeout time.Duration) []string {
 // Language 2.2.2).
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// String names the host.
 func (r *remote) String() string { return r.name }
 
 // errBye ends the reading of the agent's words.
@@ -244,7 +243,6 @@ func (r *remote) listen(from *pulse) {
 	}
 }
 
-// take acts on a word of the agent.
 func (r *remote) take(w *word) error {
 	switch {
 	case w.Answer != nil:
@@ -324,7 +322,6 @@ func (r *remote) node(number int, take bool) *node {
 	return n
 }
 
-// end reports the end of a node.
 func (r *remote) end(number int, s status) {
 	if n := r.node(number, true); n != nil {
 		_ = errors.Join(n.stdout.Close(), n.stderr.Close()) // nobody reads, then
@@ -332,7 +329,6 @@ func (r *remote) end(number int, s status) {
 	}
 }
 
-// ask gives an order and waits for the answer.
 func (r *remote) ask(o order) (answer, error) {
 	r.asking.Lock()
 	defer r.asking.Unlock()

@@ -217,7 +217,6 @@ type running struct {
 	over       <-chan time.Time
 }
 
-// end is the end of a node.
 type end struct {
 	node int
 	status
@@ -261,7 +260,6 @@ func (j *running) startNode(i, life int) error {
 	return nil
 }
 
-// on returns the host of a node.
 func (j *running) on(node int) host { return j.hosts[node%len(j.hosts)] }
 
 // wait passes signals on until all processes have ended and no node waits for a restart. It returns
@@ -356,7 +354,6 @@ func (j *running) say(format string, args ...any) {
 	fmt.Fprintf(j.o.Stderr, "funet: "+format+"\n", args...)
 }
 
-// pass passes on a signal from outside.
 func (j *running) pass(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	switch {

@@ -21,10 +21,8 @@ import (
 // 8259, section 8.1), so raw text is sent in base64.
 type raw string
 
-// MarshalJSON encodes the bytes.
 func (r raw) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(r)) }
 
-// UnmarshalJSON decodes the bytes.
 func (r *raw) UnmarshalJSON(text []byte) error {
 	var b []byte
 	err := json.Unmarshal(text, &b)
@@ -32,7 +30,6 @@ func (r *raw) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// texts converts lists of texts.
 func texts[To, From ~string](list []From) []To {
 	to := make([]To, len(list))
 	for i, s := range list {
@@ -113,7 +110,6 @@ type word struct {
 	Bye    bool        `json:"bye,omitempty"` // the last word: everything here has ended
 }
 
-// answer is the outcome of an order.
 type answer struct {
 	Error  raw           `json:"error,omitempty"`  // one line
 	Notes  []raw         `json:"notes,omitempty"`  // for the user of funet, a line each
@@ -167,7 +163,6 @@ type distant struct {
 func (d *distant) Error() string { return d.text }
 func (d *distant) Unwrap() error { return d.cause }
 
-// err returns the error that the answer carries.
 func (a *answer) err() error {
 	switch {
 	case a.Error == "":
@@ -195,7 +190,6 @@ func (s *speaker) say(v any) error {
 	return err
 }
 
-// linesOf reads the lines of a stream.
 func linesOf(from io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 64<<10), longestOrder)

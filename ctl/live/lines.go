@@ -83,7 +83,6 @@ func (r *Report) memory() string {
 	return clean(r.Memory) + ", not all locked"
 }
 
-// table returns the lines of a table.
 func (r *Report) table(t Table, o Order, name func(uint32) string) []string {
 	cs := columns[t]
 	mark := func(i int) string {
@@ -126,7 +125,6 @@ func (r *Report) WriteTable(w io.Writer, name func(uint32) string) error {
 	return err
 }
 
-// view is the content of the screen.
 type view struct {
 	report *Report // nil: none has come yet
 	notice string  // a fault; "": none

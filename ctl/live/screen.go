@@ -15,7 +15,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// screen is the model.
 type screen struct {
 	ctx        context.Context
 	ask        Source
@@ -83,7 +82,6 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// take shows an answer.
 func (s *screen) take(m answered) {
 	if m.err != nil {
 		s.view.notice = strings.ReplaceAll(m.err.Error(), "\n", "; ") + "; asking again"
@@ -94,7 +92,6 @@ func (s *screen) take(m answered) {
 	s.last = m.sample
 }
 
-// press carries out a key's command.
 func (s *screen) press(key string) tea.Cmd {
 	v := &s.view
 	o := &v.order[v.table]

@@ -33,7 +33,6 @@ type Order struct {
 	Reverse bool
 }
 
-// cell is a value and its text.
 type cell struct {
 	text string
 	rank float64 // numbers: largest first
@@ -69,7 +68,6 @@ func (t Table) Usual() Order {
 	return Order{Column: [Tables]int{Jobs: 4, Contexts: 5, Peers: 1, Rejections: 2}[t]}
 }
 
-// rows returns the table's rows in an order.
 func (r *Report) rows(t Table, o Order, name func(uint32) string) [][]cell {
 	var all [][]cell
 	switch t {
@@ -119,7 +117,6 @@ func (r *Report) rows(t Table, o Order, name func(uint32) string) [][]cell {
 	return all
 }
 
-// line aligns the text of cells in columns.
 func line(cs []column, text func(int) string) string {
 	var b strings.Builder
 	for i, c := range cs {

@@ -304,7 +304,6 @@ type lineage struct {
 	number  uint64
 }
 
-// listed asks a helper for all its jobs and ports.
 func listed(ask func(r *request, descriptors int, out ...int) (answer, []int, error)) (jobs []Job, ports []Held,
 	l lineage, err error) {
 	for more := true; more; {

@@ -41,7 +41,6 @@ type Helper struct {
 	tell   func(error) // takes errors that no request returns
 }
 
-// kept is a port with the helper's record of it.
 type kept struct {
 	*Port
 	id     uint32
@@ -266,7 +265,6 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	return err
 }
 
-// addJob adds a job, and has it kept.
 func (s *Helper) addJob(j bpf.Job, nodes int) error {
 	if err := s.host.sw.AddJob(j, nodes); err != nil {
 		return err
@@ -321,7 +319,6 @@ func (s *Helper) release(at int) {
 // namespace.
 func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spent }
 
-// aboutPort carries out a request about an existing port.
 func (s *Helper) aboutPort(r *request, a *answer) {
 	p, err := s.ports[r.ID], error(nil)
 	switch {

@@ -26,19 +26,16 @@ const (
 	firstPort = firstJob + bpf.Groups*jobRoom
 )
 
-// head is the ledger's own record.
 type head struct {
 	Lineage uint64           // the same for all helpers that have had these ports
 	Frames  bpf.PortCounters // of ports that have ended
 }
 
-// jobRecord is a job.
 type jobRecord struct {
 	Tag        uint64
 	GID, Nodes uint32
 }
 
-// portRecord is a port.
 type portRecord struct {
 	Tag, Bytes, Number       uint64 // bytes of its memory; number in the names of its links
 	ID, Account, Outer, Mode uint32
@@ -49,7 +46,6 @@ type portRecord struct {
 // ledger is the file. A nil ledger stores nothing.
 type ledger struct{ file *os.File }
 
-// newLedger makes a ledger with a new lineage.
 func newLedger() (*ledger, error) {
 	fd, err := unix.MemfdCreate("ledger", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -64,7 +60,6 @@ func newLedger() (*ledger, error) {
 	return l, nil
 }
 
-// put writes a record at an offset.
 func (l *ledger) put(at int, record any) error {
 	if l == nil {
 		return nil
@@ -79,7 +74,6 @@ func (l *ledger) put(at int, record any) error {
 	return nil
 }
 
-// get reads the record at an offset.
 func (l *ledger) get(at int, record any) error {
 	b := make([]byte, binary.Size(record))
 	_, err := l.file.ReadAt(b, int64(at))

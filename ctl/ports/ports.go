@@ -175,7 +175,6 @@ type Port struct {
 	number uint64 // in the names of its ends
 }
 
-// inner returns the name of the inner end.
 func (p *Port) inner() string { return fmt.Sprintf(innerName, p.number) }
 
 // outerName and innerName are the names of the ends of a pair.
@@ -236,7 +235,6 @@ func (h *Host) open(p *Port, memory *os.File, g port.Geometry, again bool) error
 	return h.sw.AddPort(p.Outer, p.Link, p.of)
 }
 
-// newPair makes the links of a port.
 func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	link, ok := h.place()
 	if !ok {
@@ -399,7 +397,6 @@ func (p *Port) letGo() error {
 	return unix.Close(fd)
 }
 
-// remove has the links of a port deleted.
 func (h *Host) remove(p *Port) {
 	h.ports--
 	h.dying++

@@ -204,7 +204,6 @@ func testFrame(of bpf.Job, from, to, size int) []byte {
 	return b
 }
 
-// send sends a frame.
 func (t *trial) send(frame []byte) error {
 	if room := t.port.Reserve(); room != nil { // else it is sent the next time
 		t.port.Commit(copy(room, frame))

@@ -27,7 +27,6 @@ func (p Pair) Has(id uint32) int {
 	return 0
 }
 
-// shared is the memory of a pair.
 type shared struct {
 	memory *os.File
 	bytes  int64
@@ -74,7 +73,6 @@ func (s *Helper) share(r *request, got []int) error {
 	return err
 }
 
-// name returns the memory's name in the store.
 func (m *shared) name(p Pair) string {
 	return name("pair", uint64(p[0]), uint64(p[1]), uint64(m.bytes))
 }

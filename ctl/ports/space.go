@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space is the namespace.
 type space struct {
 	file   *os.File
 	handle *netlink.Handle
@@ -70,10 +69,8 @@ func (s *space) prepare() (err error) {
 	return err
 }
 
-// fd returns the namespace's descriptor.
 func (s *space) fd() int { return int(s.file.Fd()) }
 
-// do runs f in the namespace.
 func (s *space) do(f func() error) (err error) {
 	done := make(chan struct{})
 	s.work <- func() {

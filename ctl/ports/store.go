@@ -74,7 +74,6 @@ func OpenStore() (*Store, error) {
 	return s, nil
 }
 
-// name composes a name from a kind and values.
 func name(kind string, values ...uint64) string {
 	b := append([]byte(layout), kind...)
 	for _, v := range values {

@@ -27,7 +27,6 @@ type legacy struct {
 	pairs map[Pair]*shared
 }
 
-// keptJob is a job with its place in the ledger.
 type keptJob struct{ nodes, at int }
 
 // takeOver restores the host from the store. A ledger, namespace or map that is missing, or cannot
@@ -216,7 +215,6 @@ func (s *Helper) keepJob(j bpf.Job, nodes int) (keptJob, error) {
 	return k, h.store.keep(name("job", uint64(k.at)), h.sw.PlacesFD(j))
 }
 
-// withFD calls f with a file's descriptor.
 func withFD(file *os.File, f func(fd int) error) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

@@ -179,7 +179,6 @@ func (a *answer) fail(err error) {
 	}
 }
 
-// refusal is an error of the helper.
 type refusal struct {
 	text string
 	full bool
@@ -188,7 +187,6 @@ type refusal struct {
 func (r *refusal) Error() string        { return r.text }
 func (r *refusal) Is(target error) bool { return r.full && target == ErrFull }
 
-// err returns the error in an answer, if any.
 func (a *answer) err() error {
 	if a.Error == "" {
 		return nil
@@ -196,7 +194,6 @@ func (a *answer) err() error {
 	return &refusal{a.Error, a.Full}
 }
 
-// send sends a request or an answer.
 func send(c *net.UnixConn, v any, descriptors ...int) error {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -90,7 +90,6 @@ func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 	}
 }
 
-// next reads the next answer.
 func next(c *attach.Conversation, v any) error {
 	body, err := c.Answer()
 	if err != nil {

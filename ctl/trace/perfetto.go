@@ -40,7 +40,6 @@ type Host struct {
 // at converts a time of a record to nanoseconds since 1970.
 func (h *Host) at(t int64) int64 { return h.Begin.Clock + h.Shift + t }
 
-// event is an event of the Trace Event Format.
 type event struct {
 	Name  string  `json:"name"`
 	Phase string  `json:"ph"`
@@ -68,7 +67,6 @@ func (m micros) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%s%d.%03d", sign, n/1000, n%1000), nil
 }
 
-// UnmarshalJSON reads the time.
 func (m *micros) UnmarshalJSON(b []byte) error {
 	var v float64
 	if err := json.Unmarshal(b, &v); err != nil {
@@ -153,7 +151,6 @@ func (w *fileWriter) event(e *event) {
 	w.text("\n" + string(b))
 }
 
-// host writes a host's events.
 func (w *fileWriter) host(h *Host) {
 	pid := int(h.Begin.Card) + 1 // Perfetto takes process 0 for the idle one
 	w.event(&event{Name: "process_name", Phase: "M", PID: pid,
@@ -209,7 +206,6 @@ type shown struct {
 	ReasonName string `json:"reason_name,omitempty"`
 }
 
-// packet writes a record.
 func (w *fileWriter) packet(h *Host, r *engine.Trace, pid, tid int) {
 	args := shown{Trace: *r, LevelName: "request"}
 	if r.Level == arctic.Reply {

@@ -91,7 +91,6 @@ func (all Completed) Undecided(c *cobra.Command) (flags []string) {
 	return flags
 }
 
-// pathOf returns the command's path without the name of the program.
 func pathOf(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 }
@@ -103,7 +102,6 @@ func (v Values) flag(_ *cobra.Command, _ []string, begun string) ([]string, cobr
 	return v.without(strings.Split(before, ","), before)
 }
 
-// argument completes an argument with values that have not been given yet.
 func (v Values) argument(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return v.without(given, "")
 }

@@ -71,7 +71,6 @@ func Man(w Written) *cobra.Command {
 	}
 }
 
-// writePages writes pages of the manual into a folder.
 func writePages(folder string, pages []manual.Page) error {
 	date := time.Now()
 	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {

@@ -23,7 +23,6 @@ func Versioned(c *cobra.Command) {
 		runtime.GOARCH))
 }
 
-// builtFrom returns the version that the compiler recorded.
 func builtFrom(info *debug.BuildInfo) string {
 	if info == nil {
 		return "unknown"

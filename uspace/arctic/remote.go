@@ -157,7 +157,6 @@ func (p Packet) CountPiece(counts bool) {
 	}
 }
 
-// isRemoteBlock reports whether a packet is one of KindRemote that a block follows.
 func isRemoteBlock(p Packet) bool {
 	if len(p) != blockPacketSize+remoteBlockBytes || !p.IsRemote() {
 		return false

@@ -91,7 +91,6 @@ func (p Packet) IsResponse() bool {
 	return p[11]>>6 == byte(KindResponse&3) && p[3]>>6&1 == byte(KindResponse>>2)
 }
 
-// isResponseBlock reports whether a packet is one of KindResponse that a block follows.
 func isResponseBlock(p Packet) bool {
 	return len(p) == blockPacketSize+responseBlockBytes && p.IsResponse() && p.Header().Type&remoteBlock != 0
 }

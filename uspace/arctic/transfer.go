@@ -194,7 +194,6 @@ func (p Packet) Advance(bytes int) {
 // Start returns the address at which the transfer of a Last begins.
 func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }
 
-// isBlock reports whether a block follows the packet.
 func isBlock(p Packet) bool {
 	return len(p) == blockPacketSize && p.Header().Kind == KindTransfer && p[PacketHeaderSize]&formMask == byte(Block)
 }

@@ -148,7 +148,6 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 	}
 }
 
-// connect opens the socket.
 func (c *Client) connect() error {
 	conn, err := Dial(c.ctx, c.socket, c.timeout)
 	if nobodyListens(err) {
@@ -319,7 +318,6 @@ func (c *Client) discard() {
 	}
 }
 
-// release gives everything back.
 func (c *Client) release() {
 	for _, s := range c.segments {
 		Unmap(s.memory)

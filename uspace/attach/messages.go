@@ -25,7 +25,6 @@ const (
 	MaxNodes = (MaxMessage - jobRequestSize) / 2 // the most nodes of a job
 )
 
-// malformed returns the error for an invalid value of a field.
 func malformed(what, field string, v uint64) error {
 	return fmt.Errorf("reading %s with %s %#x: %w", what, field, v, ErrMalformed)
 }
@@ -44,7 +43,6 @@ type AttachRequest struct {
 	Token     Token            // of the job
 }
 
-// putRemote encodes sizes.
 func putRemote(b []byte, s funi.RemoteSizes) {
 	for i, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
 		b[i] = byte(bits.Len(uint(n)))

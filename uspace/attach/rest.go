@@ -174,7 +174,6 @@ func (c *Client) listen() {
 	}
 }
 
-// wake writes an eventfd.
 func wake(fd int) {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)

@@ -290,7 +290,6 @@ func Open(c Config) (_ *Card, err error) {
 	return k, nil
 }
 
-// memory makes the context's memory.
 func (c *Config) memory() (*funi.Memory, error) {
 	memory, err := funi.NewMemory(cmp.Or(c.Slots, DefaultSlots))
 	if err != nil {
@@ -325,7 +324,6 @@ func (k *Card) usePorts(peers []engine.Peer) {
 	}
 }
 
-// plugInterfaces opens a port on each of the interfaces.
 func (k *Card) plugInterfaces(c *Config, cfg *engine.Config, m *machine.Machine, groups []uint16) error {
 	for _, name := range c.Interfaces {
 		if k.until.Err() != nil {

@@ -99,7 +99,6 @@ func (k *Card) Lose(why error) {
 	k.Interrupt()
 }
 
-// attendLoss reports the loss to the program.
 func (k *Card) attendLoss() {
 	if why := k.loss.Load(); why != nil && k.lost == nil {
 		k.lost = *why

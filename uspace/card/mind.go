@@ -129,7 +129,6 @@ func (m *minder) stop() {
 	}
 }
 
-// life looks at the ports.
 func (m *minder) life() {
 	t := time.NewTicker(mindEvery)
 	defer t.Stop()
@@ -145,7 +144,6 @@ func (m *minder) life() {
 	}
 }
 
-// look looks at a port and acts on the finding.
 func (m *minder) look(at int, now time.Time) {
 	p := m.ports[at]
 	if p == nil {
@@ -254,7 +252,6 @@ func (k *Card) attend(w *wish) {
 	close(w.done)
 }
 
-// watchPorts notes the ports that the card is plugged into.
 func (k *Card) watchPorts() {
 	k.live = k.live[:0]
 	k.sockfds = append(k.sockfds[:0], unix.PollFd{Fd: int32(k.alarm.FD()), Events: unix.POLLIN})

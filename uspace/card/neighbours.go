@@ -53,7 +53,6 @@ func (k *Card) neighbour(in *plug.Port, c *Config) *shared.Port {
 	return n.port
 }
 
-// want asks for memory.
 func (n *neighbours) want(node uint16) bool {
 	select {
 	case n.wants <- node:

@@ -21,7 +21,6 @@ type systemGroup struct {
 	one [8]byte
 }
 
-// open makes the eventfd and has the engine raise it.
 func (s *systemGroup) open(cfg *engine.Config) (err error) {
 	if s.fd, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("making the eventfd of the system group: %w", err)

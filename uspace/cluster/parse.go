@@ -145,7 +145,6 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 	return f, nil
 }
 
-// parsePeer reads one entry of the list.
 func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 	keys, err := n.Keys("node", "mac", "address", "iface", "groups", "key", "absent")
 	if err != nil {
@@ -225,7 +224,6 @@ func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 	return p, nil
 }
 
-// integer returns the value of a decimal integer.
 func integer(n *strictyaml.Node, key string) (int64, error) {
 	s, err := n.Text()
 	if err != nil {

@@ -67,7 +67,6 @@ type ring struct {
 	mask  uint32
 }
 
-// slot returns slot i, masked into the queue.
 func (r *ring) slot(i uint32) *Slot {
 	return &r.slots[i&r.mask]
 }

@@ -96,7 +96,6 @@ func (p *Page) Store(r Register, v uint32) {
 	atomic.StoreUint32(p.at(r), v)
 }
 
-// at returns the word of a register.
 func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
 
 // Version returns the version of the ABI that the card speaks, or 0 if no card has been here; see

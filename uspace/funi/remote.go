@@ -298,7 +298,6 @@ func (m *Memory) note(n uint32) []uint32 {
 	return m.notes[at : at+noteWords : at+noteWords]
 }
 
-// early returns the metadata of an area that came early.
 func (m *Memory) early(area uint16) []uint32 {
 	at := (m.Remote.Notifications+int(area))*noteWords + noteMetadataWord
 	return m.notes[at : at+arctic.MaxRemoteMetadata : at+arctic.MaxRemoteMetadata]

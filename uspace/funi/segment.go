@@ -155,7 +155,6 @@ func (t *Segments) Address(b []byte, right Rights) (uint32, bool) {
 	return 0, false
 }
 
-// covers reports whether the address is in the segment.
 func (s *Segment) covers(address uint32) bool {
 	return address >= s.Base && uint64(address-s.Base) < uint64(len(s.Memory))
 }

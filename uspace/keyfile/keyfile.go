@@ -61,7 +61,6 @@ func New(path string) (*link.Key, error) {
 	return k, nil
 }
 
-// fill writes a key to a file that has just been made.
 func fill(f *os.File) (*link.Key, error) {
 	if err := f.Chmod(0o600); err != nil { // the umask may have taken the owner's rights
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// stepped holds the times that the steps of a profile give.
 type stepped struct {
 	card    timing.Card
 	rats    timing.Rats
@@ -110,7 +109,6 @@ func (r *reader) lacks(what string) error {
 		r.p.Name, ErrParts, what)
 }
 
-// sum adds up steps of one side.
 func (r *reader) sum(of, side, path string, names ...string) (total timing.Span) {
 	for _, name := range names {
 		found := false

@@ -58,7 +58,6 @@ type Datagram struct {
 	buffer uint8
 }
 
-// datagramLink is the link of a client.
 type datagramLink struct {
 	end
 	of       *Port

@@ -58,7 +58,6 @@ type Endpoint struct {
 // Key is the secret that gives access to memory: see Expose.
 type Key uint64
 
-// key is the endpoint's record of a key slot.
 type key struct {
 	key  Key
 	open bool

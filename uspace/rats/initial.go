@@ -74,7 +74,6 @@ type Request struct {
 	number  uint32
 }
 
-// answer is an answer that was given.
 type answer struct {
 	key    uint64
 	number uint32
@@ -333,14 +332,12 @@ func (q *Inquiry) arrived(n *funi.Notification) {
 	}
 }
 
-// suspect sends the request again.
 func (q *Inquiry) suspect(l *funi.Lost) {
 	if l.To(q.peer.Node) && !q.answered && !q.unsent {
 		q.goesBack()
 	}
 }
 
-// returned handles the returned request.
 func (q *Inquiry) returned(r funi.Returned) {
 	switch r.Reason {
 	case arctic.ReasonNoBuffer, arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonResynchronised:

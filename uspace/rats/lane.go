@@ -24,7 +24,6 @@ const laneAll = 7
 // stream was no faster, and a short message waited 2.5 times as long.
 const laneMost = 2
 
-// lane is the way to a node.
 type lane struct {
 	out     int       // long messages of streams that are not retired
 	others  int       // unretired long messages of other instances
@@ -41,7 +40,6 @@ type onLane struct {
 	other bool // it is not of a stream
 }
 
-// laneTo returns the lane to a node.
 func (m *Manager) laneTo(node uint16) *lane {
 	l := m.lanes[node]
 	if l == nil {

@@ -30,7 +30,6 @@ type protocol interface {
 	suspect(l *funi.Lost)
 }
 
-// instance is the common part of all instances.
 type instance struct {
 	m       *Manager
 	number  uint16
@@ -217,7 +216,6 @@ func (m *Manager) await(i *instance) {
 	}
 }
 
-// tell makes NextReady return an instance.
 func (m *Manager) tell(i *instance) {
 	if !i.told {
 		i.told = true
@@ -225,7 +223,6 @@ func (m *Manager) tell(i *instance) {
 	}
 }
 
-// add assigns a place to a new instance.
 func (m *Manager) add(i *instance, what protocol) error {
 	i.m, i.what = m, what
 	if n := len(m.vacant); n > 0 {
@@ -258,12 +255,10 @@ func (gone) returned(funi.Returned)     {}
 func (gone) turn() bool                 { return true }
 func (gone) suspect(*funi.Lost)         {}
 
-// cookie names an instance in its requests.
 func (i *instance) cookie() uint32 {
 	return ownerCookie | uint32(i.m.places[i.number].generation)<<16 | uint32(i.number)
 }
 
-// cameBack gives a returned request to its instance.
 func (m *Manager) cameBack(r funi.Returned) {
 	n := int(r.Word & 0xffff)
 	if n >= len(m.places) || m.places[n].what == nil || m.places[n].generation != uint16(r.Word>>16&0x7fff) {
@@ -316,7 +311,6 @@ func (i *instance) expose(memory []byte) (Key, error) {
 	return k, nil
 }
 
-// open opens an area of the instance.
 func (i *instance) open(k Key, credit int, returns bool) (uint16, error) {
 	area, ok := i.m.areas.next()
 	if !ok || i.m.credit+credit > i.m.iface.Remote().Notifications {

@@ -27,7 +27,6 @@ const (
 // Call it before anything is sent.
 func (e *Endpoint) Pace(cpu *timing.CPU) { e.pace.cpu = cpu }
 
-// prices returns what a message of the protocol costs to send.
 func prices(r *timing.Rats, p protocol) *timing.Sending {
 	if _, ok := p.(*Client); ok {
 		return &r.Datagram

@@ -49,7 +49,6 @@ type ReadServer struct {
 	closing bool
 }
 
-// readLink is the link of a reader.
 type readLink struct {
 	end
 	of     *ReadServer

@@ -40,7 +40,6 @@ const (
 	sayDone
 )
 
-// piece is a part of the stream.
 type piece struct {
 	at     uint64 // place in the stream
 	length int
@@ -212,7 +211,6 @@ func (r *Receiver) Close() {
 // Probe finds out whether the other end's card still knows it. If not the stream fails.
 func (r *Receiver) Probe() { r.ask() }
 
-// arrived takes a record.
 func (r *Receiver) arrived(n *funi.Notification) {
 	if r.err != nil || r.closing {
 		return
@@ -251,7 +249,6 @@ func (r *Receiver) arrived(n *funi.Notification) {
 // bits are given.
 func (r *Receiver) place(low uint32) uint64 { return r.next + uint64(int64(int32(low-uint32(r.next)))) }
 
-// take takes a message of data.
 func (r *Receiver) take(head, low uint32, long bool) {
 	at := r.place(low)
 	if at < r.next || at-r.next > uint64(len(r.ring)) || r.ended || len(r.early) >= shortCredit+longAreas {
@@ -285,7 +282,6 @@ func (r *Receiver) absorb() {
 	}
 }
 
-// accept puts a piece into the queue.
 func (r *Receiver) accept(p piece) {
 	size, length := uint64(len(r.ring)), uint64(p.length)
 	offset := (p.at - r.base) & (size - 1)
@@ -316,7 +312,6 @@ func (r *Receiver) accept(p piece) {
 	r.queue = append(r.queue, p)
 }
 
-// consider decides what to tell the sender.
 func (r *Receiver) consider() {
 	if r.peer.Key == 0 || r.err != nil || r.closing {
 		return

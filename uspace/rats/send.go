@@ -34,7 +34,6 @@ const (
 	Failed // the message came back; a part of a long one may have been written
 )
 
-// send is a request that was committed.
 type send struct {
 	handle Handle
 	at     uint64 // how many slots of the request queue were committed up to it

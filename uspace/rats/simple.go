@@ -215,7 +215,6 @@ func (s *Simple) suspect(l *funi.Lost) {
 // fails.
 func (s *Simple) Probe() { s.ask() }
 
-// metadataWords has room for a message's metadata.
 type metadataWords [arctic.MaxRemoteMetadata]uint32
 
 // words are a message's metadata, in the caller's words.

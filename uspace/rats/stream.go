@@ -136,7 +136,6 @@ func (e *end) lies(what string, n uint32) {
 	e.m.await(&e.instance)
 }
 
-// returned takes what came back.
 func (e *end) returned(r funi.Returned) {
 	if r.Reason == arctic.ReasonNotOpened {
 		e.fail(fmt.Errorf("opening a stream's key slot or area: %w", ErrFull))
@@ -187,7 +186,6 @@ func (e *end) shutAll() bool {
 	return true
 }
 
-// leave gives the place back.
 func (e *end) leave() {
 	if !e.dropped {
 		e.dropped = true

@@ -47,7 +47,6 @@ type Tag struct {
 	link *taggedLink
 }
 
-// taggedLink is the link of a writer.
 type taggedLink struct {
 	end
 	of    *Target
@@ -146,7 +145,6 @@ func (t *Target) GetSpecificTag(tag uint32) (Tag, bool) {
 	return Tag{}, false
 }
 
-// take takes a tag out of those that are unread.
 func (t *Target) take(i int) Tag {
 	g := t.tags[i]
 	t.tags = append(t.tags[:i], t.tags[i+1:]...)
@@ -346,7 +344,6 @@ func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) error {
 	return nil
 }
 
-// usable returns why the writer is of no use.
 func (w *Writer) usable() error {
 	if w.closing {
 		return ErrClosed

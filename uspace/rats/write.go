@@ -236,7 +236,6 @@ func (s *Sender) launch(b []byte, record, stays bool) (n int, full bool) {
 	return n, full
 }
 
-// put sends a message.
 func (s *Sender) put(b []byte, area uint16, offset uint64, record, long bool) (n int, full bool) {
 	head := uint32(kindData<<kindShift | len(b))
 	if record {
@@ -304,7 +303,6 @@ func (s *Sender) Close() {
 // Probe finds out whether the other end's card still knows it. If not the stream fails.
 func (s *Sender) Probe() { s.ask() }
 
-// arrived takes a record.
 func (s *Sender) arrived(n *funi.Notification) {
 	if s.err != nil || s.closing {
 		return

@@ -57,7 +57,6 @@ func (o *order) pop() ID {
 	return 0
 }
 
-// drop removes an ID.
 func (o *order) drop(id ID) {
 	for i := o.first; i < len(o.list); i++ {
 		if o.list[i] == id {
@@ -159,7 +158,6 @@ func (e *Endpoint) back(r funi.Returned) {
 	}
 }
 
-// completed handles the completion of an operation.
 func (e *Endpoint) completed(n *funi.Notification) {
 	r := Result{Bytes: int(n.Bytes), Answer: n.Answer}
 	if n.Reason != arctic.ReasonNone {

@@ -46,7 +46,6 @@ const (
 	idMask       = silentCookie - 1 // selects the ID in a cookie
 )
 
-// operations is the state of the operations in flight.
 type operations struct {
 	limit    int    // most operations in flight
 	issued   uint64 // operations that the card completes
@@ -99,7 +98,6 @@ func (f *numbers) pop() uint16 {
 	return i
 }
 
-// begin marks all records as free.
 func (n *operations) begin() {
 	for i := range n.told {
 		n.told[i].next = ID(i)
@@ -121,7 +119,6 @@ func (n *operations) take(node uint16) ID {
 	return r.id
 }
 
-// give frees a record.
 func (n *operations) give(r *record) {
 	n.free.push(uint16(r.id % funi.MaxRequests))
 	*r = record{next: r.next}
@@ -268,7 +265,6 @@ func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, si
 	return id, nil
 }
 
-// commit commits the slot of an operation.
 func (e *Endpoint) commit(id ID, op arctic.Operation) {
 	n := &e.ops
 	e.iface.Commit(funi.Request)
@@ -314,5 +310,4 @@ func (n *operations) forget() bool {
 	return id != 0
 }
 
-// open returns how many operations are not complete.
 func (e *Endpoint) open() int { return int(e.ops.issued - e.iface.Completed() - e.ops.returned) }

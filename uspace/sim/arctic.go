@@ -149,7 +149,6 @@ func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
 	a.want(&p.up, i)
 }
 
-// want puts a packet into the queue of a channel.
 func (a *Arctic) want(c *channel, i uint32) {
 	level := a.flits[i].level
 	if a.cfg.OneLevel {

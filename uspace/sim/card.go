@@ -121,7 +121,6 @@ func (c *Card) wake(at int64) {
 	c.token = c.world.queue.push(at, c, 0)
 }
 
-// happen makes a step of the card.
 func (c *Card) happen(token, _ uint64) bool {
 	if c.due == Never || token != c.token {
 		return false

@@ -150,7 +150,6 @@ func (e *Ethernet) send(p *EthernetPort, i uint32) {
 	w.queue.push(p.up+e.half, p, uint64(i)<<1|atSwitch)
 }
 
-// forward handles a frame at the switch.
 func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 	f := &e.pool.frames[i]
 	to := e.lookup(f.data)

@@ -6,7 +6,6 @@ package sim
 // smallFrame is the size of the lesser buffers: most frames are short.
 const smallFrame = 256
 
-// frame is one frame under way.
 type frame struct {
 	data []byte
 	n    int    // bytes of it
@@ -15,7 +14,6 @@ type frame struct {
 	to   uint16 // the port that a Switch sends it to
 }
 
-// bytes returns the frame.
 func (f *frame) bytes() []byte { return f.data[:f.n] }
 
 // pool has the frames of a network. Frames are named by index, so that their holders need no
@@ -42,7 +40,6 @@ func (p *pool) take(n int) uint32 {
 	return uint32(len(p.frames) - 1)
 }
 
-// give takes a frame back.
 func (p *pool) give(i uint32) {
 	if len(p.frames[i].data) == smallFrame {
 		p.small = append(p.small, i)
@@ -51,7 +48,6 @@ func (p *pool) give(i uint32) {
 	}
 }
 
-// clone returns a copy of the frame.
 func (p *pool) clone(i uint32) uint32 {
 	j := p.take(p.frames[i].n)
 	data := p.frames[j].data
@@ -85,7 +81,6 @@ func (q *fifo) push(i uint32) {
 
 func (q *fifo) at(k int) uint32 { return q.ring[(q.first+k)&(len(q.ring)-1)] }
 
-// drop takes the first k frames out.
 func (q *fifo) drop(k int) {
 	q.first = (q.first + k) & max(len(q.ring)-1, 0)
 	q.n -= k

@@ -12,7 +12,6 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// move is a move that is under way.
 type move struct {
 	from, to   *Card
 	old, new   *engine.Card // the lives of the two
@@ -159,7 +158,6 @@ func (m *move) end(moved bool) {
 	m.over(moved, m.sign)
 }
 
-// resume makes the process run again.
 func (m *move) resume() {
 	p := m.process
 	p.stopped = false

@@ -79,7 +79,6 @@ func (p *Process) turnAt(at int64) {
 	p.token = p.world.queue.push(p.due, p, 0)
 }
 
-// happen makes a turn of the process.
 func (p *Process) happen(token, _ uint64) bool {
 	if p.due == Never || token != p.token {
 		return false

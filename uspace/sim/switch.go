@@ -16,7 +16,6 @@ type Job struct {
 	GID uint16
 }
 
-// seat is a node of a job.
 type seat struct {
 	Job
 	node uint16

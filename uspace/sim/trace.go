@@ -25,7 +25,6 @@ const (
 
 var trackNames = [...]string{"retrieval", "dispatch", "transmit", "preprocess", "delivery"}
 
-// tracer writes a trace.
 type tracer struct {
 	w     *bufio.Writer
 	named map[int]bool // cards whose tracks have names
@@ -98,7 +97,6 @@ func (t *tracer) step(c *Card) {
 	*b = now
 }
 
-// turn writes a turn of a process.
 func (t *tracer) turn(p *Process) {
 	c := p.card
 	t.name(c.number)
@@ -148,7 +146,6 @@ func (w *World) Capture(out io.Writer) {
 	w.write(h)
 }
 
-// packet writes one frame to the capture.
 func (w *World) packet(b []byte) {
 	r := make([]byte, 0, 16+len(b))
 	for _, v := range []uint32{uint32(w.now / 1e9), uint32(w.now % 1e9), uint32(len(b)), uint32(len(b))} {

@@ -85,7 +85,6 @@ func (p *Process) failed(what string, a Address, err error) error {
 	return fmt.Errorf("%s %v: %w", what, a, err)
 }
 
-// forget forgets an access ID that its process has revoked.
 func (p *Process) forget(err error) {
 	var e *rma.Error
 	if errors.As(err, &e) && errors.Is(err, rma.ErrKey) && e.Node != p.options.Node {

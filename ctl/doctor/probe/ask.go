@@ -128,7 +128,6 @@ func Ask(ctx context.Context, t Target, patience time.Duration) (Result, error) 
 	}
 }
 
-// asker is one call of Ask.
 type asker struct {
 	t       Target
 	s       *sockets
@@ -213,7 +212,6 @@ func (a *asker) heardHello(m *arrival) {
 	}
 }
 
-// take processes an answer.
 func (a *asker) take(m *arrival) {
 	if m.hello != nil {
 		a.heardHello(m)

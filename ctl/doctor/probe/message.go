@@ -79,7 +79,6 @@ type Card struct {
 	ABI         uint32 `json:"abi"`
 }
 
-// message is a request or an answer.
 type message struct {
 	kind  byte
 	long  bool
@@ -90,7 +89,6 @@ type message struct {
 	said  said // in an answer only
 }
 
-// said is the JSON of an answer.
 type said struct {
 	Host
 	Address string `json:"mac"`

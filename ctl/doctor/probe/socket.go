@@ -24,7 +24,6 @@ import (
 
 const ethernetSize = 14
 
-// sockets are the sockets on one interface.
 type sockets struct {
 	ifc    *net.Interface
 	frames *os.File // AF_PACKET
@@ -181,12 +180,10 @@ func (s *sockets) sendHello(to [6]byte, m *hello.Message, size int) {
 	_, _ = s.frames.Write(b)
 }
 
-// sendUDP sends a message by UDP.
 func (s *sockets) sendUDP(to netip.AddrPort, message []byte) {
 	_, _ = s.udp.WriteToUDPAddrPort(message, to)
 }
 
-// arrival is a message that has arrived.
 type arrival struct {
 	message
 	by   Carrier

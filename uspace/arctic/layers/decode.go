@@ -59,7 +59,6 @@ func (c *cursor) u16() uint16 { return binary.LittleEndian.Uint16(c.bytes(2)) }
 func (c *cursor) u32() uint32 { return binary.LittleEndian.Uint32(c.bytes(4)) }
 func (c *cursor) u64() uint64 { return binary.LittleEndian.Uint64(c.bytes(8)) }
 
-// decodeFUNet is the decoder that the package registers.
 func decodeFUNet(data []byte, p gopacket.PacketBuilder) error {
 	f := &FUNet{}
 	if err := f.DecodeFromBytes(data, p); err != nil {

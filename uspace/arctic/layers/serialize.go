@@ -111,7 +111,6 @@ func (f *FUNet) checkRoom() error {
 	return nil
 }
 
-// appendHeader appends the frame header to w.
 func (f *FUNet) appendHeader(w []byte) []byte {
 	flags := byte(f.Level)
 	if f.Hello {

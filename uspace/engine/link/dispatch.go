@@ -10,7 +10,6 @@ type readyList struct {
 	head, tail *flow
 }
 
-// makeReady puts a flow on the ready list of its level if it is not there.
 func (e *End) makeReady(f *flow) {
 	if f.inReady {
 		return

@@ -263,7 +263,6 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 	return true
 }
 
-// greeted handles a greeting.
 func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	var g arctic.Greeting
 	f.Greeting(&g)
@@ -329,7 +328,6 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 }
 
-// refuses returns what is wrong with the key of a greeting, or noTrouble.
 func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) keyTrouble {
 	switch authenticated := g.Flags&arctic.Authenticated != 0; {
 	case p.Key == nil && !authenticated:

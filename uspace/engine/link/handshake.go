@@ -64,7 +64,6 @@ type handshake struct {
 	attempts bool
 }
 
-// heard is the outcome of a greeting.
 type heard uint8
 
 const (

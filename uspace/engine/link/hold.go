@@ -24,7 +24,6 @@ const (
 	unholds = 64
 )
 
-// holds is the heap of streams on hold.
 type holds struct {
 	heap []*stream
 }
@@ -44,7 +43,6 @@ func (h *holds) push(s *stream) {
 	h.up(s)
 }
 
-// remove takes a stream off the heap.
 func (h *holds) remove(s *stream) {
 	n := len(h.heap) - 1
 	last := h.heap[n]
@@ -174,7 +172,6 @@ func (e *End) mayGo(s *stream) {
 	}
 }
 
-// withdraw takes a stream off the list that it is on.
 func (e *End) withdraw(s *stream) {
 	switch s.list {
 	case onTurn:

@@ -110,7 +110,6 @@ func (p *peer) take(bytes int) {
 // what sealing adds to it.
 func (e *End) SizeTo(card uint16) int { return e.room(e.byCard[card]) }
 
-// room is SizeTo of a peer's record.
 func (e *End) room(p *peer) int { return e.sizeTo(p) - p.seal() }
 
 // length returns how long a frame to the peer is, without rejects.
@@ -183,7 +182,6 @@ func (e *End) tryLonger(p *peer, fr *frame, n int) int {
 	return bytes
 }
 
-// passed notes that a frame has arrived.
 func (e *End) passed(p *peer, fr *frame) {
 	if p.suspect != 0 && p.length(fr) >= arctic.EthernetSize+int(p.suspect) && !fr.void {
 		p.suspect = 0
@@ -241,7 +239,6 @@ func (ln *Line) Whole() {
 	ln.piece = 0
 }
 
-// inFrame returns the piece of the line's block that its frame carries.
 func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
 
 // goesOn reports whether more of a line's block is left after its frame has arrived, and makes the

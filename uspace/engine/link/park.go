@@ -89,7 +89,6 @@ func (e *End) watch(p *peer) {
 	e.timers.set(p, p.lookAt)
 }
 
-// unpark makes a flow of what was parked.
 func (e *End) unpark(p *peer, l arctic.Level) {
 	if e.spare.flows == nil && e.spare.used >= manyFlows {
 		e.reclaim()
@@ -242,7 +241,6 @@ func (e *End) park(f *flow) {
 	}
 }
 
-// takeStream makes a stream of the context for a node.
 func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
 	s := e.spare.streams
 	if s == nil {

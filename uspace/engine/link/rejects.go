@@ -59,7 +59,6 @@ func (e *End) answer(f *flow, r *rejected) {
 	e.oweNow(f.peer)
 }
 
-// forget forgets the remembered rejects of a frame.
 func (e *End) forget(f *flow, seq uint32) {
 	f.refused[seq%Window/64] &^= 1 << (seq % 64)
 	var before *rejected

@@ -88,7 +88,6 @@ func (s *Session) Renew(now int64) {
 	}
 }
 
-// aead makes the cipher of a key.
 func aead(secret []byte) cipher.AEAD {
 	block, err := aes.NewCipher(expand(secret, keyLabel, KeySize))
 	if err != nil {

@@ -59,7 +59,6 @@ func (e *End) PeerState(card uint16) (s PeerState, ok bool) {
 	return p.stateOf(), true
 }
 
-// stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
 	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(),
 		Replies: p.replies, Life: p.incarnation, SilentSince: p.silentSince}

@@ -11,7 +11,6 @@ package link
 // meanwhile, and waits only until its own parts are taken. So processes that do so at the same time
 // do not wait for each other. Answers (Line.Answer) have a stream of their own, too.
 
-// list says on which list a stream is.
 type list uint8
 
 const (
@@ -39,7 +38,6 @@ type stream struct {
 	backoff int64 // length of the last hold
 }
 
-// streamKey names a stream of a flow.
 type streamKey struct {
 	owner *Owner
 	node  uint16
@@ -57,7 +55,6 @@ const (
 	chained sort = 128 // chained+Chain: what a process sends along a chain
 )
 
-// sort returns the sort of a line.
 func (ln *Line) sort() sort {
 	switch {
 	case ln.Answer:

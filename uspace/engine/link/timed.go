@@ -204,7 +204,6 @@ func (e *End) enqueue(f *flow) bool {
 	return true
 }
 
-// at returns a frame of the Send Queue, 0 the first.
 func (u *timedSend) at(i int) *queued { return &u.queue[(u.first+i)%len(u.queue)] }
 
 // frame returns the frame of an entry of the Send Queue, or nil if the entry is stale.

@@ -14,7 +14,6 @@ type timers struct {
 	first int64 // heap[0].wake, or Never
 }
 
-// next returns the time of the earliest timer.
 func (t *timers) next() int64 { return t.first }
 
 // noteFirst keeps the earliest time in first, where every step looks.

@@ -36,7 +36,6 @@ type class struct {
 	jobs     *class // an account's
 }
 
-// append puts a turn behind the others of a ring.
 func (t *turn) append(ring **turn) {
 	first := *ring
 	if first == nil {
@@ -47,7 +46,6 @@ func (t *turn) append(ring **turn) {
 	first.prev.next, first.prev = t, t
 }
 
-// remove takes a turn out of the ring that it is in.
 func (t *turn) remove(ring **turn) {
 	if t.next == t {
 		*ring = nil
@@ -145,7 +143,6 @@ func (e *End) classOf(f *flow, o *Owner) *class {
 	return j
 }
 
-// takeClass makes a class.
 func (e *End) takeClass(f *flow, a *Account, of *turn) *class {
 	s := e.spare.classes
 	if s == nil {
@@ -188,7 +185,6 @@ func (s *class) unlist(list **class) {
 	*list = s.beside
 }
 
-// giveClass keeps a class as a spare.
 func (e *End) giveClass(s *class) {
 	*s = class{}
 	if e.spare.nClasses < spareClasses {
@@ -201,10 +197,8 @@ func (e *End) giveClass(s *class) {
 // payer returns the account's class that the stream belongs to.
 func (s *stream) payer() *class { return s.turn.of.of.class }
 
-// sent notes that bytes of the class are in flight.
 func (s *class) sent(bytes int) { s.flight += bytes }
 
-// answered notes that bytes of the class are no longer in flight.
 func (s *class) answered(bytes int) {
 	s.flight -= bytes
 	if s.full && s.flight < contendedFlight {

@@ -44,7 +44,6 @@ func (v *Verdict) first() arctic.Reason {
 	return v.RetryReason
 }
 
-// take adds a reject from the wire.
 func (v *Verdict) take(w arctic.Reject) {
 	if w.Reason.Permanent() {
 		v.Fail |= w.Bits

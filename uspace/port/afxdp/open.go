@@ -241,7 +241,6 @@ func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
 		p.steering.Location())
 }
 
-// climb opens the port in the modes of a rung.
 func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	z := c.sizes(ifc.MTU, r.bind == xdp.BindZeroCopy)
 	p.sizes, p.frameMax, p.room = z, z.frameMax, z.room

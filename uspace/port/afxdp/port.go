@@ -186,7 +186,6 @@ func (p *Port) Receive(frames [][]byte) int {
 	return 0
 }
 
-// nextQueue returns the queue whose turn it is.
 func (p *Port) nextQueue() *queue {
 	q := p.queues[p.turn]
 	if p.turn++; p.turn == len(p.queues) {

@@ -146,7 +146,6 @@ func (p *Port) Queues() []QueueState {
 	return all
 }
 
-// doubt notes a verdict about the queues of a lane.
 func (p *Port) doubt(v verdict, lane int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

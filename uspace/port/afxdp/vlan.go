@@ -46,7 +46,6 @@ func wrapTag(b []byte, n int, vlan uint16) (start, end int) {
 	return start, encap.Room + n
 }
 
-// unwrapTags strips the tags from frames and returns the number of frames.
 func unwrapTags(frames [][]byte, vlan uint16) int {
 	k := 0
 	for _, b := range frames {

@@ -152,7 +152,6 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	return nil
 }
 
-// sample reads the counters.
 func (p *Port) sample(now time.Time) (sample, error) {
 	// The program's counters come first: only the interface has counted frames that arrive in
 	// between, and the next sample has them in both.

@@ -28,7 +28,6 @@ type lane struct {
 	held       uint32 // frames that have not, although the kernel has them or is told to take them
 }
 
-// verdict is a watcher's finding.
 type verdict int
 
 const (
@@ -97,7 +96,6 @@ type watcher struct {
 	lane        int // that a verdict is about
 }
 
-// watchedLane is a queue as a watcher knows it.
 type watchedLane struct {
 	came   lane      // when frames had last come, or the first
 	astray time.Time // the first time after that when more was handed over; zero: there was none
@@ -105,7 +103,6 @@ type watchedLane struct {
 	leftAt time.Time
 }
 
-// begin forgets the lane's history.
 func (l *watchedLane) begin(at time.Time, now lane) {
 	*l = watchedLane{came: now, left: now, leftAt: at}
 }
@@ -141,7 +138,6 @@ func (w *watcher) lookAtLanes(s sample) verdict {
 	return sound
 }
 
-// look takes a sample and returns a verdict.
 func (w *watcher) look(s sample) verdict {
 	if s.at.Sub(w.last.at) > gap {
 		w.reset = !w.began.at.IsZero() // perhaps

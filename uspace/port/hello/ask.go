@@ -14,7 +14,6 @@ const (
 // ErrBusy reports that too many questions of callers (Ask) wait already.
 var ErrBusy = errors.New("too many questions are under way; ask again")
 
-// purpose is the reason for a question.
 type purpose uint8
 
 const (
@@ -30,7 +29,6 @@ const (
 // most bounds the questions of each purpose that wait at a time.
 var most = [purposes]int{byTurn: 16, asked: 16, newcomer: 32, owner: 16, parted: 16, proves: 16}
 
-// question is a question that waits for its answer.
 type question struct {
 	open  bool
 	why   purpose
@@ -120,7 +118,6 @@ func (s *Station) try(now int64, q *question) {
 	q.due = now + between
 }
 
-// close ends a question.
 func (s *Station) close(q *question) {
 	q.open = false
 	s.waits[q.why]--
@@ -220,7 +217,6 @@ func (s *Station) unanswered(now int64, q *question) {
 	}
 }
 
-// count counts a round trip.
 func (s *Station) count(trip int64) {
 	i := 0
 	for i < len(RoundTripLimits) && trip > RoundTripLimits[i] {

@@ -151,10 +151,8 @@ func (v view) arrived() uint16     { return binary.LittleEndian.Uint16(v[arrived
 func (v view) frameSize() uint16   { return binary.LittleEndian.Uint16(v[frameAt:]) }
 func (v view) frames() uint8       { return v[framesAt] }
 func (v view) encap() uint8        { return v[encapAt] }
-
-// cluster returns the bytes of the cluster's name.
-func (v view) cluster() []byte { return named(v[clusterAt : clusterAt+MaxName]) }
-func (v view) host() []byte    { return named(v[hostAt : hostAt+MaxName]) }
+func (v view) cluster() []byte     { return named(v[clusterAt : clusterAt+MaxName]) }
+func (v view) host() []byte        { return named(v[hostAt : hostAt+MaxName]) }
 
 // named returns a field without the zeroes at its end.
 func named(b []byte) []byte {

@@ -19,7 +19,6 @@ type Peer struct {
 	Host             string // name that it has stated; "": none
 }
 
-// peer is the station's record of a Peer.
 type peer struct {
 	Peer
 	host      [MaxName]byte
@@ -33,13 +32,11 @@ type peer struct {
 	new    bool // among the news
 }
 
-// place is the way to a peer.
 type place struct {
 	port    int
 	address [6]byte
 }
 
-// heard notes an answer.
 func (p *peer) heard(s *Station, now int64, v view, trip int64) {
 	if p.Silent > 0 {
 		s.silent--
@@ -48,7 +45,6 @@ func (p *peer) heard(s *Station, now int64, v view, trip int64) {
 	p.nHost = copy(p.host[:], v.host())
 }
 
-// unheard notes that no answer came.
 func (p *peer) unheard(s *Station) {
 	if p.Silent == 0 {
 		s.silent++
@@ -155,7 +151,6 @@ func (s *Station) drop(p *peer) {
 	s.tell(p)
 }
 
-// tell puts a peer among the news.
 func (s *Station) tell(p *peer) {
 	if !p.new {
 		p.new = true

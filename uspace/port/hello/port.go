@@ -19,7 +19,6 @@ type Port struct {
 	arrived uint64 // all hellos, dropped ones too
 }
 
-// waiting is a hello that has arrived.
 type waiting struct {
 	frame [longest]byte
 	n     int

@@ -19,7 +19,6 @@ const (
 	mostQueues  = 64         // the most queues that are proven
 )
 
-// proof is the proof of a port's queues.
 type proof struct {
 	peer     *peer // that was last heard on the port; it may be gone
 	rounds   int   // still to come
@@ -114,7 +113,6 @@ func (s *Station) prove(now int64) (next int64) {
 	return next
 }
 
-// proven notes that a question was answered.
 func (s *Station) proven(q *question) {
 	queues, p := s.c.Ports[q.port].queues(), &s.proofs[q.port]
 	if queues == nil || q.queue >= mostQueues {
@@ -138,7 +136,6 @@ func (s *Station) proven(q *question) {
 	}
 }
 
-// unproven notes that a question was not answered.
 func (s *Station) unproven(q *question) {
 	s.proofs[q.port].lost[q.queue]++
 	s.judgeQueues(q.port)

@@ -146,7 +146,6 @@ func (s *Station) Step(now int64) (next int64) {
 	return next
 }
 
-// receive handles a frame that has arrived.
 func (s *Station) receive(now int64, port int, frame []byte, queue uint16) {
 	v, ok := check(frame)
 	if !ok {

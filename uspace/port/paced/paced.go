@@ -81,7 +81,6 @@ type queue struct {
 	n      int
 }
 
-// in is a frame that has been received.
 type in struct {
 	data []byte
 	n    int

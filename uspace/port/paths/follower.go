@@ -116,7 +116,6 @@ func (d *doubts) of(a netip.Addr) bool {
 	return d.hosts[a] || slices.ContainsFunc(d.prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// heard is an ICMP error.
 type heard struct {
 	text string
 	at   time.Time
@@ -309,7 +308,6 @@ func (f *Follower) Follow(own func([]netip.Addr) error) error {
 	return nil
 }
 
-// changed asks for a round.
 func (f *Follower) changed() {
 	select {
 	case f.wake <- struct{}{}:

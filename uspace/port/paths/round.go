@@ -21,7 +21,6 @@ import (
 // heardFor is how long an ICMP error is reported.
 const heardFor = time.Minute
 
-// round is the result of one round.
 type round struct {
 	local      bool // this host has the own address
 	mtu        int  // of the interface
@@ -32,7 +31,6 @@ type round struct {
 	left       bool // the next round has routes to ask for
 }
 
-// link is the card's interface in a round.
 type link struct {
 	index      int
 	mtu        int
@@ -56,7 +54,6 @@ type way struct {
 	since time.Time
 }
 
-// route is the kernel's answer.
 type route struct {
 	err     error
 	source  netip.Addr

@@ -21,7 +21,6 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// sources are the sockets, one for each source port.
 type sources struct {
 	sockets []*net.UDPConn
 	nudged  map[netip.Addr]nudge // by next hop; it belongs to the goroutine that makes rounds

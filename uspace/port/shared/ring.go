@@ -52,7 +52,6 @@ const (
 	left   = 3
 )
 
-// ring is the memory of one direction.
 type ring struct {
 	reader *atomic.Uint32
 	tail   *atomic.Uint64
@@ -70,10 +69,8 @@ func (r *ring) word(at uint64) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&r.data[at%capacity]))
 }
 
-// span returns the number of bytes that the record of a frame takes.
 func span(frame int) uint64 { return uint64(frame+frameAt+line-1) &^ (line - 1) }
 
-// writer is the writing end.
 type writer struct {
 	ring
 	head uint64 // position of the next record
@@ -115,14 +112,12 @@ func (w *writer) put(frame []byte) fate {
 	return moved
 }
 
-// reader is the reading end.
 type reader struct {
 	ring
 	at   uint64 // position of the next record
 	told uint64 // tail
 }
 
-// ready reports whether a record is there.
 func (r *reader) ready() bool { return r.word(r.at).Load() != 0 }
 
 // next copies the next frame into b. Each word is loaded once.

@@ -34,7 +34,6 @@ type tree struct {
 	joined  map[int32]bool   // of the present lives
 }
 
-// multicast is the record of one multicast.
 type multicast struct {
 	number   uint32
 	from     *member
@@ -50,7 +49,6 @@ type multicast struct {
 	told     funi.Delivery
 }
 
-// plant draws the chains of a group.
 func (r *run) plant(gid uint16, members []int32) {
 	x := rand.New(rand.NewPCG(r.scenario.Seed, streamChains+uint64(gid)))
 	for number := range uint16(chainsOfGroup) {
@@ -115,7 +113,6 @@ func (m *member) leaves() {
 	}
 }
 
-// joins makes the member join all chains that it is not in.
 func (m *member) joins() {
 	for _, t := range m.run.trees[m.gid] {
 		if !t.joined[int32(m.number)] && !m.join(t) {
@@ -212,7 +209,6 @@ func (m *member) notCarriedOut(b funi.Returned) bool {
 	return true
 }
 
-// noted takes a completion.
 func (m *member) noted(n *funi.Notification) {
 	switch {
 	case n.Cookie&chainBit != 0 && n.Kind == funi.NoteCompletion && n.Operation == arctic.RemoteMulticast:
@@ -224,7 +220,6 @@ func (m *member) noted(n *funi.Notification) {
 	}
 }
 
-// told takes the outcome of a multicast.
 func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	r := m.run
 	r.oracle.progress = r.world.Now()
@@ -262,7 +257,6 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	o.mayBreak(r, reason)
 }
 
-// has reports whether a node is a member.
 func (t *tree) has(r *run, node uint16) bool {
 	for _, k := range t.members {
 		if r.members[k].node == node {
@@ -272,7 +266,6 @@ func (t *tree) has(r *run, node uint16) bool {
 	return false
 }
 
-// mayBreak checks that the reason may break a chain.
 func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 	switch {
 	case reason == arctic.ReasonChain: // a member has left, or not joined yet

@@ -232,7 +232,6 @@ func (k *keyed) receive() {
 	}
 }
 
-// size returns the length of message i of the session.
 func (s *session) size(i, most int) int { return 8 + int(s.number*7919+uint32(i)*977)%(most-7) }
 
 // of returns the session with a number, if it is of that kind and has its server here.
@@ -343,7 +342,6 @@ func (k *keyed) client(s *session) (over bool) {
 	return k.closeClient(s)
 }
 
-// closeClient closes the client's end.
 func (k *keyed) closeClient(s *session) bool {
 	if !s.closed && s.to.process != nil {
 		s.to.process.Wake() // it closes too
@@ -442,7 +440,6 @@ func (k *keyed) say(s *session, role int, to rats.Seed, i, most int, with rats.M
 	return err
 }
 
-// came takes a message of a session of simple datagrams.
 func (k *keyed) came(s *session, role int) (g rats.Message, ok bool, err error) {
 	if ok, err = s.simple[role].Recv(&g); !ok {
 		return g, false, errors.Join(err, k.failed(s, role))

@@ -17,7 +17,6 @@ import "math/rand/v2"
 // mostStates bounds the states that the search for an order visits.
 const mostStates = 1 << 19
 
-// state is a state of the search.
 type state struct {
 	placed uint64 // the exclusive or of numbers of the operations
 	holds  uint64
@@ -37,7 +36,6 @@ type search struct {
 	bestHolds      uint64
 }
 
-// order is the result of the search.
 type order uint8
 
 const (

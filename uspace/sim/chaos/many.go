@@ -103,7 +103,6 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// add adds the result of one scenario.
 func (r *Report) add(s Scenario, one *Result) {
 	r.Seeds++
 	r.Messages += one.Messages

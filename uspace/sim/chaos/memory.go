@@ -33,7 +33,6 @@ type pending struct {
 	source uint32
 }
 
-// newMemory makes the memory of a new life, and registers it.
 func (m *member) newMemory() {
 	size := uint32(m.run.segment)
 	m.memory = &memory{source: make([]byte, size), target: make([]byte, size)}
@@ -52,7 +51,6 @@ func (m *member) newMemory() {
 	}
 }
 
-// canary returns the word at an address that nothing may write.
 func canary(address uint32) uint32 { return address*2654435761 ^ 0xca9a21e5 }
 
 // clean puts canaries into part of the target.
@@ -69,7 +67,6 @@ func (y *memory) scribble(first, end uint32) {
 	}
 }
 
-// compose puts the words of message number into the source.
 func (y *memory) compose(o *oracle, at, number uint32, words int) {
 	for k := range uint32(words) {
 		binary.LittleEndian.PutUint32(y.source[at-sourceBase+arctic.WordSize*k:], o.word(number, int(k)+1))

@@ -152,7 +152,6 @@ func (r *run) connect() error {
 	return nil
 }
 
-// peers returns what card i knows of the others.
 func (r *run) peers(i int) (all []engine.Peer) {
 	for j := range r.cards {
 		if j != i {

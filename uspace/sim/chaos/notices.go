@@ -21,7 +21,6 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// seat is a node of a job.
 type seat struct {
 	sim.Job
 	node uint16
@@ -124,7 +123,6 @@ func (r *run) leave(c *sim.Card) {
 	c.Leave()
 }
 
-// decide makes news about a node of a host.
 func (n *notices) decide(at seat, host int, life uint32, lives bool) news {
 	n.order++
 	f := news{at, life, lives, n.order, n.died[life]}
@@ -157,7 +155,6 @@ func (r *run) spread(host int, f news) {
 	}
 }
 
-// post tells the funid of another host.
 func (r *run) post(host int, f news) {
 	n := r.notices
 	if n.random.IntN(8) < n.lost {
@@ -180,7 +177,6 @@ func (r *run) post(host int, f news) {
 	}
 }
 
-// tellProcesses tells the other processes of the job on a host.
 func (r *run) tellProcesses(host int, f news) {
 	for i := range r.cards {
 		if at := r.seatOf(i); r.gates.host[i] == host && at.Job == f.Job && at.node != f.node &&
@@ -201,7 +197,6 @@ func (r *run) tellProcess(i int, f news) {
 	})
 }
 
-// learn makes a card act on news, and checks the outcome.
 func (r *run) learn(i int, e *engine.Card, f news) {
 	n := r.notices
 	if n.last[i][f.node].order >= f.order {

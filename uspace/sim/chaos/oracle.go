@@ -63,7 +63,6 @@ func (o *oracle) fail(count *int, format string, args ...any) {
 	}
 }
 
-// word returns payload word k of a message.
 func (o *oracle) word(number uint32, k int) uint32 {
 	x := o.seed ^ uint64(number)<<32 ^ uint64(k)*0x9e3779b97f4a7c15
 	x = (x ^ x>>31) * 0xbf58476d1ce4e5b9
@@ -100,7 +99,6 @@ func (o *oracle) moves(s *funi.Slot, from *member, to int32, l funi.Level, t tra
 // next returns the number of the next message.
 func (o *oracle) next() uint32 { return uint32(len(o.messages) + 1) }
 
-// note notes a message that is being sent.
 func (o *oracle) note(m message) {
 	o.progress = o.now()
 	m.fromDeaths, m.job = o.members[m.from].deaths, o.members[m.from].job

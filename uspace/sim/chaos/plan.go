@@ -172,7 +172,6 @@ const (
 
 func (s *Scenario) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, n)) }
 
-// pick returns one of the values.
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 // plan is a scenario with everything drawn from its seed.

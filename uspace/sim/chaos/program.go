@@ -160,7 +160,6 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	}
 }
 
-// answer replies to a request.
 func (m *member) answer(p *sim.Process, to int32, node uint16) {
 	switch {
 	case !m.run.transfers() || m.random.IntN(4) != 0:
@@ -194,12 +193,10 @@ func (m *member) slot(p *sim.Process, l funi.Level) *funi.Slot {
 	return nil
 }
 
-// commit sends what is in the slot.
 func (m *member) commit(l funi.Level) {
 	m.process.Interface().Commit(l)
 }
 
-// typ draws the type of a packet.
 func (m *member) typ() uint16 { return uint16(m.random.IntN(funi.MaxType + 1)) }
 
 // burst sends some requests to members of the group.

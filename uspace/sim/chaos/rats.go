@@ -95,7 +95,6 @@ func (s *Scenario) remoteSizes() funi.RemoteSizes {
 // keys is the source of randomness for the keys of a life.
 type keys struct{ *rand.ChaCha8 }
 
-// newKeyed makes what a new life has of package rats.
 func (m *member) newKeyed() {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], m.run.scenario.Seed)
@@ -139,7 +138,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// life returns a number for the member's present life.
 func (m *member) life() uint32 { return uint32(m.number)<<16 | uint32(m.attached) }
 
 // serverKey returns the key of the group's servers for initial requests.
@@ -232,7 +230,6 @@ func (k *keyed) goOn(list []*session, step func(s *session) (over bool)) []*sess
 	return list[:n]
 }
 
-// closeAll closes everything.
 func (k *keyed) closeAll() {
 	if k.port == nil {
 		return

@@ -94,7 +94,6 @@ func (r *Result) Failed() bool {
 // outstanding. It is many times the longest timer of the cards.
 const patience = int64(2 * time.Second)
 
-// run is a scenario that is running.
 type run struct {
 	plan
 	scenario   Scenario
@@ -172,7 +171,6 @@ func (r *run) more() bool { return r.probing || r.quota() }
 // transfers reports whether programs transfer memory.
 func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
 
-// build makes the world and everybody in it.
 func (r *run) build() {
 	r.world = sim.NewWorld(sim.Options{Watch: r.watch, Remote: r.scenario.remoteSizes()})
 	r.byCard = make([][]*member, r.cards)
@@ -377,7 +375,6 @@ func (r *run) probe() {
 	}
 }
 
-// busy describes what is left in the cards.
 func (r *run) busy() (s string) {
 	for _, m := range r.members {
 		if m.process != nil && !m.process.Context().Idle() {

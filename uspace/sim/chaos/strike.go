@@ -96,7 +96,6 @@ func (r *run) endJob(e *episode, gid uint16) {
 	}
 }
 
-// membersOf returns the members of a group that are on a card now.
 func (r *run) membersOf(h half) (here []*member) {
 	for _, m := range r.byCard[h.card] {
 		if m.gid == h.gid {

@@ -42,7 +42,6 @@ func (m *member) many() int {
 	return arctic.MaxSingleWords + 4*(1+m.random.IntN(min(4<<m.random.IntN(13), most)))
 }
 
-// sizeOf returns the size of a number of words in bytes.
 func sizeOf(words int) uint32 { return uint32(words) * arctic.WordSize }
 
 // move transfers the given number of words, or fewer if there is no memory for them. Data that fits
@@ -139,7 +138,6 @@ func (m *member) trespass() {
 	}
 }
 
-// deform gives a transfer an invalid length.
 func (m *member) deform(s *funi.Slot) {
 	h := s.Header()
 	one := funi.NewTransferHeader(h.Node(), h.Type(), pick(m.random, 1, 6, 15, 17, 20, 31))

@@ -76,7 +76,6 @@ type part struct {
 	holds   []byte // what it must hold
 }
 
-// operation is the record of one operation.
 type operation struct {
 	number     uint32
 	from, to   *windows
@@ -103,7 +102,6 @@ type operation struct {
 // carriedOut reports whether the operation was carried out, as far as is known.
 func (o *operation) carriedOut() bool { return o.ended != 0 && o.reason == arctic.ReasonNone }
 
-// newWindows makes what a new life of a member has for operations.
 func (m *member) newWindows() {
 	w := &windows{m: m, memory: make([]byte, windowSegment), mine: map[*windows]*part{}}
 	if err := m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory,
@@ -134,7 +132,6 @@ func (w *windows) command(compose func(s *funi.Slot)) bool {
 	return true
 }
 
-// opens opens the window with a new key.
 func (w *windows) opens() {
 	key := w.m.random.Uint64()&^0xffff | uint64(w.slot)
 	w.absent = w.m.random.IntN(8) == 0
@@ -289,7 +286,6 @@ func (o *operation) staged() []byte {
 	return o.from.memory[at : at+o.size]
 }
 
-// compose makes the request.
 func (o *operation) compose() (c funi.Operation) {
 	c.WindowRequest = arctic.WindowRequest{Operation: o.kind, Element: arctic.Uint64, Key: o.key,
 		Address: windowAddress + uint64(8*o.word), Bytes: 8, Fetch: true}
@@ -319,7 +315,6 @@ func (o *operation) compose() (c funi.Operation) {
 	return c
 }
 
-// note takes a completion.
 func (w *windows) note(n *funi.Notification) {
 	if n.Kind != funi.NoteCompletion || int(n.Cookie) >= len(w.m.run.operations) {
 		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d has a notification that is of no operation: %+v",
@@ -348,7 +343,6 @@ func (w *windows) returned(b funi.Returned) bool {
 	return true
 }
 
-// end records that an operation is over.
 func (w *windows) end(o *operation, reason arctic.Reason) {
 	r := w.m.run
 	if o.from != w || o.ended != 0 {
@@ -415,7 +409,6 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 	}
 }
 
-// everLocked reports whether a lock was ever asked for.
 func (w *windows) everLocked() bool {
 	for _, o := range w.m.run.operations {
 		if o.to == w && o.kind == arctic.RemoteLock {
@@ -425,7 +418,6 @@ func (w *windows) everLocked() bool {
 	return false
 }
 
-// carriedOut checks the answer or the effect of an operation.
 func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 	r := w.m.run
 	switch o.kind {
@@ -577,7 +569,6 @@ func (o *operation) after(v uint64) uint64 {
 	return v
 }
 
-// due returns when the member looks at its window again.
 func (w *windows) due() int64 {
 	if w.phase == open && !w.m.run.quota() {
 		return sim.Never
