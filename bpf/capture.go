@@ -17,8 +17,7 @@ import (
 
 const (
 	// CaptureSize is the size of a capture's ring in bytes: some 1,000 of the longest frames, or
-	// 15,000 short ones. While the capture lasts, the kernel charges the ring to the process that
-	// began it.
+	// 15,000 short ones. While the capture lasts, its process is charged for the ring.
 	CaptureSize = 1 << 22
 	// MaxSnap is the most bytes of a frame that a capture keeps. No frame of a port, with its
 	// headers, is longer.
@@ -64,8 +63,7 @@ func (v Verdict) Dropped() string {
 // Local reports whether the frame went to another port of this host.
 func (v Verdict) Local() bool { return v == firstNIC-1 }
 
-// Seen is a direct frame that was captured. A frame to or from another host has its headers as on
-// the wire.
+// Seen is a direct frame that was captured. One to or from another host has the wire's headers.
 type Seen struct {
 	Time    time.Duration // of CLOCK_MONOTONIC
 	NIC     uint32        // index of the interface that it leaves by, or came in by; 0: none

@@ -4,9 +4,8 @@ package bpf
 
 import "fmt"
 
-// Counters says what became of the frames that the NIC program saw since it was loaded, summed
-// over the CPUs. Each frame is in exactly one of them. The order is that of enum funet_counter in
-// funet.h.
+// Counters says what became of the frames that the NIC program saw since it was loaded, summed over
+// the CPUs. Each frame is in exactly one, in the order of funet.h's enum funet_counter.
 type Counters struct {
 	Pass uint64 `json:"pass"` // not FUNet, or a probe: left to the kernel
 	// it, or its first buffer, ended inside the header: dropped, a datagram passed
@@ -34,8 +33,7 @@ const CountedQueues = 64
 // PerQueue holds the number of frames redirected on each receive queue.
 type PerQueue [CountedQueues]uint64
 
-// fields lists the counters in the order of their places in funet_counters. Those of redirected
-// frames are the last.
+// fields lists the counters in the order of funet_counters. Those of redirected frames come last.
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
@@ -46,8 +44,7 @@ func (c *Counters) fields() []*uint64 {
 // Counters reads the counters with one system call. Frames that arrive meanwhile may be in some and
 // not in others; once traffic has stopped the answer is exact. A frame that counts as redirected
 // may still be lost. The socket loses it when its fill ring is empty or its receive ring full,
-// which XDP_STATISTICS of the socket counts. Or the kernel refuses the redirect, which nothing
-// counts.
+// which XDP_STATISTICS of the socket counts. Or the kernel refuses the redirect: not counted.
 func (n *NIC) Counters() (Counters, error) {
 	c, _, err := n.CountersByQueue()
 	return c, err

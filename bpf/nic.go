@@ -34,8 +34,7 @@ const (
 	MaxQueues = 4096
 )
 
-// ErrRange reports a number, such as a queue count or a GID, beyond what the program's maps can
-// hold.
+// ErrRange reports a number, such as a queue count or a GID, beyond the program's maps.
 var ErrRange = errors.New("out of range")
 
 // NIC is the NIC program, loaded into the kernel but not attached, and its maps. A socket is found

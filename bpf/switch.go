@@ -19,8 +19,7 @@ const MostPorts = 1 << 16
 // PlaceSize is the kernel memory, in bytes, for each node of a job (AddJob).
 const PlaceSize = 112
 
-// Switch is the guard, loaded into the kernel, and its table. One goroutine at a time calls its
-// methods.
+// Switch is the guard, loaded into the kernel, and its table. One goroutine at a time uses it.
 type Switch struct {
 	guards guardPrograms
 	maps   guardMaps
@@ -117,8 +116,7 @@ func loadGuards(ports int, with *Shared) (*Switch, error) {
 	return &Switch{guards: objects.guardPrograms, maps: objects.guardMaps, places: map[Job]*ebpf.Map{}}, nil
 }
 
-// forgetJobs removes jobs whose places the switch does not have, and places whose job no longer
-// exists.
+// forgetJobs removes jobs whose places the switch does not have, and places of ended jobs.
 func (s *Switch) forgetJobs() error {
 	there := map[Job]bool{}
 	for _, k := range keysOf[guardFunetJob](s.maps.FunetJobs) {

@@ -39,8 +39,7 @@
 // `funet profile show NAME --yaml` writes one to start from. Load refuses unknown keys, keys given
 // twice or left out of their section, wrong types, numbers out of range, and figures that
 // contradict each other. It also refuses anchors, aliases, tags and second documents. The error
-// names file, line, column, and what to write instead. Any bytes give a profile or an error, never
-// a panic.
+// names file, line, column, and what to write instead. No bytes make it panic.
 //
 // Time is exact: frequencies are whole kilohertz ([Clock]), cycles are whole tenths
 // ([Cycles]), and virtual time is whole nanoseconds. Every figure of the 40 MHz and 25 MHz

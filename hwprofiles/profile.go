@@ -86,8 +86,7 @@ type Card struct {
 	// whose times are steps sends only remote writes as blocks, of BlockBytes.
 	Blocks     bool
 	BlockBytes int // the most bytes of a block of a remote write, a multiple of 16
-	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each frame has
-	// its own.
+	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each has its own.
 	AcknowledgeEveryFrames int
 
 	TransferWords int // most words of data in an XFER packet, a multiple of 4
@@ -97,8 +96,7 @@ type Card struct {
 	// operation on remote memory crosses the end of a page.
 	RemotePageBytes int
 	// WindowEntriesCached is how many entries of a context's window table the card holds, one for
-	// each page. For other entries it first fetches WindowEntryWords words over the bus. 0: it
-	// holds all.
+	// each page. For other entries it first fetches WindowEntryWords words over the bus. 0: all.
 	WindowEntriesCached int
 	WindowEntryWords    int
 }
@@ -135,8 +133,7 @@ type Network struct {
 type Library struct {
 	LoopCycles  Cycles // a pass of a for: the jump back, and delay slots that stay empty
 	BlockCycles Cycles // of the loop that cuts a block into XFER packets, for each of them
-	// CounterCycles is for the handler that counts messages: an array that is reached by a pointer
-	// (6.1.2)
+	// CounterCycles is for the handler that counts messages: an array behind a pointer (6.1.2)
 	CounterCycles Cycles
 	// SegmentCycles is for opening a segment, and again for closing one; 0: a get of four words
 	// needs no segment

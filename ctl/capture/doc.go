@@ -9,8 +9,7 @@
 // dissector (funet.lua).
 //
 // Frames of direct ports do not pass the card. During a capture, the switch puts them into a ring
-// of the kernel (package bpf). The same goroutine takes them from that ring and adds them to its
-// batches.
+// of the kernel (package bpf). The same goroutine moves them from there to its batches.
 //
 // Rules:
 //

@@ -1,7 +1,6 @@
 package capture
 
-// This file is the output of a capture: a pipe, or a file that ends with a whole block even after a
-// failure.
+// This file is the output of a capture: a pipe, or a file that ends with a whole block in any case.
 
 import (
 	"errors"
@@ -10,8 +9,7 @@ import (
 	"os"
 )
 
-// File buffers blocks until Flush. It implements io.Writer for a Writer, and never fails before
-// Flush.
+// File buffers blocks until Flush. It is a Writer's io.Writer, and fails in Flush only.
 type File struct {
 	f       *os.File
 	name    string

@@ -69,8 +69,7 @@ func NewWriter(to io.Writer, begin *Begin, now time.Time) (*Writer, error) {
 	return w, w.ng.Flush()
 }
 
-// Comment returns the fate of a frame as its comment in the file; "" for one that was sent or
-// accepted.
+// Comment returns the fate of a frame as its comment in the file; "" if it was sent or accepted.
 func Comment(r *Record) string {
 	if r.Direct {
 		return directComment(r)

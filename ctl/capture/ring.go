@@ -98,8 +98,7 @@ func (r *Ring) Add(b []byte, record *Record) (batch []byte, added bool) {
 	return append(append(b, head[:]...), kept...), true
 }
 
-// Lost counts frames of an interface as lost that never reached the ring. Any goroutine may call
-// it.
+// Lost counts frames of an interface as lost that never reached the ring. For any goroutine.
 func (r *Ring) Lost(port int, frames uint64) {
 	n := &r.counts[port]
 	n.seen.Add(frames)

@@ -49,8 +49,7 @@ const suspects = 16
 // place names a context by its group and node.
 type place struct{ gid, node uint16 }
 
-// suspicion is the counts of refused accesses that one process keeps, by node. It belongs to the
-// card's thread.
+// suspicion counts refused accesses to one process, by node. It belongs to the card's thread.
 type suspicion struct {
 	counts [suspects]struct{ node, refused uint32 } // refused is 0 in an unused entry
 	rest   int64                                    // when a window may be suspended again
@@ -94,8 +93,7 @@ func (d *Daemon) faulted(gid, node, source uint16, reason arctic.Reason) (hold b
 	return true
 }
 
-// forbidden reports whether a refused access had the window's key and was one that the window does
-// not permit.
+// forbidden reports whether a refused access had the window's key and the window forbids it.
 func forbidden(reason arctic.Reason) bool {
 	switch reason {
 	case arctic.ReasonRange, arctic.ReasonRights, arctic.ReasonAlignment, arctic.ReasonOperation:

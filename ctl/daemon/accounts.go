@@ -30,8 +30,7 @@ const (
 	mostSubordinates    = 1 << 20     // the longest such file in bytes
 	lookSubordinates    = time.Second // the time between two looks for changes of the file
 	tellSubordinates    = 10          // the number of malformed lines of the file that are reported
-	// chain is the longest chain of owners that is followed: an owner can itself be a subordinate
-	// number.
+	// chain is the most owners that are followed: an owner can be a subordinate number.
 	chain = 8
 )
 

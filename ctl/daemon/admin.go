@@ -1,7 +1,6 @@
 package daemon
 
-// This file carries out the administrator's commands: one JSON object each, which names the command
-// in "do".
+// This file carries out the administrator's commands: one JSON object each, with its name in "do".
 
 import (
 	"bytes"

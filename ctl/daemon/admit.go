@@ -7,8 +7,7 @@ package daemon
 // counts it, and puts it at its account's door. A door has a goroutine while connections wait at
 // it. It lets them in one after the other, and charges each for the time that it takes (pace.go). A
 // door holds as many connections as its user may have, and mostRefusals more, which are told that
-// they are too many. Further ones are closed silently. So a user makes only its own connections
-// wait.
+// they are too many. Further ones are closed silently. So users make only themselves wait.
 //
 // When the loop is flooded it takes at most half of a processor, as a user does (pace.go), at the
 // lower priority of the daemon's other threads. In the kernel's backlog, which users share, a
@@ -131,8 +130,7 @@ func (d *Daemon) sleep(wait time.Duration) bool {
 	}
 }
 
-// meet finds the user of a connection and puts the connection at that user's door. It does not
-// block.
+// meet finds the user of a connection and puts it at that user's door. It does not block.
 func (d *Daemon) meet(fd int) {
 	p, err := credentials(fd)
 	if err != nil {

@@ -93,8 +93,7 @@ func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error)
 	return err
 }
 
-// newContext makes the connection's context, and returns it with the descriptor on which the
-// process waits.
+// newContext makes the connection's context, and the descriptor on which the process waits.
 func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool) (_ *attachment, wait int, err error) {
 	d := c.d
 	c.mu.Lock()

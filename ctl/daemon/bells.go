@@ -39,8 +39,7 @@ func (d *Daemon) takeBells(user uint32) (*bells, error) {
 	return b, nil
 }
 
-// haveBells counts one more context on the user's page and returns the page. It makes a page if
-// the user has none.
+// haveBells counts one more context on the user's page, made if the user has none.
 func (d *Daemon) haveBells(user uint32, made *bells) *bells {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// captureLook is the time between two looks at the ring: the card's thread wakes no goroutine
-	// for it.
+	// captureLook is the time between two looks at the ring: the card's thread wakes nobody.
 	captureLook = 5 * time.Millisecond
 	captureBeat = 250 * time.Millisecond // how often the counts are sent while there are no frames
 )
@@ -82,8 +81,7 @@ func (c *connection) capture(message []byte) error {
 	return c.drainCapture(ring, direct)
 }
 
-// drainCapture sends the contents of the rings until sending fails; direct is nil if only the card
-// is captured.
+// drainCapture sends the contents of the rings until sending fails; direct may be nil.
 func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) error {
 	// a process may take its time; the end of the daemon closes the connection
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {

@@ -36,8 +36,7 @@ const (
 	DefaultJobs        = 64
 	DefaultConnections = 256
 	DefaultBytes       = 256 << 20
-	// DefaultTotal is the ratio of the limit of all users of a rule that names groups to the limit
-	// of one of them.
+	// DefaultTotal is how often all users of a rule that names groups may use what one may.
 	DefaultTotal = 16
 )
 
@@ -90,8 +89,7 @@ type Config struct {
 	// none. It cannot be combined with datagrams.
 	VLAN uint16
 
-	// Queue is the queue that frames leave on, and are steered to where the NIC can (afxdp.Config);
-	// nil: all.
+	// Queue is where frames leave, and are steered to if the NIC can (afxdp.Config); nil: all.
 	Queue   *int
 	CPU     int // processor of the card's thread; negative: it is not pinned
 	Polling Polling
@@ -129,8 +127,7 @@ type Config struct {
 	// level info and above, from any goroutine. Without either there is no log.
 	Logger *slog.Logger      `json:"-"`
 	Log    func(line string) `json:"-"`
-	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has
-	// CAP_NET_RAW.
+	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon, while it has CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
 	// Carriage says whether jobs may have direct ports, which Ports then makes. Direct ports need
 	// frames with FUNet's own EtherType, without VLAN, and not Jumbo. ChooseCarriage sets the next
@@ -324,8 +321,7 @@ func (c *Config) limits(bad func(string, ...any) error) error {
 	return nil
 }
 
-// interfaces finds the interfaces that the card uses, from the peers if the configuration does not
-// name them.
+// interfaces finds the interfaces that the card uses, from the peers if it names none.
 func (c *Config) interfaces(bad func(string, ...any) error) error {
 	var named []string
 	for _, p := range c.Peers.Peers {
@@ -455,8 +451,7 @@ func (c *Config) keyOf(in *cluster.File, p *cluster.Peer) string {
 	return cmp.Or(p.Key, in.Key, c.Key)
 }
 
-// peer returns the engine's description of a peer in a peers file, without this host's own address
-// there.
+// peer returns the engine's description of a peer in a peers file, without this host's address.
 func (c *Config) peer(in *cluster.File, p *cluster.Peer) engine.Peer {
 	// one interface leads everywhere
 	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))}

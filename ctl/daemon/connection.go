@@ -41,8 +41,7 @@ type connection struct {
 	port    *directPort // nil: none
 	follows atomic.Bool // its process has its port, and may be told of others (fate.go)
 
-	// The fields below belong to pace.go, and to the goroutine that serves the connection. purse
-	// never changes.
+	// The fields below belong to pace.go, and to the connection's goroutine. purse never changes.
 	purse   *purse
 	working bool
 	// since is the thread's processor time at the last look, and spent that of the request.

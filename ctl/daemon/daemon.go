@@ -262,8 +262,7 @@ func (d *Daemon) Abandon() error { return d.release() }
 // Stop makes Run return, as the end of its context does.
 func (d *Daemon) Stop() { d.quitOnce.Do(func() { close(d.quit) }) }
 
-// drain is the clean stop: it ends contexts, lets packets under way arrive, and tells peers
-// goodbye.
+// drain is the clean stop: it ends contexts, lets packets under way arrive, and says goodbye.
 func (d *Daemon) drain() {
 	_ = d.loop.do(func() {
 		for _, a := range d.loop.byBell {

@@ -37,8 +37,7 @@ const (
 	// A job earns one notice from other hosts in noticeGap, and memberGap more for each member on
 	// this host that is told. It may save as many as are earned in burst.
 	noticeGap, memberGap = 100 * time.Microsecond, 10 * time.Microsecond
-	// doubtGap is the time in which a job earns a question of its processes here; it saves
-	// likewise.
+	// doubtGap is the time in which a job earns a question of its processes here; it may save too.
 	doubtGap     = time.Millisecond
 	postPatience = time.Second // how long a notice waits for room
 	postAtOnce   = 8           // the number of cards that one command of the card's thread tells
@@ -123,8 +122,7 @@ func (d *Daemon) tellMembers(j *job, f attach.Fate) {
 	}
 }
 
-// tellFate tells the connection's process, if there is room: a process that does not read is not
-// told.
+// tellFate tells the connection's process, if there is room: one that does not read is not told.
 func (c *connection) tellFate(message []byte) {
 	if !c.sendAtOnce(message, nil) {
 		c.d.loop.post.unheard.Add(1)

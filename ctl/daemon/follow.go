@@ -195,8 +195,7 @@ func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	return fds[0].Revents != 0
 }
 
-// forget empties the socket: a look will find the changes. It reads no more than the socket holds
-// at once, so it ends.
+// forget empties the socket: a look will find the changes. It reads no more than the socket holds.
 func (f *follower) forget() {
 	var some [1]byte
 	for range receiveBuffer / 256 {

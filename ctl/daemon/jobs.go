@@ -259,8 +259,7 @@ func (l *places) refuses(gid uint16) *cluster.Peer {
 	return l.limited[i]
 }
 
-// join checks that a process may be a node of a group, with a port or a context, and makes it a
-// member.
+// join checks that a process may be a node of a group, with a port or a context, and adds it.
 func (d *Daemon) join(c *connection, r *attach.AttachRequest, direct bool) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

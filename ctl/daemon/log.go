@@ -26,8 +26,7 @@ type LogFormat int
 
 // The formats.
 const (
-	// LogText is for people and for journald, which adds the time itself and takes a level in front
-	// (sd-daemon(3)).
+	// LogText is for people and for journald, which adds the time and takes a level (sd-daemon(3)).
 	LogText LogFormat = iota
 	LogJSON
 )

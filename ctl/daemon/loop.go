@@ -66,8 +66,7 @@ type loop struct {
 	// closing is held to ring, and to close the bell: another descriptor may then get its number.
 	closing sync.RWMutex
 	asleep  atomic.Bool // the thread sleeps or is about to
-	// ports counts direct ports, whose processes need no thread of the daemon and may want its
-	// processor.
+	// ports counts direct ports, whose processes may want the thread's processor.
 	ports atomic.Int32
 	begin chan bool // takes one value: whether the thread is to run
 	waits bool      // it waits for begin
@@ -174,8 +173,7 @@ func (l *loop) watch(fd int, events uint32) error {
 func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil) }
 
 // do has the card's thread carry out a command and waits for it. When the thread has ended it
-// returns ErrEnded, and the command was not carried out. Any goroutine but the thread itself may
-// call it.
+// returns ErrEnded, and the command was not carried out. The thread itself must not call it.
 func (l *loop) do(f func()) error { return l.carryOut(&command{do: f}) }
 
 // carryOut does the same for any command, which its account pays for. If the command was torn by a

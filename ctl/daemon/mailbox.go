@@ -1,7 +1,6 @@
 package daemon
 
-// This file is the mailbox of the card's thread. In it accounts take turns with their commands, by
-// measured time.
+// This file is the mailbox of the card's thread. Accounts take turns there, by measured time.
 //
 // Each account has a queue. After a command its account rests. Command and rest together take
 // stepsFirst+1 times the processor time of the command, times the number of accounts that wait or
@@ -22,14 +21,12 @@ import (
 )
 
 const (
-	// stepsFirst is the length of an account's rest, in times of its command, when no other account
-	// has commands.
+	// stepsFirst is the length of an account's rest, in times of its command, when it is alone.
 	stepsFirst = 3
 	ownAccount = int64(-1) // the account of the daemon itself; no user has a negative number
 )
 
-// mailbox holds the commands. Put may be called from any goroutine; the rest belongs to the card's
-// thread.
+// mailbox holds the commands. Any goroutine may put; the rest belongs to the card's thread.
 type mailbox struct {
 	mu      sync.Mutex
 	arrived []*command   // since the last take; guarded by mu
@@ -83,8 +80,7 @@ func (m *mailbox) sort() {
 	}
 }
 
-// take returns the next command, or nil if none may begin now, and the number of accounts that wait
-// or rest.
+// take returns the next command, or nil if none may begin now, and how many accounts wait or rest.
 func (m *mailbox) take(now int64) (c *command, accounts int64) {
 	m.sort()
 	var next *box

@@ -16,8 +16,7 @@ package daemon
 //     them waits, up to 16 ms. The kernel leaves pages alone that have holders besides their
 //     mappings, so a pipe holds one page of each 2 MiB (vmsplice(2)).
 //
-// The mapping is locked where RLIMIT_MEMLOCK lets it, so the kernel does not take pages away
-// either.
+// The mapping is locked where RLIMIT_MEMLOCK lets it, so the kernel takes no pages away either.
 //
 // When the memory's context or segment ends, the daemon removes the flag and the pages, even if
 // some process still has the file. So a process cannot keep memory uncounted. A page that it
@@ -69,8 +68,7 @@ const (
 	// process when it gets none. Further regions are refused.
 	mostRegions = 1 << 15
 	immutable   = 0x10 // FS_IMMUTABLE_FL (linux/fs.h)
-	// hugePage is the size of the pages that MADV_COLLAPSE makes, on the machines with the
-	// smallest.
+	// hugePage is the size of the pages that MADV_COLLAPSE makes, where they are smallest.
 	hugePage  = 2 << 20
 	pipeHolds = 256 // the largest number of pages that a pipe holds (/proc/sys/fs/pipe-max-size)
 )
@@ -180,8 +178,7 @@ func memfd(name string) (fd int, err error) {
 	return fd, err
 }
 
-// fallocate is fallocate(2). When a signal of the Go runtime interrupts it, it continues from where
-// it was.
+// fallocate is fallocate(2). After a signal of the Go runtime it continues from where it was.
 func fallocate(fd int, mode uint32, from, size int64) (err error) {
 	for {
 		if err = unix.Fallocate(fd, mode, from, size); !errors.Is(err, unix.EINTR) {

@@ -9,8 +9,7 @@ package daemon
 // Documentation/admin-guide/cgroup-v2.rst, memory.max; cgroup-v1/memory.rst,
 // memory.limit_in_bytes). On a machine with both kinds each hierarchy is looked at. Limits change
 // while a daemon runs (docker update, systemctl set-property), and it may be moved to another
-// cgroup. So they are read again when memory is asked for, at most once each roomAgain for all
-// users.
+// cgroup. So they are read again when memory is asked for, at most once each roomAgain.
 
 import (
 	"fmt"
@@ -27,11 +26,9 @@ import (
 )
 
 const (
-	// besides is the part of a cgroup's limit that is left to the daemon, if a quarter of the limit
-	// is less.
+	// besides is the least of a cgroup's limit that is left to the daemon, above a quarter.
 	besides = 96 << 20
-	// leastPart gives the part of a limit that is for contexts and segments in any case: one
-	// leastPart-th.
+	// leastPart: contexts and segments get one leastPart-th of a limit in any case.
 	leastPart = 4
 	roomAgain = time.Second // how long an answer of roomFor is used
 )

@@ -19,12 +19,10 @@ package daemon
 //
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up. The time that each gets in all
-// stays the same (Linux, Documentation/scheduler/sched-eevdf.rst). Clients ask for it, too (package
-// wait).
+// stays the same (Linux, Documentation/scheduler/sched-eevdf.rst). Clients ask, too (package wait).
 //
 // The second number of the thread's schedstat says how long it was runnable and did not run (Linux,
-// Documentation/scheduler/sched-stats.rst). On a kernel without schedstat the daemon never
-// moderates.
+// Documentation/scheduler/sched-stats.rst). Without schedstat the daemon never moderates.
 
 import (
 	"bytes"

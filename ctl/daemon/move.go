@@ -58,8 +58,7 @@ func (c *connection) arrive(message []byte) error {
 	return c.attachAs(&r, true)
 }
 
-// joinArriving checks that a process may come from another card as a node of a group, and makes it
-// a member.
+// joinArriving checks that a process may come from another card as a node, and makes it a member.
 func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,8 +121,7 @@ func (c *connection) leave(message []byte) error {
 // errNotYet says to look again later.
 var errNotYet = errors.New("not yet")
 
-// glanceAfter returns the time until the next look at a step of a move that has taken the given
-// time.
+// glanceAfter returns the time until the next look at a step of a move that took that time.
 func glanceAfter(taken time.Duration) time.Duration {
 	return min(max(taken/8, firstGlance), lastGlance)
 }
@@ -190,8 +188,7 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 	return image, a.ctx, true, nil
 }
 
-// signUp records where a node of a job is now, and who pays for the sign. The card's thread calls
-// it.
+// signUp records where a node of a job is now, and who pays. The card's thread calls it.
 func (d *Daemon) signUp(a *attachment, to uint16) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,8 +227,7 @@ func (d *Daemon) strand(a *attachment) {
 	})
 }
 
-// moved records that a node of a group is now on another card. The card's thread calls it, within a
-// step.
+// moved records that a node of a group is now on another card. It is called within a step.
 func (d *Daemon) moved(gid, node, card uint16) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,7 @@ package daemon
 //
 // The memory counts for the user from its making until one of the two ports ends. Then the helper
 // takes its pages away at once. A process that maps it still gets new pages there, of its own. The
-// next daemon counts the memory again, with the first of the two processes that goes on
-// (resume.go).
+// next daemon counts the memory again, with the first process that goes on (resume.go).
 
 import (
 	"fmt"

@@ -92,8 +92,7 @@ type post struct {
 	sent, returned, arrived, strange, late, refused, unheard, doubtful atomic.Uint64
 }
 
-// newPost attaches the daemon's context to a new card, and gives the card the routes to the
-// daemons.
+// newPost attaches the daemon's context to a new card, and routes to the daemons.
 func newPost(card *engine.Card, own uint16, peers *cluster.File) (*post, error) {
 	p := &post{heard: make(chan heardNotice, mostHeard)}
 	return p, p.attach(card, own, peers)

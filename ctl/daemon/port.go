@@ -31,8 +31,7 @@ type directPort struct {
 	node uint16
 	id   uint32 // number at the helper, which keeps the memory
 	life uint32 // the incarnation of the process's card
-	// returns is news for the job's other processes, told after the process has its answer; nil:
-	// none.
+	// returns is news for the job's other processes, told after the process's answer; nil: none.
 	returns *attach.Fate
 	use     usage
 }
@@ -127,8 +126,7 @@ func (d *Daemon) openJob(j *job) (spent time.Duration, err error) {
 	return spent + more, err
 }
 
-// place tells the switch the places of a job's nodes on other hosts. spent is processor time of the
-// helper.
+// place tells the switch the places of a job's nodes on other hosts. spent is the helper's time.
 func (d *Daemon) place(j *job) (spent time.Duration, err error) {
 	peers := d.peers.Load()
 	var places []bpf.Place

@@ -29,8 +29,7 @@ func nice(thread int) (int, error) {
 }
 
 // GiveWay puts all threads of the process, and those made later, behind the card's thread. It is
-// for a process that runs only a daemon. A refusal of the kernel is logged, and shown in the
-// status.
+// for a process that runs only a daemon. A refusal is logged, and shown in the status.
 func (d *Daemon) GiveWay() {
 	own, err := nice(int(d.loop.tid.Load()))
 	behind := min(own+givenWay, mostNice)

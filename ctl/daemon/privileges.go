@@ -101,8 +101,7 @@ func drop(but ...int) error {
 	}
 	// With no new privileges an executed program gets at most the capabilities kept here. They
 	// leave the bounding set, which needs CAP_SETPCAP, so the program gets none. Each of these
-	// calls stops funid until every thread has made it. Beside busy processes that takes long, so
-	// there are few.
+	// calls stops funid until every thread has made it. Beside busy processes that takes long.
 	if data[0].Effective>>unix.CAP_SETPCAP&1 == 1 {
 		for _, c := range but {
 			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(c), 0, 0); err != nil {

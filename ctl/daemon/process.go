@@ -1,8 +1,7 @@
 package daemon
 
 // This file ends a connection together with the process that made it. A forked child of the process
-// has the same socket. It would hold the process's job, context or port for as long as the child
-// lives.
+// has the same socket. It would hold the process's job, context or port while it lives.
 
 import (
 	"errors"

@@ -33,8 +33,7 @@ const (
 	leastDescriptors = 64 // the least number of descriptors with which a daemon starts
 )
 
-// capacityOf returns the capacity of a card with the given bytes of memory; 0: what there is for it
-// (room).
+// capacityOf returns the capacity of a card with so many bytes of memory; 0: what there is (room).
 func capacityOf(bytes int64) (c capacity, err error) {
 	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes,
 		limit: "most_memory"}

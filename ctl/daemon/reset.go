@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// resetLate is how long after the program came or went a driver may still begin to reset the
-	// link.
+	// resetLate is how long after the program came or went a driver may begin a reset.
 	resetLate = time.Second
 	// resetPatience is how long a link may take to come back before its cable is suspected: a
 	// copper link of 1 Gbit/s negotiates for two to four seconds.
@@ -53,8 +52,7 @@ func (r *reset) end(at time.Time, losses uint32) {
 	}
 }
 
-// look takes the state of the link. It returns a sentence about an outage that has just ended, or
-// "".
+// look takes the state of the link. It returns a sentence about an outage that just ended, or "".
 func (r *reset) look(at time.Time, s *seen) (said string) {
 	if r.began.IsZero() {
 		return ""

@@ -76,8 +76,7 @@ func (l *loop) sleep() {
 }
 
 // nap sleeps until there is something to do for users who do not rest, or something arrives, at
-// most for longestRest. It reports whether that time passed without either, and without work of the
-// engine.
+// most for longestRest. It reports whether that time passed without any, and without work.
 func (l *loop) nap() (quiet bool) {
 	l.asleep.Store(true)
 	l.card.Nap()

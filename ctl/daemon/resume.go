@@ -22,8 +22,7 @@ const adoptWithin = 40 * time.Second
 // while there was no daemon to tell the others.
 const lookForDead = time.Second
 
-// heirs holds the jobs and ports of the previous daemon that are not asked for yet. Daemon.mu
-// guards it.
+// heirs holds the jobs and ports of the previous daemon not asked for yet. Daemon.mu guards it.
 type heirs struct {
 	jobs  map[uint16]ports.Job // by GID
 	ports map[place]ports.Held

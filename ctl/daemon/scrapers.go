@@ -3,8 +3,7 @@ package daemon
 // This file bounds the connections to the metrics. Everybody on the host can connect, each
 // connection takes a descriptor and a goroutine, and their number is bounded. So the share of one
 // user is bounded too: however many connections a user opens, holds or drops, others are answered.
-// A connection serves one request and ends within seconds, however slowly its client reads or
-// writes.
+// A connection serves one request and ends within seconds, however slow its client is.
 
 import (
 	"net"
@@ -122,8 +121,7 @@ func (a *admitted) Close() error {
 }
 
 // accountOf asks the kernel for the user at the other end of a connection. For a Unix socket it is
-// the user that connected (unix(7)), for a loopback connection the owner of the socket
-// (sock_diag(7)).
+// the user that connected (unix(7)), for loopback the owner of the socket (sock_diag(7)).
 func accountOf(c net.Conn) (uid uint32, known bool) {
 	if u, ok := c.(*net.UnixConn); ok {
 		return ownerOf(u)

@@ -11,8 +11,7 @@ package daemon
 // answers, and the engine keeps them when they come. A group that comes to a full card waits for
 // its turn. With room for all groups there are no switches.
 //
-// Packets for a group that is out wait at their senders, who try again; its own packets stay in the
-// engine.
+// Packets for a group that is out wait at their senders, who try again; its own stay in the engine.
 
 import (
 	"errors"
@@ -164,8 +163,7 @@ func (s *sharing) choose() (some bool) {
 	return some
 }
 
-// waits reports whether a context of the group, which is not on the card, has something to do
-// there.
+// waits reports whether a context of the group, which is out, has something to do on the card.
 func (g *shared) waits() bool {
 	return slices.ContainsFunc(g.members, func(a *attachment) bool { return a.saved != nil && a.saved.Waits() })
 }
@@ -187,8 +185,7 @@ func (g *shared) switchOut(card *engine.Card, a *attachment, unacknowledged bool
 	return true
 }
 
-// switchIn puts a context back. The cache has as many sets as there are contexts, so the engine
-// does not refuse it.
+// switchIn puts a context back. The cache has a set for each context, so the engine accepts it.
 func (g *shared) switchIn(card *engine.Card, a *attachment) {
 	if a.saved != nil && card.SwitchIn(a.saved) == nil {
 		a.saved = nil

@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketMaker is the parent's handle of the process that makes sockets. Any goroutine may call its
-// methods.
+// SocketMaker is the parent's handle of the process that makes sockets. Any goroutine may use it.
 type SocketMaker struct {
 	mu   sync.Mutex
 	conn *net.UnixConn

@@ -274,8 +274,7 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 	}
 }
 
-// sendBatch sends records. It waits when the process does not take them, and the ring fills
-// meanwhile.
+// sendBatch sends records. It waits until the process takes them, and the ring fills.
 func (c *connection) sendBatch(b *trace.Batch) error {
 	body, err := json.Marshal(b)
 	if err != nil {

@@ -2,8 +2,7 @@ package daemon
 
 // This file is the daemon's report of traffic, for programs that read it again and again. It has
 // the card's sums, the traffic of each context, the reasons of rejects, and the round trips of the
-// peers. An ordinary user sees the sums, the peers' round trips and its own contexts, an
-// administrator all.
+// peers. An ordinary user sees the sums, the peers' round trips and its own contexts.
 
 import (
 	"cmp"

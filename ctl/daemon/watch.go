@@ -50,8 +50,7 @@ func (d *Daemon) watch(ended <-chan struct{}) {
 	}
 }
 
-// minorFaults returns the number of faults that a thread has taken (proc(5), field 10 of stat), or
-// -1.
+// minorFaults returns the number of faults a thread has taken (proc(5), field 10 of stat), or -1.
 func minorFaults(tid int) int64 {
 	b, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(tid), "stat"))
 	if err != nil {

@@ -141,8 +141,7 @@ type Peer struct {
 	Addr    netip.Addr       // the zero Addr: none is known
 	// Datagrams means that frames to the peer travel in UDP datagrams, which routers pass on.
 	Datagrams bool
-	// OwnListed means that the peers file has the interface's own address, or that there is no
-	// file.
+	// OwnListed means that the peers file has the interface's own address, or no file.
 	OwnListed bool
 	OwnNode   int // this host's node in the peers file; negative: none
 	// Neighbour is the kernel's entry for Addr. NeighbourState is the state of that entry.

@@ -43,8 +43,7 @@ func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
 	return h
 }
 
-// fromDaemon finds a card that the daemon of this host knows, and returns the interface that leads
-// there.
+// fromDaemon finds a card that the daemon of this host knows, and returns the interface to it.
 func (p *Peer) fromDaemon(ctx context.Context, d *Daemon, card int) (iface string) {
 	if p.Own = card == int(d.Info.Card); p.Own {
 		return ""

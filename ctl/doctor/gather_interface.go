@@ -21,8 +21,7 @@ import (
 // features are the ethtool features that matter to FUNet.
 var features = []string{"rx-lro", "rx-gro-hw", "rx-vlan-hw-parse", "rx-ntuple-filter"}
 
-// gatherInterface collects facts about the interface of that name. With try it also tries the
-// driver's modes.
+// gatherInterface collects facts about the interface of that name. try tries the driver's modes.
 func gatherInterface(name string, try bool) *Interface {
 	if own, err := xdp.Find(name); err == nil {
 		name = own.Name // which that may be an alternative to
@@ -91,8 +90,7 @@ func (i *Interface) relate(own netlink.Link, links map[int]netlink.Link) {
 	}
 	switch own.Type() {
 	case "vlan", "macvlan", "macvtap", "ipvlan":
-		// With Attrs().NetNsID the parent is in another namespace, where its index means another
-		// interface.
+		// With Attrs().NetNsID the parent is in another namespace, where its index is another's.
 		i.Parent = fmt.Sprintf("interface %d elsewhere", a.ParentIndex)
 		if p := links[a.ParentIndex]; p != nil && a.NetNsID < 0 {
 			i.Parent = p.Attrs().Name

@@ -104,8 +104,7 @@ func prepare(nl *netlink.Handle, o Options) error {
 	settings := []setting{{"disable_ipv6", "1"}}
 	if o.Topology == Router {
 		// The addresses are those of the plan, and the link-local ones without which no neighbour
-		// is found for others' packets (ndisc_send_ns in net/ipv6/ndisc.c). They are usable at
-		// once.
+		// is found for others' packets (ndisc_send_ns in net/ipv6/ndisc.c). All are usable at once.
 		settings = []setting{{"accept_dad", "0"}, {"accept_ra", "0"}, {"autoconf", "0"}, {"router_solicitations", "0"},
 			{"disable_ipv6", "0"}}
 	}

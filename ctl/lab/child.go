@@ -93,8 +93,7 @@ func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 // the group that the process leads or led. Linux before 6.9 answers EINVAL.
 const signalGroup = 1 << 2
 
-// forget closes the pidfd of a child and returns true, if the child was waited for and its group is
-// empty.
+// forget closes the pidfd of a child and returns true, if it was waited for and its group is empty.
 func (c *child) forget() bool {
 	waited := unix.Waitid(unix.P_PIDFD, c.pidfd, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if waited != unix.ECHILD || unix.PidfdSendSignal(c.pidfd, 0, nil, signalGroup) == nil {

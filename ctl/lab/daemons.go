@@ -50,8 +50,7 @@ const daemonDeadline = 20 * time.Second
 func DaemonDir(name string) string { return filepath.Join(filepath.Dir(stateDir), "lab-"+name) }
 
 // Sockets returns the sockets of a named lab's daemons in the order of the hosts, even of daemons
-// that have died. Any user may call it. Errors: ErrName, ErrNotFound (no such lab), ErrNoDaemons
-// (one without).
+// that have died. Any user may call it. Errors: ErrName, ErrNotFound, ErrNoDaemons.
 func Sockets(name string) (sockets []string, err error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -30,8 +30,7 @@ type Lab struct {
 }
 
 // Up makes a lab and returns when all its links are operational. A named lab is also entered in the
-// state directory, after stale labs there are removed. If a step fails, all that was made is
-// removed again.
+// state directory, after stale labs there are removed. If a step fails, all is removed again.
 //
 // Errors: ErrOptions, ErrName, ErrPermission, ErrExists (the name is up or being built), ErrBusy,
 // ErrLinkDown, or what the kernel said.

@@ -249,8 +249,7 @@ func mountNamespace(path string) error {
 	return nil
 }
 
-// openNamespace opens the namespace mounted at path. If another file or no file is there, it
-// returns ErrDamaged.
+// openNamespace opens the namespace mounted at path. If it is not there, it returns ErrDamaged.
 func openNamespace(path string) (fd int, err error) {
 	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -27,8 +27,7 @@ type Interface struct {
 	Peer              int // number of the other end's host in a mesh; else -1
 }
 
-// cable is one veth pair. The space of an end is the index of a host, or the next number for the
-// hub.
+// cable is one veth pair. The space of an end is the index of a host, or the next for the hub.
 type cable struct{ a, b end }
 
 type end struct {

@@ -92,8 +92,7 @@ func startTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[22-3], 10, 64)
 }
 
-// lockDeadline bounds the wait for the lock. Others hold it for as long as it takes to remove a
-// lab.
+// lockDeadline bounds the wait for the lock. Others hold it while they remove a lab.
 const lockDeadline = 30 * time.Second
 
 // locked runs f with the state directory locked against other processes and goroutines.

@@ -2,8 +2,7 @@ package launch
 
 // This file is the agent: a process on each host of a job, at the other end of ssh or beside the
 // launcher. It talks to the daemon and starts the processes, as the user that they run as. When the
-// launcher is gone, the connection ends. The agent then ends everything that it started, with all
-// descendants.
+// launcher is gone, the connection ends. The agent then ends all that it started, with descendants.
 
 import (
 	"context"

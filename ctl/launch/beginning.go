@@ -15,8 +15,7 @@ import (
 	"sync"
 )
 
-// mostBefore is the limit of the text before the mark, in bytes. A host that prints more is given
-// up.
+// mostBefore is the limit of the text before the mark, in bytes. Beyond it a host is given up.
 const mostBefore = 1 << 20
 
 // speaks and begins return the lines that the agent prints on standard output and standard error.

@@ -1,8 +1,7 @@
 package launch
 
 // This file makes the environment of a process. A program that runs as the launcher's user inherits
-// it. A program of another user gets a composed one, because it must learn no secret from root's
-// environment.
+// it. A program of another user gets a composed one, because root's may have secrets.
 
 import (
 	"errors"
@@ -22,8 +21,7 @@ import (
 var ErrVariable = errors.New("not a variable")
 
 // passed lists the variables, besides FUNet's, that another user's process gets from the
-// environment of this one. It has PATH, so that the process finds the same programs as the
-// launcher.
+// environment of this one. It has PATH, so that it finds the launcher's programs.
 var passed = []string{"PATH", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR"}
 var passedBeginnings = []string{"LC_", "FUNET_"}
 

@@ -26,8 +26,7 @@ var (
 type host interface {
 	String() string             // names the host in messages
 	info() (attach.Info, error) // asks the daemon which card it has
-	// job makes the group, or returns the daemon's refusal. free ends it, so that another can be
-	// made.
+	// job makes the group, or returns the daemon's refusal. free ends it, before another.
 	job(attach.JobRequest) (gid uint16, err error)
 	free()
 	// find checks that the host has the program: ErrProgram. It is called before start.

@@ -27,8 +27,7 @@ func (l *local) until() context.Context {
 	return context.Background()
 }
 
-// keep starts a goroutine that asks for the job again when its connection ends. The caller holds
-// talk.
+// keep starts a goroutine that asks for the job again when its connection ends. talk is held.
 func (l *local) keep(r attach.JobRequest) {
 	request, err := r.Encode()
 	if err != nil {
@@ -38,8 +37,7 @@ func (l *local) keep(r attach.JobRequest) {
 	go l.keeping(l.asks, request)
 }
 
-// keeping looks at the connection until the job need not be kept, or no daemon takes it over in
-// time.
+// keeping looks at the connection until the job need not be kept, or no daemon takes it in time.
 func (l *local) keeping(until context.Context, request []byte) {
 	t := time.NewTicker(lookAtDaemon)
 	defer t.Stop()
@@ -66,8 +64,7 @@ func (l *local) there(until context.Context, request []byte) bool {
 		l.conn.Close()
 		l.conn = nil
 	}
-	// A slow daemon carries out the request late. Closing the connection before that would end the
-	// job.
+	// A slow daemon carries out the request late. Closing the connection before would end the job.
 	answer, err := l.askLocked(request, keepFor)
 	if err == nil {
 		_, err = attach.DecodeJobAnswer(answer)

@@ -271,8 +271,7 @@ func (l *local) signal(s syscall.Signal) {
 	}
 }
 
-// close kills the processes that still run, with all descendants, waits for the end and frees the
-// group.
+// close kills the processes that still run, with all descendants, waits and frees the group.
 func (l *local) close() {
 	l.signal(syscall.SIGKILL)
 	l.running.Wait()

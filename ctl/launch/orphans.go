@@ -36,8 +36,7 @@ func adopt(l *local) (*orphans, error) {
 	return o, nil
 }
 
-// bury reaps orphans that have ended. Processes that this process started are reaped by their own
-// waits.
+// bury reaps orphans that have ended. Those that this process started have waits of their own.
 func (l *local) bury() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -72,8 +72,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// print prints lines, each with the prefix. The first may be the rest of a line, and the last may
-// lack its end.
+// print prints lines, each with the prefix. The first may lack its beginning, the last its end.
 func (l *lines) print(text []byte) error {
 	o := l.out
 	o.mu.Lock()

@@ -1,7 +1,6 @@
 package launch
 
-// This file finds the program of a job, and hands it from root's launcher to a user who cannot
-// reach it.
+// This file finds the program of a job, and hands it from root's launcher to a user who cannot.
 //
 // The agent first looks for the program as the user. The user may be barred from a folder on the
 // way to it, such as root's home, that the launcher may enter. Then the user's process executes the

@@ -25,8 +25,7 @@ import (
 const AgentCommand = "run-node"
 
 const (
-	// farewell bounds the agent's time to end what it started. Then the command that reaches it is
-	// killed.
+	// farewell bounds the agent's time to end what it started. Then the command is killed.
 	farewell = 10 * time.Second
 	// slowLogin is the time after which the user hears that the agent has not spoken yet. The
 	// launcher waits on, because ssh may be asking for a password.

@@ -158,8 +158,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	return code, j.unwritten()
 }
 
-// reach returns the hosts, at most one for each node. With an error it returns those reached so
-// far.
+// reach returns the hosts, at most one for each node. With an error those reached so far.
 func (o *Options) reach() (hosts []host, err error) {
 	for _, name := range o.Hosts[:min(len(o.Hosts), o.Nodes)] {
 		h, err := newRemote(name, o)
@@ -211,8 +210,7 @@ type running struct {
 	jobHosts       []host // hosts that made the group
 	ended          bool   // by a signal from outside
 	ending         bool   // for any reason: no node is started again
-	// interrupts counts SIGINT. over fires when the remaining processes are killed; nil: not yet
-	// set.
+	// interrupts counts SIGINT. over fires when the remaining are killed; nil: not set.
 	interrupts int
 	over       <-chan time.Time
 }

@@ -1,7 +1,6 @@
 package launch
 
-// This file finds out whether this process has a controlling terminal. Its children inherit that
-// terminal.
+// This file finds out whether this process has a controlling terminal. Children inherit it.
 
 import (
 	"fmt"

@@ -55,8 +55,7 @@ func LookupUser(name string) (*User, error) {
 	return r, nil
 }
 
-// Ordinary returns the user that root runs a program as unless told otherwise: the user who called
-// sudo(8), or nobody.
+// Ordinary returns the user that root runs a program as by default: who called sudo(8), or nobody.
 func Ordinary() (*User, error) {
 	if id := os.Getenv("SUDO_UID"); id != "" && id != "0" {
 		return LookupUser(id)

@@ -47,8 +47,7 @@ func index[N uint16 | uint32](v N) cell {
 func word(s string) cell   { return cell{text: clean(s), word: true} }
 func length(ns int64) cell { return cell{text: Time(ns), rank: float64(ns)} }
 
-// column is the title and width of a table's column. With a negative width the text is aligned
-// left.
+// column is the title and width of a table's column. A negative width aligns left.
 type column struct {
 	title string
 	width int
@@ -138,8 +137,7 @@ func line(cs []column, text func(int) string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Short writes a number that is not negative in at most 5 characters: 0, 0.25, 12.3, 999, 1.2k,
-// 45.1M.
+// Short writes a number not negative in at most 5 characters: 0, 0.25, 12.3, 999, 1.2k, 45.1M.
 func Short(v float64) string {
 	const units = " kMGTPE"
 	u := 0

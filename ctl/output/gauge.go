@@ -33,8 +33,7 @@ func (g *Gauge) Set(done, total int64) {
 	}
 }
 
-// NewGauge makes a gauge in a file without a name. A process that inherits the file calls
-// OpenGauge.
+// NewGauge makes a gauge in a file without a name. Its heir calls OpenGauge.
 func NewGauge() (*Gauge, *os.File, error) {
 	fd, err := unix.MemfdCreate("progress", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -52,8 +51,7 @@ func NewGauge() (*Gauge, *os.File, error) {
 	return g, file, err
 }
 
-// OpenGauge maps the gauge that another process made. The memory stays mapped until the process
-// ends.
+// OpenGauge maps the gauge that another process made. It stays mapped until the process ends.
 func OpenGauge(fd int) (*Gauge, error) {
 	b, err := unix.Mmap(fd, 0, gaugeSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

@@ -39,8 +39,7 @@ func Show(asJSON bool, r Report) error {
 
 const (
 	Width = 80 // the width of tables and folded text in characters, where it can be kept
-	// gap is the space between columns. leastLast is the least width of a last column that is
-	// folded.
+	// gap is the space between columns. leastLast is the least width of a folded last column.
 	gap, leastLast = 3, 24
 )
 

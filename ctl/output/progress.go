@@ -71,8 +71,7 @@ func (p *Progress) Add(n int64) {
 	}
 }
 
-// Line writes a line about an interim result, on a terminal and if the work has taken longer than
-// two seconds.
+// Line writes a line about an interim result, on a terminal and if the work took over two seconds.
 func (p *Progress) Line(text string) {
 	if p == nil || !p.live || time.Since(p.begin) < quiet {
 		return

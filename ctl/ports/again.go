@@ -1,7 +1,6 @@
 package ports
 
-// This file is funid's part of a take-over: its helper has ended, and another replaces it
-// (takeover.go).
+// This file is funid's part of a take-over: another helper replaces its own (takeover.go).
 
 import (
 	"context"
@@ -60,8 +59,7 @@ func (c *Client) again() bool {
 }
 
 // meet connects to the next helper, which has the ports of the previous one. It has that helper
-// forget ports and jobs that funid does not know: the previous helper has ended before it could
-// answer.
+// forget ports and jobs that funid does not know: the previous helper ended before it answered.
 func (c *Client) meet(ctx context.Context) error {
 	conn, err := c.returns.dial(ctx)
 	if err != nil {
@@ -112,8 +110,7 @@ func (c *Client) agree() error {
 	return nil
 }
 
-// has is what the helper has of funid's, according to its answers. Funid will not ask for anything
-// else.
+// has is what the helper has of funid's, according to its answers. Funid asks for nothing else.
 type has struct {
 	ports map[uint32]bool
 	jobs  map[bpf.Job]bool

@@ -122,8 +122,7 @@ func (c *Client) Quit() error {
 	return errors.Join(err, c.Close())
 }
 
-// Close ends the connection; the helper keeps what it has. It also ends a call that is under way in
-// another goroutine.
+// Close ends the connection; the helper keeps what it has. It ends a call of another goroutine.
 func (c *Client) Close() error {
 	if r := c.returns; r != nil {
 		r.end()
@@ -131,8 +130,7 @@ func (c *Client) Close() error {
 	return c.conn.Load().Close()
 }
 
-// ask sends a request, again if the helper is replaced, and returns the answer with its
-// descriptors.
+// ask sends a request, again to a new helper, and returns the answer with its descriptors.
 func (c *Client) ask(r *request, descriptors int, out ...int) (a answer, got []int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

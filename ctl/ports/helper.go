@@ -315,8 +315,7 @@ func (s *Helper) release(at int) {
 	}
 }
 
-// spent returns the processor time of all requests so far: of this thread, and of the thread in the
-// namespace.
+// spent returns the processor time of all requests so far: of this thread and the namespace's.
 func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spent }
 
 func (s *Helper) aboutPort(r *request, a *answer) {

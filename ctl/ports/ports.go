@@ -365,8 +365,7 @@ func (h *Host) End(p *Port) error {
 }
 
 // Gone reports whether no process has the socket of an ended port any more. If so it keeps the
-// port's pair for another port, or has it deleted (keepPair); it must not be asked about that port
-// again.
+// port's pair for another port, or has it deleted (keepPair). Do not ask about that port again.
 func (h *Host) Gone(p *Port) (bool, error) {
 	alive, err := h.alive(p)
 	if alive {

@@ -175,8 +175,7 @@ func openTrial(fd int, memory *os.File, g port.Geometry, mtu int) (*afxdp.Port, 
 	return afxdp.OpenDirect(afxdp.Direct{FD: fd, Memory: memory, Geometry: g, MTU: mtu})
 }
 
-// endTrial ends a trial, and waits until its port is gone: the kernel takes a socket apart with a
-// delay.
+// endTrial ends a trial, and waits until its port is gone: the kernel delays a socket's end.
 func (c *Client) endTrial(t trial) error {
 	err := t.port.Close()
 	_, ended := c.End(t.id)

@@ -107,8 +107,7 @@ func (s *Helper) endShared(id uint32) error {
 }
 
 // erase removes the pages of memory, and closes it. Otherwise a process could keep the pages
-// uncounted. The file is immutable (package daemon, memory.go). A process that still maps it reads
-// zeros.
+// uncounted. The file is immutable (package daemon, memory.go). A process that maps it reads zeros.
 func erase(memory *os.File, bytes int64) error {
 	raw, err := memory.SyscallConn()
 	if err != nil {

@@ -1,8 +1,7 @@
 package ports
 
 // This file is the network namespace of the inner ends. A thread stays in it, because entering it
-// again would take CAP_SYS_ADMIN. The helper hands out no descriptor of it, since that would let
-// its holder in.
+// again would take CAP_SYS_ADMIN. The helper hands out no descriptor of it: its holder could enter.
 
 import (
 	"errors"
@@ -22,8 +21,7 @@ type space struct {
 	spent  time.Duration // processor time of the thread for its work
 }
 
-// newSpace makes a new namespace, or enters that of a previous helper. It then owns the file
-// before.
+// newSpace makes a new namespace, or enters that of a previous helper. It owns the file before.
 func newSpace(before *os.File) (*space, error) {
 	s, made := &space{file: before, work: make(chan func())}, make(chan error)
 	go func() {

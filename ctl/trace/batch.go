@@ -1,7 +1,6 @@
 package trace
 
-// This file defines how records travel from the daemon to the process: JSON, one batch in a
-// message.
+// This file defines how records travel from the daemon to the process: JSON, a batch a message.
 
 import (
 	"errors"

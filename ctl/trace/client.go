@@ -25,8 +25,7 @@ var ErrEnough = errors.New("enough")
 // Follow traces at the socket until the context ends or see returns ErrEnough; neither is an error.
 // It calls begin first, then see for each record. After the context's end, see still gets the
 // records of packets that are under way. Follow returns how many records were lost. Other errors
-// are attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and those of a refusal and of begin and
-// see.
+// are attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and those of refusals, begin and see.
 func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error,
 	see func(*engine.Trace) error) (lost uint64, err error) {
 	failed := func(err error) error { return fmt.Errorf("tracing at %s: %w", socket, err) }

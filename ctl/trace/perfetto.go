@@ -83,8 +83,7 @@ const (
 	nameThere = "arrival"
 	nameBegin = "trace"
 	least     = 100 // the shortest slice of an arrival, in nanoseconds, so that it can be seen
-	// lanes is the most threads of a context. Packets beyond share the last one, where they cover
-	// each other.
+	// lanes is the most threads of a context. Further packets share the last one.
 	lanes = 4096
 )
 

@@ -95,8 +95,7 @@ func pathOf(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 }
 
-// flag completes a flag's value. If the flag takes several, with commas between, it completes the
-// last.
+// flag completes a flag's value. If the flag takes several, with commas between, that is the last.
 func (v Values) flag(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndexByte(begun, ',')+1]
 	return v.without(strings.Split(before, ","), before)

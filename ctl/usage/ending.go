@@ -1,7 +1,6 @@
 package usage
 
-// This file adds one sentence about Ctrl-C at the end of a command's help and of its page in the
-// manual.
+// This file adds one sentence about Ctrl-C at the end of a command's help and manual page.
 
 import (
 	"strings"

@@ -38,8 +38,7 @@ func (n *Node) Fields(fields ...Field) error {
 // Value returns a field whose value read understands.
 func Value(key string, read func(*Node) error) Field { return Field{key, read} }
 
-// Each returns a field with a list, which must not be empty. It calls read with one value after
-// another.
+// Each returns a field with a list, which must not be empty. It calls read with each value.
 func Each(key string, read func(*Node) error) Field {
 	return Field{key, func(n *Node) error {
 		list, ok := n.List()

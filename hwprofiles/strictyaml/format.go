@@ -45,8 +45,7 @@ func (f *Format) ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, int64(f.MaxBytes)+1))
 }
 
-// byteOrderMark is what some editors of Windows write at the start of a file in UTF-8 (YAML 1.2.2,
-// 5.2).
+// byteOrderMark is what some editors of Windows write before text in UTF-8 (YAML 1.2.2, 5.2).
 const byteOrderMark = "\xef\xbb\xbf"
 
 // Parse returns the root of the only document in data, nil if there is none; name stands for the

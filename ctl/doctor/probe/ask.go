@@ -42,8 +42,7 @@ type Target struct {
 	// Hello also sends hellos (package uspace/port/hello), which a daemon at the other end answers.
 	// If a card of this host has the interface, that card gets the answers, and Ask does not.
 	Hello bool
-	// Resolve returns the target's Ethernet address, or nil while it is unknown. Resolve may be
-	// nil.
+	// Resolve returns the target's Ethernet address, or nil while it is unknown. It may be nil.
 	Resolve func() net.HardwareAddr
 }
 

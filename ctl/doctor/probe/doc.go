@@ -27,6 +27,5 @@
 //     device.
 //   - Bytes from the network may be anything: they decode to a message or are dropped.
 //
-// Ask and Listen make their sockets in the network namespace of the calling thread and need
-// CAP_NET_RAW.
+// Ask and Listen make their sockets in the calling thread's network namespace and need CAP_NET_RAW.
 package probe

@@ -164,8 +164,7 @@ func (s *sockets) full(c Carrier, to netip.Addr) int {
 	return mtu - 48 // RFC 8200
 }
 
-// sendFrame sends a message by Ethernet. A frame that the interface refuses counts as lost on the
-// way.
+// sendFrame sends a message by Ethernet. A frame that the interface refuses counts as lost.
 func (s *sockets) sendFrame(to []byte, message []byte) {
 	b := make([]byte, 0, ethernetSize+len(message))
 	b = append(append(b, to...), s.ifc.HardwareAddr...)
