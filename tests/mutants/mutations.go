@@ -195,8 +195,8 @@ var mutations = []mutation{
 `,
 		link("TestRestingAccount")},
 	{"restless", "account.go",
-		`func (c *Card) visit(a *account) {
-	if c.rests(a) {`, `func (c *Card) visit(a *account) {
+		`func (s *scheduler) visit(a *account) {
+	if s.rests(a) {`, `func (s *scheduler) visit(a *account) {
 	if false {`,
 		unit("TestChargedRest")},
 	{"uncharged", "preprocess.go",
@@ -263,7 +263,7 @@ var mutations = []mutation{
 		`if memory == nil {`, `if false {`,
 		unit("TestTransferViolations")},
 	{"life", "notice.go",
-		`t.Form == arctic.Last && c.torn(x, train, &t)`, `false`,
+		`t.Form == arctic.Last && c.table.torn(x, train, &t)`, `false`,
 		unit("TestTransfersAreNotTornWhereSequencesTurn")},
 	{"age", "link/arrive.go",
 		`h.Age >= Window`, `false`,
@@ -298,8 +298,8 @@ var mutations = []mutation{
 		`case !s.sends(), s.waiting.head == nil:`, `case s.waiting.head == nil:`,
 		link("TestHaltedOwner")},
 	{"called", "step.go",
-		`	c.touched = c.touched[:0]
-`, `	c.touched = c.touched[:0]
+		`	c.table.touched = c.table.touched[:0]
+`, `	c.table.touched = c.table.touched[:0]
 	c.TakeCalled()
 `,
 		unit("TestCalledAfterSwitchIn")},
@@ -316,7 +316,7 @@ var mutations = []mutation{
 		`fr.retries >= suspected && bytes > leastFrame`, `false`,
 		link("TestNarrowWayIsFoundOut")},
 	{"awaited", "route.go",
-		`case c.now >= e.until:`, `case false:`,
+		`case c.clock.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},
 	{"jump", "../am/agree.go",
 		`last+gap`, `last`,
@@ -565,7 +565,7 @@ var mutations = []mutation{
 		return`,
 		unit("TestCloseAreaWithUnreadNotifications")},
 	{"guessed", "area.go",
-		`if r.guesses.tooMany(h.Source, c.now) {`, `if false {`,
+		`if r.guesses.tooMany(h.Source, c.clock.now) {`, `if false {`,
 		unit("TestGuessedKeys")},
 	{"neighbour", "keyslot.go",
 		`e.node == node || e.count == 0`, `e.node%guessers == node%guessers || e.count == 0`,
@@ -601,10 +601,10 @@ var mutations = []mutation{
 		`min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))`, `q.total - q.asked`,
 		unit("TestNoPieceCrossesAPage")},
 	{"withheld", "fault.go",
-		`c.now-w.missed >= int64(c.cfg.ConnectTimeout)`, `false`,
+		`c.clock.now-w.missed >= int64(c.cfg.ConnectTimeout)`, `false`,
 		unit("TestOwnerThatNeverAnswers")},
 	{"unrouted", "routemiss.go",
-		`	c.missesDue = min(c.missesDue, c.now+int64(c.cfg.ConnectTimeout))
+		`	c.missesDue = min(c.missesDue, c.clock.now+int64(c.cfg.ConnectTimeout))
 `, ``,
 		unit("TestRouteThatNeverComes")},
 	{"routed", "route.go",
@@ -770,7 +770,7 @@ var mutations = []mutation{
 		`firstChained + funi.MaxChains*chainLines`, `firstChained`,
 		unit("TestTraceOfMembers")},
 	{"shared", "cache.go",
-		`return c.cfg.Lines + int(index-ownLine)`, `return c.cfg.Lines + int(index-ownLine)%64`,
+		`return t.cfg.Lines + int(index-ownLine)`, `return t.cfg.Lines + int(index-ownLine)%64`,
 		unit("TestTraceOfMembers")},
 	{"port", "link/arrive.go",
 		`case p.Port != port:`, `case false:`,

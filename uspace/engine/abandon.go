@@ -18,8 +18,8 @@ package engine
 // any more. Blocks that are in flight still read the memory: the reads must succeed, whatever they
 // yield. The card's owner calls Abandon between two steps, and steps the card as before.
 func (c *Card) Abandon(x *Context) {
-	c.unlist(x)
-	c.rise(x)
+	c.sched.unlist(x)
+	c.bells.rise(x)
 	x.away, x.torn = true, true
 	c.Detach(x)
 }

@@ -17,7 +17,7 @@ package engine
 // (Context.works and spends). It ends a visit when the account has spent its step's budget. It also
 // counts for the account's share of the time that the card's owner charges (Charge).
 //
-// Contexts that are on no account share one (Card.nobody).
+// Contexts that are on no account share one (scheduler.nobody).
 
 import (
 	"slices"
@@ -73,7 +73,7 @@ type account struct {
 	jobs         []*job
 	busy         []*job // jobs with awake contexts
 	turn         int    // index in busy of the next job to visit
-	busyIndex    int    // in Card.busy
+	busyIndex    int    // in scheduler.busy
 
 	// retrieval is how many bytes may still be retrieved in this step. It is negative if the last
 	// piece of work took more.
@@ -95,28 +95,47 @@ type job struct {
 	seen      int    // how many contexts that step has looked at
 }
 
+// scheduler decides which contexts a step visits, and how much it does for each.
+type scheduler struct {
+	card  *Card
+	clock *clock
+	link  *link.End
+	bells *doorbells
+	table *contexts
+
+	awake           []*Context          // the contexts that steps look at
+	tickets         bool                // TICKET of one of them has changed
+	accounts        map[uint32]*account // not used on the data path
+	nobody          account             // the account of contexts that were put on none
+	busy            []*account          // accounts with awake contexts
+	solo            *Context            // the only context that is awake; nil: there are none, or several
+	resumes         int64               // when the first resting account goes on
+	charged         int64               // the time of the last Charge
+	dozing, napping bool                // see Doze and Nap
+}
+
 // Account puts a context on the account with the number id. Contexts that were put on no account
 // share one; at first every context is among these. Call Account once for an attached context,
 // before its process knows of it.
 func (c *Card) Account(x *Context, id uint32) {
-	a := c.accounts[id]
+	a := c.sched.accounts[id]
 	if a == nil {
-		if c.accounts == nil {
-			c.accounts = map[uint32]*account{}
+		if c.sched.accounts == nil {
+			c.sched.accounts = map[uint32]*account{}
 		}
 		a = &account{id: id}
-		c.accounts[id] = a
-		c.busy = slices.Grow(c.busy, len(c.accounts)+1-len(c.busy)) // waking does not allocate
+		c.sched.accounts[id] = a
+		c.sched.busy = slices.Grow(c.sched.busy, len(c.sched.accounts)+1-len(c.sched.busy)) // waking does not allocate
 	}
-	c.charge(x, a)
+	c.sched.charge(x, a)
 }
 
 // charge puts a context on an account, under the account's job for the context's group. nil takes
 // the context off its account.
-func (c *Card) charge(x *Context, a *account) {
+func (s *scheduler) charge(x *Context, a *account) {
 	awake := x.awake
 	if awake {
-		c.unseat(x)
+		s.unseat(x)
 	}
 	if old := x.job; old != nil {
 		old.account.contexts--
@@ -126,14 +145,14 @@ func (c *Card) charge(x *Context, a *account) {
 		}
 	}
 	if was := x.account; was != nil && was != a {
-		defer c.forgetAccount(was)
+		defer s.forgetAccount(was)
 	}
 	x.account, x.job = a, nil
 	if a != nil && x.group != nil {
-		c.setPayer(x.group, a)
+		s.setPayer(x.group, a)
 	}
 	if a == nil {
-		x.owner.Account = &c.nobody.Account
+		x.owner.Account = &s.nobody.Account
 		return
 	}
 	x.owner.Account = &a.Account
@@ -149,13 +168,13 @@ func (c *Card) charge(x *Context, a *account) {
 	a.contexts++
 	a.room++ // packets may wait for it
 	if awake {
-		c.seat(x)
+		s.seat(x)
 	}
 }
 
 // setPayer sets the account that pays for packets to nodes of a group that are not on this card.
 // With nil no account pays.
-func (c *Card) setPayer(g *group, a *account) {
+func (s *scheduler) setPayer(g *group, a *account) {
 	was := g.payer
 	if was == a {
 		return
@@ -165,25 +184,25 @@ func (c *Card) setPayer(g *group, a *account) {
 	}
 	if was != nil {
 		was.groups--
-		c.forgetAccount(was)
+		s.forgetAccount(was)
 	}
 }
 
 // forgetAccount forgets an account that has nothing left.
-func (c *Card) forgetAccount(a *account) {
-	if a.contexts == 0 && a.groups == 0 && !a.Used() && c.accounts[a.id] == a {
-		delete(c.accounts, a.id)
+func (s *scheduler) forgetAccount(a *account) {
+	if a.contexts == 0 && a.groups == 0 && !a.Used() && s.accounts[a.id] == a {
+		delete(s.accounts, a.id)
 	}
 }
 
 // seat lets steps visit a context that is awake.
-func (c *Card) seat(x *Context) {
+func (s *scheduler) seat(x *Context) {
 	j := x.job
 	a := j.account
 	if len(j.awake) == 0 {
 		if len(a.busy) == 0 {
-			a.busyIndex = len(c.busy)
-			c.busy = append(c.busy, a)
+			a.busyIndex = len(s.busy)
+			s.busy = append(s.busy, a)
 		}
 		j.busyIndex = len(a.busy)
 		a.busy = append(a.busy, j)
@@ -191,21 +210,21 @@ func (c *Card) seat(x *Context) {
 	x.seat = len(j.awake)
 	j.awake = append(j.awake, x)
 	a.awake++
-	c.noteSolo()
+	s.noteSolo()
 }
 
-// noteSolo sets Card.solo, where a step finds the only awake context at once. Without exactly one
+// noteSolo sets scheduler.solo, where a step finds the only awake context at once. Without exactly one
 // it is nil.
-func (c *Card) noteSolo() {
-	c.solo = nil
-	if len(c.busy) == 1 && c.busy[0].awake == 1 {
-		c.solo = c.busy[0].busy[0].awake[0]
+func (s *scheduler) noteSolo() {
+	s.solo = nil
+	if len(s.busy) == 1 && s.busy[0].awake == 1 {
+		s.solo = s.busy[0].busy[0].awake[0]
 	}
 }
 
 // unseat keeps steps from visiting a context.
-func (c *Card) unseat(x *Context) {
-	defer c.noteSolo()
+func (s *scheduler) unseat(x *Context) {
+	defer s.noteSolo()
 	j := x.job
 	a := j.account
 	a.awake--
@@ -221,31 +240,31 @@ func (c *Card) unseat(x *Context) {
 	if a.busy = a.busy[:len(a.busy)-1]; len(a.busy) > 0 {
 		return
 	}
-	next := c.busy[len(c.busy)-1]
-	c.busy[a.busyIndex], next.busyIndex = next, a.busyIndex
-	c.busy[len(c.busy)-1] = nil
-	c.busy = c.busy[:len(c.busy)-1]
+	next := s.busy[len(s.busy)-1]
+	s.busy[a.busyIndex], next.busyIndex = next, a.busyIndex
+	s.busy[len(s.busy)-1] = nil
+	s.busy = s.busy[:len(s.busy)-1]
 }
 
 // visitSolo serves the only awake context while no account rests. Contexts that this wakes are
 // served in the next step.
-func (c *Card) visitSolo(x *Context) {
+func (s *scheduler) visitSolo(x *Context) {
 	a := x.account
-	a.refill(c.link.Quantum())
+	a.refill(s.link.Quantum())
 	if a.local <= 0 || a.retrieval <= 0 {
-		c.more = true
+		s.clock.more = true
 		return
 	}
-	c.serve(x)
-	if c.solo != x {
-		c.more = true
+	s.serve(x)
+	if s.solo != x {
+		s.clock.more = true
 	}
 }
 
 // visitAll serves the contexts that are awake.
-func (c *Card) visitAll() {
-	for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
-		c.visit(c.busy[i])
+func (s *scheduler) visitAll() {
+	for i := 0; i < len(s.busy); i++ { // a packet to the own card may wake more
+		s.visit(s.busy[i])
 	}
 }
 
@@ -268,10 +287,10 @@ func (x *Context) works(bytes int) {
 }
 
 // rests reports whether an account rests. If so, it has the card run again when the rest ends.
-func (c *Card) rests(a *account) bool {
-	until, so := c.link.Rests(&a.Account)
+func (s *scheduler) rests(a *account) bool {
+	until, so := s.link.Rests(&a.Account)
 	if so {
-		c.resumes = min(c.resumes, until)
+		s.resumes = min(s.resumes, until)
 	}
 	return so
 }
@@ -286,7 +305,7 @@ func (c *Card) rests(a *account) bool {
 // itself should rest for that time. Without calls to Charge no account ever rests. Charge must be
 // called on the goroutine that steps the card.
 func (c *Card) Charge(now, took int64) (over int64) {
-	c.charged = now
+	c.sched.charged = now
 	return c.link.Charge(now, took)
 }
 
@@ -298,14 +317,14 @@ func (a *account) refill(quantum int) {
 }
 
 // visit serves the contexts of an account that are awake, in turn.
-func (c *Card) visit(a *account) {
-	if c.rests(a) {
+func (s *scheduler) visit(a *account) {
+	if s.rests(a) {
 		return
 	}
-	a.refill(c.link.Quantum())
+	a.refill(s.link.Quantum())
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
-			c.more = true
+			s.clock.more = true
 			return
 		}
 		if a.turn >= len(a.busy) {
@@ -313,8 +332,8 @@ func (c *Card) visit(a *account) {
 		}
 		j := a.busy[a.turn]
 		a.turn++
-		if j.step != c.steps {
-			j.step, j.seen = c.steps, 0
+		if j.step != s.clock.step {
+			j.step, j.seen = s.clock.step, 0
 		}
 		if j.seen >= len(j.awake) {
 			a.retrieval -= skipBytes // all of it has been seen; another has more contexts
@@ -328,7 +347,7 @@ func (c *Card) visit(a *account) {
 		j.seen++
 		seen--
 		a.retrieval -= visitBytes
-		c.serve(x)
+		s.serve(x)
 	}
 }
 

@@ -48,13 +48,13 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 // receive FIFO (heldwrite.go).
 func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.PacketHeader,
 	w *arctic.Remote) arctic.Reason {
-	if r.guesses.tooMany(h.Source, c.now) {
+	if r.guesses.tooMany(h.Source, c.clock.now) {
 		r.use.Refused.Guessing++
 		return arctic.ReasonQueueFull
 	}
 	n, open := r.keySlot(w.Key)
 	if !open {
-		if !r.guesses.note(h.Source, c.now) {
+		if !r.guesses.note(h.Source, c.clock.now) {
 			r.use.Refused.Guessing++
 			return arctic.ReasonQueueFull
 		}

@@ -22,14 +22,14 @@ const ownLine = maxLines
 const endOfLines = firstChained + funi.MaxChains*chainLines
 
 // placesOfLines returns the length of a table with an entry for each line of a context.
-func (c *Card) placesOfLines() int { return c.cfg.Lines + endOfLines - ownLine }
+func (t *contexts) placesOfLines() int { return t.cfg.Lines + endOfLines - ownLine }
 
 // placeOf returns the place in such a table of the line with that Index.
-func (c *Card) placeOf(index uint16) int {
+func (t *contexts) placeOf(index uint16) int {
 	if index < ownLine {
 		return int(index)
 	}
-	return c.cfg.Lines + int(index-ownLine)
+	return t.cfg.Lines + int(index-ownLine)
 }
 
 // line holds one packet in wire format. The link has the line from launch until it is settled.
@@ -48,8 +48,8 @@ type line struct {
 }
 
 // lineOf returns the line that contains a line of the link.
-func (c *Card) lineOf(ln *link.Line) *line {
-	x := c.owners[ln.Owner().Number]
+func (t *contexts) lineOf(ln *link.Line) *line {
+	x := t.owners[ln.Owner().Number]
 	switch {
 	case ln.Index < ownLine:
 		return &x.lines[ln.Index]

@@ -14,39 +14,24 @@ import (
 
 // Card is one network interface card. It belongs to the goroutine that steps it.
 type Card struct {
-	cfg      Config
-	now      int64
-	link     *link.End
-	units    *units     // nil: what the card does takes no time
-	contexts []*Context // resident and switched out
-	owners   []*Context // by link.Owner.Number, dead contexts included; nil: free
-	awake    []*Context // the contexts that steps look at
-	called   []*Context // to be woken by the owner: see TakeCalled
-	touched  []*Context // in this step
-	dead     []*Context // detached, with packets in flight
-	grave    int        // index in dead of the context that bury looked at last
-	byBell   [funi.MaxContexts]*Context
-	accounts map[uint32]*account // not used on the data path
-	nobody   account             // the account of contexts that were put on none
-	busy     []*account          // accounts with awake contexts
-	solo     *Context            // the only context that is awake; nil: there are none, or several
-	loopNext int64               // when packets for this card are tried next
-	sets     int                 // sets of the cache that are in use
-	opened   transfersTo         // long transfers
-	single   bool                // the packet that is being judged is the only one of its frame
-	due      *line               // the answer to that packet, composed and not yet sent
-	dueTo    uint16              // the card that due goes to
-	flushes  bool                // such an answer has been sent in this step
+	cfg     Config
+	clock   clock
+	link    *link.End
+	table   contexts
+	bells   doorbells
+	sched   scheduler
+	units   *units      // nil: what the card does takes no time
+	opened  transfersTo // long transfers
+	single  bool        // the packet that is being judged is the only one of its frame
+	due     *line       // the answer to that packet, composed and not yet sent
+	dueTo   uint16      // the card that due goes to
+	flushes bool        // such an answer has been sent in this step
 	// unanswered lists operations that wait for answers only, and apart from them multicasts, which
 	// wait longer for each answer (request.patience).
 	unanswered [2]unanswered
-	late       lates                      // remote writes that may become late
-	lives      int64                      // how many lives of contexts have begun; see life.go
-	proofs     rand.ChaCha8               // of multicasts; see ledger.go
-	generation uint16                     // the latest of records of operations; see request.go
-	bells      map[*funi.Doorbells]*bells // not used on the data path
-	ringing    []*bells                   // pages of doorbells with sleepers
-	heard      int                        // index in ringing of the next page to look at
+	late       lates        // remote writes that may become late
+	proofs     rand.ChaCha8 // of multicasts; see ledger.go
+	generation uint16       // the latest of records of operations; see request.go
 	groups     [arctic.MaxGID + 1]*group
 	absent     *Context // rejects packets for the system group
 	stranger   *Context // rejects packets whose node the route table puts on another card
@@ -61,14 +46,8 @@ type Card struct {
 	// See tally.go.
 	rejectedHere link.Rejections
 
-	lent    *Tables  // tables for contexts that are made; nil: none
-	serving *Context // the card works for it; nil: for all, or not at all (serving.go)
-	steps   uint64
-	arrived bool // a frame has arrived in this step
-	dozing  bool // see Doze
-	napping bool // see Nap
-	tickets bool // TICKET of an awake context has changed
-	more    bool // a budget ran out; step again at once
+	lent    *Tables // tables for contexts that are made; nil: none
+	arrived bool    // a frame has arrived in this step
 	// patience is when the card ends its wait for the first of the expected nodes that packets have
 	// asked for; Never: it waits for none.
 	patience int64
@@ -82,9 +61,7 @@ type Card struct {
 	moves     bool       // a node of some group has moved since the card was made
 
 	received [receiveBatch][]byte
-	resumes  int64 // when the first resting account goes on
-	charged  int64 // the time of the last Charge
-	atOnce   bool  // a packet of the frame being looked at asks for an acknowledgment
+	atOnce   bool // a packet of the frame being looked at asks for an acknowledgment
 }
 
 // New makes a card. It has no contexts yet; see Attach.
@@ -92,8 +69,8 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never,
-		charged: -link.LongestRest - 1}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never}
+	c.connect()
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	c.seedProofs()
@@ -118,6 +95,15 @@ func New(cfg Config) (*Card, error) {
 	return c, nil
 }
 
+// connect gives each unit of the card the units that it works with.
+func (c *Card) connect() {
+	c.table = contexts{cfg: &c.cfg, clock: &c.clock, link: c.link, counters: &c.counters, bells: &c.bells,
+		sched: &c.sched}
+	c.bells = doorbells{sched: &c.sched}
+	c.sched = scheduler{card: c, clock: &c.clock, link: c.link, bells: &c.bells, table: &c.table,
+		charged: -link.LongestRest - 1}
+}
+
 // seedProofs seeds the generator of proofs. A process sees proofs, and cannot derive those of
 // others from them.
 func (c *Card) seedProofs() {
@@ -136,31 +122,31 @@ func (c *Card) seedProofs() {
 func (c *Card) Leave() { c.link.Leave() }
 
 // serve looks at a context and its send queues.
-func (c *Card) serve(x *Context) {
-	c.serving = x
-	if x.calm && (x.iface.Still(x.seen) || c.serveCalm(x)) {
+func (s *scheduler) serve(x *Context) {
+	s.table.serving = x
+	if x.calm && (x.iface.Still(x.seen) || s.serveCalm(x)) {
 		return // as in most steps
 	}
 	x.calm = false
-	if c.attend(x); x.touched == c.steps {
+	if s.attend(x); x.touched == s.clock.step {
 		x.works(visitBytes) // beyond those of the look
 	}
 	if !x.halted {
-		c.retrieve(x)
+		s.card.retrieve(x)
 	}
-	if x.touched != c.steps {
+	if x.touched != s.clock.step {
 		x.calmDown()
 	}
 }
 
 // serveCalm sends what a calm context wants to send if that is at most one message of each level,
 // as in a dialogue. Otherwise it returns false, and serve does the rest.
-func (c *Card) serveCalm(x *Context) bool {
+func (s *scheduler) serveCalm(x *Context) bool {
 	if x.iface.Load(funi.Control) != x.seen {
 		return false
 	}
 	for _, l := range arctic.ByPriority {
-		if n := x.iface.Pending(l); n > 1 || n == 1 && !c.lone(x, l) {
+		if n := x.iface.Pending(l); n > 1 || n == 1 && !s.card.lone(x, l) {
 			return false
 		}
 	}
@@ -168,16 +154,16 @@ func (c *Card) serveCalm(x *Context) bool {
 }
 
 // attend looks at a context's CNTL, and whether the context has made room for packets.
-func (c *Card) attend(x *Context) {
+func (s *scheduler) attend(x *Context) {
 	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
-		c.touch(x)
+		s.table.touch(x)
 	}
 	if x.noRoom != [arctic.Levels]bool{} {
-		c.roomMade(x)
+		s.card.roomMade(x)
 	}
 	if x.iface.Load(funi.Control) != x.seen {
-		c.touch(x)
-		c.control(x)
+		s.table.touch(x)
+		x.control()
 	}
 }
 
@@ -192,16 +178,16 @@ func (x *Context) calmDown() {
 
 // touch notes that the step has done something for a context, so that its end publishes the
 // context. A context that is away is left out: its memory is not the card's.
-func (c *Card) touch(x *Context) {
+func (t *contexts) touch(x *Context) {
 	x.calm = false
-	c.show(x)
+	t.show(x)
 }
 
 // show is touch for work that only the process has to see: a calm context stays calm.
-func (c *Card) show(x *Context) {
-	if x.touched != c.steps && !x.away {
-		x.touched = c.steps
-		c.touched = append(c.touched, x)
+func (t *contexts) show(x *Context) {
+	if x.touched != t.clock.step && !x.away {
+		x.touched = t.clock.step
+		t.touched = append(t.touched, x)
 	}
 }
 
@@ -210,7 +196,7 @@ func (c *Card) show(x *Context) {
 func (c *Card) Established(card uint16) bool { return c.link.Established(card) }
 
 // Quiet reports whether nothing of detached contexts is in flight any more.
-func (c *Card) Quiet() bool { return len(c.dead) == 0 }
+func (c *Card) Quiet() bool { return len(c.table.dead) == 0 }
 
 // Progress returns a number that changes whenever a frame is received or a packet retrieved. If it
 // has not changed, the card was stepped in vain.

@@ -297,7 +297,7 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 // none. The first copy counts the members so far, whose places come before its receiver's.
 func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
 	c.counters.Multicasts++
-	c.more, x.calm = true, false // the next member may be on this card
+	c.clock.more, x.calm = true, false // the next member may be on this card
 	if len(ch.next) == 0 {
 		c.report(x, ch.take(), m, 0, arctic.ReasonNone)
 		return
@@ -355,7 +355,7 @@ func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 	}
 	ln.Clear()
 	c.report(x, ln, &m, h.Destination, reason)
-	c.more, x.calm = true, false
+	c.clock.more, x.calm = true, false
 }
 
 // timeReport notes the words that a report moves: if it is the last, the record of the completion.
@@ -385,7 +385,7 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 	var again link.Lines
 	a := x.account
 	for q.Head() != nil && a.local > 0 {
-		ln := c.lineOf(q.Pop())
+		ln := c.table.lineOf(q.Pop())
 		to := c.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
@@ -393,9 +393,9 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 			again.Push(&ln.Line)
 			continue
 		}
-		c.serving = to
+		c.table.serving = to
 		reason := c.accept(to, nil, arctic.Request, p, &h, nil)
-		c.serving = x
+		c.table.serving = x
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(ln)
 			continue
@@ -421,7 +421,7 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 		}
 	}
 	if q.Head() != nil {
-		c.more = true
+		c.clock.more = true
 	}
 	for again.Head() != nil {
 		q.Push(again.Pop())

@@ -23,6 +23,26 @@ var (
 	ErrNoSet = errors.New("engine: every set of the packet cache is in use; detach a context, or switch one out that has nothing undelivered")
 )
 
+// contexts is the table of a card's contexts.
+type contexts struct {
+	cfg      *Config
+	clock    *clock
+	link     *link.End
+	counters *Counters
+	bells    *doorbells
+	sched    *scheduler
+
+	all     []*Context // resident and switched out
+	owners  []*Context // by link.Owner.Number, dead contexts included; nil: free
+	called  []*Context // to be woken by the owner: see TakeCalled
+	touched []*Context // in this step
+	dead    []*Context // detached, with packets in flight
+	grave   int        // index in dead of the context that bury looked at last
+	sets    int        // sets of the cache that are in use
+	lives   int64      // how many lives of contexts have begun; see life.go
+	serving *Context   // the card works for it; nil: for all, or not at all (serving.go)
+}
+
 // Context is one process's attachment to a card.
 type Context struct {
 	card    *Card
@@ -68,14 +88,14 @@ type Context struct {
 	rejection              arctic.Reason
 
 	// See wake.go and switch.go.
-	index      int // in Card.contexts
+	index      int // in contexts.all
 	bell       uint32
 	bells      *bells // the page that its process rings at
 	awake      bool
 	asleep     bool   // a context that is away is neither awake nor asleep
 	told       bool   // its process has been told that the card's thread sleeps
-	awakeIndex int    // in Card.awake
-	called     bool   // in Card.called
+	awakeIndex int    // in scheduler.awake
+	called     bool   // in contexts.called
 	seat       int    // in job.awake
 	touched    uint64 // the last step that did something for the context
 	mark       uint32 // of its queues at the last nap (drowsy)
@@ -133,7 +153,7 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 		return nil, fmt.Errorf("powering up node %d: %w", node, err)
 	}
 	x.storeControl(funi.CTXM | funi.UserModes)
-	c.serving = nil
+	c.table.serving = nil
 	return x, nil
 }
 
@@ -177,60 +197,61 @@ func (c *Card) attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	_ = x.store(funi.GID, uint32(gid)) // refusals have been ruled out
 	x.storeControl(user)
 	x.publish()
-	c.serving = nil
+	c.table.serving = nil
 	return x, nil
 }
 
 // newContext makes a context that is in no group.
 func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
-	if len(c.contexts) == funi.MaxContexts {
+	if len(c.table.all) == funi.MaxContexts {
 		return nil, ErrContexts
 	}
-	if !c.takeSet() {
+	if !c.table.takeSet() {
 		return nil, ErrNoSet
 	}
-	x := &Context{card: c, node: node, iface: iface, ticket: c.emptyTicket(), index: len(c.contexts), holdsSet: true}
+	x := &Context{card: c, node: node, iface: iface, ticket: c.table.emptyTicket(), index: len(c.table.all),
+		holdsSet: true}
 	for l := range x.fifo {
 		x.fifo[l] = newFIFO(&c.cfg)
 	}
 	x.remote = c.newRemote(iface.Memory().Remote)
-	for c.byBell[x.bell] != nil {
+	for c.bells.byBell[x.bell] != nil {
 		x.bell++
 	}
-	c.byBell[x.bell], c.serving = x, x
-	c.newOwner(x)
-	c.contexts = append(c.contexts, x)
-	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
-		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
-		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
-		c.touched = make([]*Context, 0, cap(c.contexts))
-		c.ringing = append(make([]*bells, 0, cap(c.contexts)), c.ringing...)
+	c.bells.byBell[x.bell], c.table.serving = x, x
+	c.table.newOwner(x)
+	c.table.all = append(c.table.all, x)
+	if cap(c.sched.awake) < cap(c.table.all) { // waking must not allocate
+		c.sched.awake = append(make([]*Context, 0, cap(c.table.all)), c.sched.awake...)
+		c.table.called = append(make([]*Context, 0, cap(c.table.all)), c.table.called...)
+		c.table.touched = make([]*Context, 0, cap(c.table.all))
+		c.bells.ringing = append(make([]*bells, 0, cap(c.table.all)), c.bells.ringing...)
 	}
-	c.joinBells(x, c.cfg.Doorbells)
+	c.bells.join(x, c.cfg.Doorbells)
 	iface.Memory().Doorbells = c.cfg.Doorbells
-	c.charge(x, &c.nobody)
-	c.wake(x)
+	c.sched.charge(x, &c.sched.nobody)
+	c.sched.wake(x)
 	return x, nil
 }
 
 // newOwner makes the context's owner of lines, with the first number that is free.
-func (c *Card) newOwner(x *Context) {
-	i := slices.Index(c.owners, nil)
+func (t *contexts) newOwner(x *Context) {
+	i := slices.Index(t.owners, nil)
 	if i < 0 {
-		i = len(c.owners)
-		c.owners = append(c.owners, nil)
+		i = len(t.owners)
+		t.owners = append(t.owners, nil)
 	}
-	c.owners[i] = x
-	x.owner = &link.Owner{Number: uint32(i), Account: &c.nobody.Account, Halted: x.halted}
+	t.owners[i] = x
+	x.owner = &link.Owner{Number: uint32(i), Account: &t.sched.nobody.Account, Halted: x.halted}
 	if x.account != nil {
 		x.owner.Account = &x.account.Account
 	}
 }
 
 // emptyTicket returns the TICKET of an empty cache.
-func (c *Card) emptyTicket() (t ticket) {
-	t.reset(c.cfg.Lines, c.cfg.ReplyLines)
-	return t
+func (t *contexts) emptyTicket() (empty ticket) {
+	empty.reset(t.cfg.Lines, t.cfg.ReplyLines)
+	return empty
 }
 
 // Detach ends a context, resident or switched out. Packets that are not sent are given up, and the
@@ -248,14 +269,14 @@ func (c *Card) Detach(x *Context) {
 		x.iface.Publish()
 		x.iface.Wake()
 	}
-	c.uncall(x)
-	c.unlist(x)
-	c.rise(x)
-	c.leaveBells(x)
+	c.table.uncall(x)
+	c.sched.unlist(x)
+	c.bells.rise(x)
+	c.bells.leave(x)
 	x.detached, x.away, x.halted = true, true, true
 	x.giveTables()
 	x.owner.Ended, x.owner.Halted, x.paid = true, true, x.account
-	c.charge(x, nil)
+	c.sched.charge(x, nil)
 	c.quit(x)
 	c.discard(x)
 	if x.saved != nil {
@@ -265,14 +286,14 @@ func (c *Card) Detach(x *Context) {
 		x.saved = nil
 	}
 	if x.holdsSet {
-		c.offerSet(x) // or bury does, when nothing is in flight any more
+		c.table.offerSet(x) // or bury does, when nothing is in flight any more
 	}
-	last := c.contexts[len(c.contexts)-1]
-	c.contexts[x.index], last.index = last, x.index
-	c.contexts[len(c.contexts)-1] = nil
-	c.contexts = c.contexts[:len(c.contexts)-1]
-	c.byBell[x.bell] = nil
-	c.dead = append(c.dead, x)
+	last := c.table.all[len(c.table.all)-1]
+	c.table.all[x.index], last.index = last, x.index
+	c.table.all[len(c.table.all)-1] = nil
+	c.table.all = c.table.all[:len(c.table.all)-1]
+	c.bells.byBell[x.bell] = nil
+	c.table.dead = append(c.table.dead, x)
 	if x.forward != nil {
 		c.signs = slices.DeleteFunc(c.signs, func(y *Context) bool { return y == x })
 	}
@@ -297,17 +318,17 @@ func (c *Card) discard(x *Context) {
 
 // giveUp takes the packets that are not in flight out of the undelivered packet cache.
 func (c *Card) giveUp(x *Context, to func(*line)) {
-	c.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(c.lineOf(ln)) })
+	c.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(c.table.lineOf(ln)) })
 	for l := range x.loop {
 		for i := range x.loop[l] {
 			for q := &x.loop[l][i]; q.Head() != nil; {
-				to(c.lineOf(q.Pop()))
+				to(c.table.lineOf(q.Pop()))
 			}
 		}
 	}
 	for x.unrouted.Head() != nil {
 		c.unrouted--
-		to(c.lineOf(x.unrouted.Pop()))
+		to(c.table.lineOf(x.unrouted.Pop()))
 	}
 }
 
@@ -319,7 +340,7 @@ func (c *Card) reset(x *Context) {
 		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines,
 			owner: x.owner, paid: x.account,
 			long: x.long, current: x.current, answers: x.answers, away: true, detached: true, halted: true,
-			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
+			holdsSet: c.table.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
 			nobody.lines[i].ctx = nobody
 		}
@@ -338,16 +359,16 @@ func (c *Card) reset(x *Context) {
 			nobody.inheritChains(x.chains)
 		}
 		nobody.owner.Ended, nobody.owner.Halted = true, true
-		c.owners[nobody.owner.Number] = nobody
-		c.newOwner(x)
-		c.dead = append(c.dead, nobody)
+		c.table.owners[nobody.owner.Number] = nobody
+		c.table.newOwner(x)
+		c.table.dead = append(c.table.dead, nobody)
 		x.lines = nil
 	} else {
 		x.forgetTransfers()
 	}
 	c.quit(x)
-	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
-	c.tickets = true
+	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.table.emptyTicket(), nil
+	c.sched.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.forgetRequests()
 	x.answers, x.chains = nil, nil
@@ -357,7 +378,7 @@ func (c *Card) reset(x *Context) {
 	}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
-	c.charge(x, x.account) // in no group
+	c.sched.charge(x, x.account) // in no group
 }
 
 const (
@@ -369,35 +390,35 @@ const (
 
 // bury forgets the streams of detached contexts that have nothing in flight any more, some in each
 // step. It offers their sets of the cache to other contexts.
-func (c *Card) bury() {
+func (t *contexts) bury() {
 	left := buried
-	for n := min(mourned, len(c.dead)); n > 0 && left > 0; n-- {
-		c.grave++
-		i := c.grave % len(c.dead)
-		x := c.dead[i]
+	for n := min(mourned, len(t.dead)); n > 0 && left > 0; n-- {
+		t.grave++
+		i := t.grave % len(t.dead)
+		x := t.dead[i]
 		if !x.allFree() && !(x.torn && x.owner.Grounded()) {
 			continue
 		}
-		c.more = true // the next one may be ready, too
+		t.clock.more = true // the next one may be ready, too
 		if x.holdsSet {
-			c.offerSet(x)
+			t.offerSet(x)
 		}
-		if left = c.link.Bury(x.owner, left); x.owner.Buried() {
-			c.owners[x.owner.Number] = nil
+		if left = t.link.Bury(x.owner, left); x.owner.Buried() {
+			t.owners[x.owner.Number] = nil
 			x.forgetTransfers()
 			if x.paid != nil {
-				c.forgetAccount(x.paid)
+				t.sched.forgetAccount(x.paid)
 			}
-			last := len(c.dead) - 1
-			c.dead[i], c.dead[last] = c.dead[last], nil
-			c.dead = c.dead[:last]
+			last := len(t.dead) - 1
+			t.dead[i], t.dead[last] = t.dead[last], nil
+			t.dead = t.dead[:last]
 		}
 	}
 }
 
 // take returns a free cache line for a packet of the level, or nil.
 func (x *Context) take(l arctic.Level) *line {
-	x.card.tickets = true
+	x.card.sched.tickets = true
 	i := x.ticket.take(l)
 	if i < 0 {
 		return nil
@@ -436,7 +457,7 @@ func (x *Context) free(l *line) {
 	}
 	switch {
 	case l.Index < ownLine:
-		x.card.tickets = true
+		x.card.sched.tickets = true
 		x.ticket.give(int(l.Index))
 	case l.Index >= firstChained:
 		x.freeChained(l)
@@ -449,7 +470,7 @@ func (x *Context) free(l *line) {
 	}
 	if x.starved {
 		x.starved, x.calm = false, false
-		x.card.more = true // for what found no line there is one now
+		x.card.clock.more = true // for what found no line there is one now
 	}
 }
 
@@ -457,7 +478,7 @@ func (x *Context) free(l *line) {
 // frees the line.
 func (x *Context) returned(l *line, reason arctic.Reason) {
 	if x.trail != nil {
-		x.trail.returned(l, reason, x.card.now)
+		x.trail.returned(l, reason, x.card.clock.now)
 	}
 	switch {
 	case l.transfer != nil:
@@ -503,9 +524,9 @@ func (x *Context) giveBack(r funi.Returned) {
 	x.traffic.Returned++
 	x.spends(completionBytes)
 	x.owed = append(x.owed, r) // at most as many as there are lines in a step
-	x.card.touch(x)
+	x.card.table.touch(x)
 	if !x.away && !x.awake {
-		x.card.wake(x)
+		x.card.sched.wake(x)
 	}
 }
 
@@ -523,7 +544,7 @@ func (x *Context) publish() {
 	c := x.card
 	if x.calm {
 		x.iface.Publish()
-		c.call(x)
+		c.table.call(x)
 		return
 	}
 	if len(x.owed) > 0 {
@@ -531,17 +552,17 @@ func (x *Context) publish() {
 	}
 	x.iface.Publish()
 	if x.modes|x.user != 0 {
-		c.control(x)
+		x.control()
 	}
-	c.call(x)
+	c.table.call(x)
 	x.calmDown()
 }
 
 // publishTickets stores TICKET, for which no program waits. It is called when the card has nothing
 // else to do, and at every 64th step.
-func (c *Card) publishTickets() {
-	c.tickets = false
-	for _, x := range c.awake {
+func (s *scheduler) publishTickets() {
+	s.tickets = false
+	for _, x := range s.awake {
 		if x.ticket.changed {
 			x.ticket.changed = false
 			x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))

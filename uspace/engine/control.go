@@ -79,7 +79,7 @@ func (x *Context) Store(r funi.Register, v uint32) error {
 	}
 	x.calm = false
 	if !x.awake {
-		x.card.wake(x)
+		x.card.sched.wake(x)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 		x.iface.Store(funi.GID, v)
 		return nil
 	case funi.Ticket:
-		switch empty := x.card.emptyTicket(); {
+		switch empty := x.card.table.emptyTicket(); {
 		case v != uint32(empty.words[0]):
 			return ErrRegister
 		case x.status()&funi.CTXR1 == 0:
@@ -173,7 +173,7 @@ func (x *Context) giveSlotsBack() bool {
 // storeControl is a privileged write to CNTL.
 func (x *Context) storeControl(v uint32) {
 	x.iface.Store(funi.Control, x.setModes(v)&funi.UserModes)
-	x.card.control(x)
+	x.control()
 }
 
 // setModes sets the privileged modes that CNTL asks for, and returns what CNTL becomes.
@@ -198,22 +198,22 @@ func (x *Context) setModes(v uint32) uint32 {
 }
 
 // control looks at CNTL, does what the modes ask for, and publishes the status.
-func (c *Card) control(x *Context) {
+func (x *Context) control() {
 	x.calm = false
 	x.works(controlBytes)
 	v := x.iface.Load(funi.Control)
 	x.user = v & funi.UserModes
-	c.obey(x)
+	x.obey()
 	status := x.status()
 	if v != status && !x.iface.PutControl(v, status) {
-		c.more = true // the process has just written: look again
+		x.card.clock.more = true // the process has just written: look again
 		return
 	}
 	x.seen = status
 }
 
 // obey halts and starts the transactions as the modes say.
-func (c *Card) obey(x *Context) {
+func (x *Context) obey() {
 	halted := x.modes&(funi.CTXM|funi.RESET) != 0
 	if halted != x.halted {
 		x.halted, x.owner.Halted = halted, halted
@@ -221,7 +221,7 @@ func (c *Card) obey(x *Context) {
 		if halted {
 			x.rejection = arctic.ReasonSwitching
 		}
-		c.link.Resume(x.owner)
+		x.card.link.Resume(x.owner)
 	}
 	// A unit of a modelled machine ends the packet that it works on before it halts.
 	if x.suspended || halted && !x.retrieving || x.modes&funi.RESET != 0 {

@@ -140,7 +140,7 @@ func (c *Card) drain(x *Context) {
 			continue
 		}
 		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
-			c.more = true
+			c.clock.more = true
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowReq
 func (c *Card) unfit(x *Context, r *remote, source uint16, e *examined, reason arctic.Reason) arctic.Reason {
 	switch reason {
 	case arctic.ReasonKeySlot:
-		return r.guessed(source, c.now)
+		return r.guessed(source, c.clock.now)
 	case arctic.ReasonAbsent:
 		return c.miss(x, e.missed, e.missedNumber, source, e.missedAt)
 	case arctic.ReasonBusy:
@@ -187,7 +187,7 @@ func changes(op arctic.Operation) bool { return op != arctic.RemoteGet && op != 
 // find finds the window of a key for a node's packet, or returns the reason of a reject. It counts
 // nothing.
 func (c *Card) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
-	if r.guesses.tooMany(source, c.now) {
+	if r.guesses.tooMany(source, c.clock.now) {
 		return nil, 0, arctic.ReasonQueueFull
 	}
 	n, open := r.keySlot(key)

@@ -29,7 +29,7 @@ func (c *Card) Check() error {
 			return fmt.Errorf("sign of node %d: %w", x.node, err)
 		}
 	}
-	for _, x := range c.contexts {
+	for _, x := range c.table.all {
 		n := used[x.owner.Number]
 		for l := range x.loop {
 			for i := range x.loop[l] {
@@ -73,7 +73,7 @@ func (c *Card) Check() error {
 // list of its route, and nothing else is.
 func (c *Card) checkOpened() error {
 	open := map[*transfer]bool{}
-	for _, x := range c.owners {
+	for _, x := range c.table.owners {
 		if x == nil || x.long == nil {
 			continue
 		}
@@ -221,7 +221,7 @@ func (c *Card) Shown(x *Context) string {
 	}
 	return fmt.Sprint(x.lineage, x.life, x.born, x.arriving, x.away, x.modes, x.traffic, x.owner.Retried,
 		x.answers != nil, x.chains != nil, x.fifo, x.ticket,
-		*x.iface, remote, *x.group, c.generation, c.lives, c.counters)
+		*x.iface, remote, *x.group, c.generation, c.table.lives, c.counters)
 }
 
 // Fault returns the reason of the context's last memory error.
@@ -234,7 +234,7 @@ func (x *Context) SetDrain(on bool) { x.drain = on }
 func (c *Card) Streams(x *Context) (n int) { return c.link.Streams(x.owner) }
 
 // Awake returns how many contexts a step looks at.
-func (c *Card) Awake() int { return len(c.awake) }
+func (c *Card) Awake() int { return len(c.sched.awake) }
 
 // Epoch returns the epoch with a peer, 0 for who is none.
 func (c *Card) Epoch(card uint16) uint64 {

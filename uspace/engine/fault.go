@@ -56,11 +56,11 @@ func (x *Context) suspend(s *keySlot) {
 func (c *Card) miss(x *Context, w *keySlot, n, source uint16, address uint64) arctic.Reason {
 	switch {
 	case w.missed == 0:
-		w.missed = max(c.now, 1)
+		w.missed = max(c.clock.now, 1)
 		if c.cfg.Fault != nil {
 			c.cfg.Fault(x.gid, x.node, source, arctic.ReasonAbsent)
 		}
-	case c.now-w.missed >= int64(c.cfg.ConnectTimeout):
+	case c.clock.now-w.missed >= int64(c.cfg.ConnectTimeout):
 		return arctic.ReasonWithheld
 	}
 	c.tellOfMiss(x, w, n, source, address)

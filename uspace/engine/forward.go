@@ -108,20 +108,20 @@ func (c *Card) becomeForward(x *Context, to uint16) {
 	x.forward = &forward{to: to, again: Never}
 	x.rejection, x.halted, x.owner.Halted = arctic.ReasonMoved, false, false
 	x.iface = funi.NewCard(&funi.Memory{Page: new(funi.Page)}) // the process's is not ours
-	c.leaveBells(x)
-	c.joinBells(x, c.cfg.Doorbells)
+	c.bells.leave(x)
+	c.bells.join(x, c.cfg.Doorbells)
 	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil,
 		[arctic.Levels]*transfer{}, nil, nil, nil
 	for l := range x.fifo {
 		x.fifo[l].entries, x.fifo[l].blocks = nil, nil
 	}
 	if !x.holdsSet { // SwitchOut has offered it to others
-		x.holdsSet = c.takeSet() // if there is none free, the card has one more for a while
+		x.holdsSet = c.table.takeSet() // if there is none free, the card has one more for a while
 	}
 	c.redirect(x.group, x.gid, x.node, to)
 	x.forward.aim(c, x)
 	c.signs = append(c.signs, x)
-	c.more = true
+	c.clock.more = true
 }
 
 // aim finds the cards to tell: each card of the group, by its lowest node or a sign.
@@ -192,7 +192,7 @@ func (c *Card) want(x *Context, i int) {
 		f.listed = true
 		c.tellers = append(c.tellers, x)
 	}
-	c.more = true
+	c.clock.more = true
 }
 
 // Told reports how many cards a sign has yet to tell where its process is, and whether the new home
@@ -207,10 +207,10 @@ func (x *Context) Told() (left int, home bool) {
 
 // tellSigns sends the news that signs have to tell.
 func (c *Card) tellSigns() {
-	if c.signsDue <= c.now {
+	if c.signsDue <= c.clock.now {
 		c.signsDue = Never
 		for _, x := range c.signs {
-			if f := x.forward; f.again <= c.now {
+			if f := x.forward; f.again <= c.clock.now {
 				f.again = Never
 				c.wantHome(x)
 				c.wantLost(x)
@@ -293,7 +293,7 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	i := int(ln.argument)
 	x.free(ln)
 	t := &f.targets[i]
-	t.waits, t.at = false, c.now
+	t.waits, t.at = false, c.clock.now
 	f.telling--
 	if x.detached {
 		return
@@ -325,7 +325,7 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 		// then.
 		f.tell(x, t)
 		t.lost = true
-		f.againAt(c, c.now+int64(c.cfg.PeerTimeout))
+		f.againAt(c, c.clock.now+int64(c.cfg.PeerTimeout))
 	default:
 		if next, ok := c.nodeAfter(x.group, t.card, t.node); ok {
 			t.node = next
@@ -341,7 +341,7 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 
 // tryAgain has the sign look at its targets again after MaxHold.
 func (f *forward) tryAgain(c *Card) {
-	f.againAt(c, c.now+int64(c.cfg.MaxHold))
+	f.againAt(c, c.clock.now+int64(c.cfg.MaxHold))
 }
 
 // againAt has the sign look at its targets again at a time.
@@ -404,7 +404,7 @@ func (f *forward) at(card uint16) int {
 // offerLines gives back the lines of a sign that has told all cards.
 func (c *Card) offerLines(x *Context) {
 	if x.holdsSet {
-		c.offerSet(x)
+		c.table.offerSet(x)
 	} else {
 		x.lines = nil
 	}
@@ -423,18 +423,19 @@ func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
 // asked notes that a packet for the process that has moved came from a node. The node's card has
 // not heard of the move, or only recently.
 func (f *forward) asked(c *Card, x *Context, card, node uint16) {
+	again := tellAgain * int64(c.cfg.MaxHold)
 	i := f.at(card)
 	if i < 0 {
-		i = f.add(x, target{card: card, about: x.node, told: true, at: c.now - tellAgain*int64(c.cfg.MaxHold)})
+		i = f.add(x, target{card: card, about: x.node, told: true, at: c.clock.now - again})
 	}
 	t := &f.targets[i]
-	if t.waits || i != f.home && !f.targets[f.home].told || t.told && c.now-t.at < tellAgain*int64(c.cfg.MaxHold) {
+	if t.waits || i != f.home && !f.targets[f.home].told || t.told && c.clock.now-t.at < again {
 		return
 	}
 	if i != f.home {
 		t.node = node
 	}
-	if !x.holdsSet && !c.takeSet() {
+	if !x.holdsSet && !c.table.takeSet() {
 		return // it will ask again
 	}
 	x.holdsSet = true
@@ -448,7 +449,7 @@ func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic
 		return c.acceptForward(x, t, p, h)
 	}
 	var last arctic.Transfer
-	if h.Kind == arctic.KindTransfer && p.Transfer(&last) && last.Form == arctic.Last && c.torn(x, t, &last) {
+	if h.Kind == arctic.KindTransfer && p.Transfer(&last) && last.Form == arctic.Last && c.table.torn(x, t, &last) {
 		return arctic.ReasonReplaced
 	}
 	if t != nil {
@@ -550,7 +551,7 @@ func (c *Card) redirect(g *group, gid, node, to uint16) {
 	m.known++
 	m.to = to
 	for l := range arctic.Level(arctic.Levels) {
-		m.first[l] = uint32(c.lives)
+		m.first[l] = uint32(c.table.lives)
 		if to != c.cfg.Card {
 			m.first[l] = c.link.Sequence(to, l) - 1
 		}
@@ -561,14 +562,14 @@ func (c *Card) redirect(g *group, gid, node, to uint16) {
 			c.learns(x, node, to)
 		}
 	}
-	for _, x := range c.contexts {
+	for _, x := range c.table.all {
 		if x.group == g {
 			c.link.TryNode(x.owner, from, node)
 			x.loopHold, x.calm = 0, false
 		}
 	}
 	c.counters.Redirected++
-	c.more = true
+	c.clock.more = true
 }
 
 // forgetMoves forgets the moves of nodes that a new route table puts elsewhere.
@@ -592,7 +593,7 @@ func (x *Context) reroute(ln *line) {
 	var rest link.Lines
 	c.link.TakeBack(x.owner, uint16(from), node, rest.Push)
 	for rest.Head() != nil {
-		x.sendAfter(c.lineOf(rest.Pop()))
+		x.sendAfter(c.table.lineOf(rest.Pop()))
 	}
 }
 
@@ -636,7 +637,7 @@ func (x *Context) sendAfter(ln *line) {
 		ln.Whole()
 		c.send(x, h.Level, ln, route)
 	}
-	if c.more = true; x.looping {
+	if c.clock.more = true; x.looping {
 		x.stir() // it is for a context of this card now, and this one may be asleep
 	}
 }

@@ -83,15 +83,15 @@ func (q *lates) next() int64 {
 func (c *Card) keepLate() {
 	for range latesInStep {
 		t := c.late.head
-		if t == nil || t.late.at > c.now {
+		if t == nil || t.late.at > c.clock.now {
 			return
 		}
 		x := t.of.ctx
-		c.serving = x
+		c.table.serving = x
 		if x.away { // its memory is not the card's
 			c.late.remove(t)
 			if !x.detached {
-				c.late.push(t, c.now+lateAfter)
+				c.late.push(t, c.clock.now+lateAfter)
 			}
 			continue
 		}
@@ -100,14 +100,14 @@ func (c *Card) keepLate() {
 			kept := max(t.put.bytes, leastLate)
 			if x.account.late+kept > mostLate {
 				c.late.remove(t)
-				c.late.push(t, c.now+lateAfter)
+				c.late.push(t, c.clock.now+lateAfter)
 				continue
 			}
 			l.by, l.kept = x.account, kept
 			l.by.late += l.kept
 			c.counters.LateWrites++
 		}
-		c.more = true
+		c.clock.more = true
 		if x.keepBlocksOf(func(ln *line) bool { return ln.transfer == t }) {
 			c.late.remove(t)
 			if t.state == transferRetrieving {
@@ -122,7 +122,7 @@ func (c *Card) keepLate() {
 		}
 		return
 	}
-	c.more = true
+	c.clock.more = true
 }
 
 // forgetLate gives back a write's share of its account's mostLate when the write is over.
@@ -136,6 +136,6 @@ func (t *transfer) forgetLate() {
 // mayBeLate notes that a write that was just retrieved or set aside may become late.
 func (x *Context) mayBeLate(t *transfer) {
 	if t.put != nil && x.needsSource(t) && !t.late.waits {
-		x.card.late.push(t, x.card.now+lateAfter)
+		x.card.late.push(t, x.card.clock.now+lateAfter)
 	}
 }

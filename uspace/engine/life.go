@@ -34,11 +34,11 @@ import (
 // beginLife notes how far the card has come with the frames of its peers and with the lives of its
 // own contexts. A context that is attached after frames have come keeps 24 bytes for each card that
 // sent some, whatever that card's number.
-func (c *Card) beginLife(x *Context) {
-	c.lives++
-	x.life, x.born, x.bornElsewhere = c.lives, nil, false
-	x.lineage = uint64(c.cfg.Incarnation)<<32 | uint64(uint32(c.lives))
-	c.link.EachReached(func(card uint16, l arctic.Level, reached int64) {
+func (t *contexts) beginLife(x *Context) {
+	t.lives++
+	x.life, x.born, x.bornElsewhere = t.lives, nil, false
+	x.lineage = uint64(t.cfg.Incarnation)<<32 | uint64(uint32(t.lives))
+	t.link.EachReached(func(card uint16, l arctic.Level, reached int64) {
 		if n := len(x.born); n == 0 || x.born[n-1].card != card {
 			x.born = append(x.born, birth{card: card})
 		}
@@ -93,26 +93,26 @@ func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
 }
 
 // beginning returns the First of a transfer of the level that begins now and takes the route.
-func (c *Card) beginning(route uint32, l arctic.Level) uint32 {
+func (t *contexts) beginning(route uint32, l arctic.Level) uint32 {
 	switch {
 	case route == NoRoute:
 		return 0 // it goes nowhere
-	case uint16(route) == c.cfg.Card:
-		return uint32(c.lives)
+	case uint16(route) == t.cfg.Card:
+		return uint32(t.lives)
 	}
-	return c.link.Sequence(uint16(route), l)
+	return t.link.Sequence(uint16(route), l)
 }
 
 // torn reports whether the process may lack some of the transfer that a Last ends. The Last came in
 // the frame of the train; nil: from this card.
-func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
-	if int(t.Total)*arctic.WordSize == len(t.Data) || x.restoring {
+func (t *contexts) torn(x *Context, train *link.Train, last *arctic.Transfer) bool {
+	if int(last.Total)*arctic.WordSize == len(last.Data) || x.restoring {
 		return false // it is all here; or it was accepted before
 	}
 	if train == nil {
-		return beganBefore(x.life, c.lives, t.First)
+		return beganBefore(x.life, t.lives, last.First)
 	}
-	return beganBefore(x.bornAt(train.Card(), train.Level()), train.Reached(), t.First)
+	return beganBefore(x.bornAt(train.Card(), train.Level()), train.Reached(), last.First)
 }
 
 // beganBefore reports whether first, the lower 32 bits of a number up to 2^32 below now, is a

@@ -71,9 +71,9 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	x.SetTag(tag)
 	_ = c.enter(x, gid) // refusals have been ruled out
 	x.endBirth()
-	c.unlist(x)
-	c.rise(x)
-	x.away, x.arriving, x.before, c.serving = true, true, before, nil
+	c.sched.unlist(x)
+	c.bells.rise(x)
+	x.away, x.arriving, x.before, c.table.serving = true, true, before, nil
 	return x, nil
 }
 
@@ -146,26 +146,26 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 		return nil, ErrRoute
 	}
 	if !x.leaving {
-		x.leaving, c.more = true, true
-		c.control(x)
+		x.leaving, c.clock.more = true, true
+		x.control()
 		if !x.awake {
-			c.wake(x)
+			c.sched.wake(x)
 		}
 	}
 	if why := x.unanswered(); why != "" {
-		c.control(x)
+		x.control()
 		return nil, fmt.Errorf("%s: %w", why, ErrNotReady)
 	}
 	if x.modes&funi.CTXM == 0 {
 		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
-		x.haltedAt = c.now
+		x.haltedAt = c.clock.now
 	}
 	// answers to contexts of this card, which nobody else delivers for a context that is halted
 	if x.looping {
 		c.loopback(x)
 	}
 	if !x.allFree() {
-		if c.now-x.haltedAt > int64(min(c.cfg.MaxHold, c.cfg.PeerTimeout/8)) {
+		if c.clock.now-x.haltedAt > int64(min(c.cfg.MaxHold, c.cfg.PeerTimeout/8)) {
 			c.Stay(x) // two that wait for each other to take something would wait for good
 		}
 		return nil, fmt.Errorf("answers to others are under way: %w", ErrNotReady)
@@ -187,7 +187,7 @@ func (c *Card) Stay(x *Context) {
 	x.leaving = false
 	x.storeControl(x.modes&^funi.CTXM | x.iface.Load(funi.Control)&funi.UserModes)
 	if !x.awake {
-		c.wake(x)
+		c.sched.wake(x)
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 			return arctic.ReasonDestination
 		}
 	}
-	if t.Form == arctic.Last && c.torn(x, train, &t) {
+	if t.Form == arctic.Last && c.table.torn(x, train, &t) {
 		c.counters.TransfersTorn++
 		return arctic.ReasonReplaced
 	}

@@ -243,17 +243,17 @@ func (c *Card) runOperation() (free bool) {
 	o := &u.operate
 	for o.busy {
 		switch {
-		case o.until > c.now:
+		case o.until > c.clock.now:
 			u.next = min(u.next, o.until)
 			return false
 		case o.at == o.n && o.tail > 0:
-			o.until, o.tail = c.now+o.tail, 0
+			o.until, o.tail = c.clock.now+o.tail, 0
 		case o.at == o.n:
 			c.endOperation()
 			return true
 		default:
 			words := u.burst(o.moves[o.at])
-			at, granted := u.bus.Card(c.now, words)
+			at, granted := u.bus.Card(c.clock.now, words)
 			if !granted {
 				u.next = min(u.next, at)
 				return false
@@ -271,7 +271,7 @@ func (c *Card) runOperation() (free bool) {
 func (c *Card) endOperation() {
 	o := &c.units.operate
 	o.busy = false
-	c.units.receive.next = c.now
+	c.units.receive.next = c.clock.now
 	x := o.from
 	if x == nil || x.halted || !x.looping {
 		return

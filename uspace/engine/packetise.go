@@ -29,7 +29,7 @@ func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header,
 		if t.Total == 0 {
 			t.Form, most = arctic.Part, arctic.MaxPartWords
 		}
-		t.First = c.beginning(c.route(x.group, h.Node()), l)
+		t.First = c.table.beginning(c.route(x.group, h.Node()), l)
 	}
 	size := h.Words() * arctic.WordSize
 	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
@@ -68,7 +68,7 @@ func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfe
 // process's memory error. The line is freed.
 func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
 	if x.trail != nil {
-		x.trail.launched(ln, l, c.now)
+		x.trail.launched(ln, l, c.clock.now)
 	}
 	wire := arctic.PacketHeader{Level: l}
 	wire.Encode(ln.Data[:])
@@ -115,11 +115,11 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination,
 		from: source &^ (arctic.TransferAlign - 1), total: words,
 		source: memory[:size-last], lastSource: memory[size-last:], route: c.route(x.group, h.Node())}
-	t.first = c.beginning(t.route, l)
+	t.first = c.table.beginning(t.route, l)
 	x.advance(t)
 	x.taken[l]++
 	if x.trail != nil {
-		x.trail.took(l, c.now)
+		x.trail.took(l, c.clock.now)
 	}
 	return true
 }

@@ -112,7 +112,7 @@ func (c *Card) Lives(card uint16, life uint32) { c.link.Lives(card, life) }
 // parted returns the packets that waited for a peer that was removed or has moved.
 func (c *Card) parted() {
 	c.settleLines()
-	for _, x := range c.contexts {
+	for _, x := range c.table.all {
 		if len(x.owed) > 0 && !x.away {
 			x.publish()
 		}

@@ -13,7 +13,7 @@ import (
 func (c *Card) preprocess(i int, b []byte) {
 	if t := c.link.Arrive(i, b); t != nil {
 		c.judge(t)
-		c.serving = nil
+		c.table.serving = nil
 	} else {
 		c.link.SpendsForAnswer()
 	}
@@ -31,7 +31,7 @@ func (c *Card) handled(i int, b []byte) {
 // judge accepts or rejects the packets of a frame and answers it.
 func (c *Card) judge(t *link.Train) {
 	x := c.recipient(t)
-	c.serving = x
+	c.table.serving = x
 	var trail *Trail
 	if x != nil {
 		trail = x.trail
@@ -164,8 +164,8 @@ func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
 // process.
 func (c *Card) settleLines() {
 	for settled := c.link.NextSettled(); settled != nil; settled = c.link.NextSettled() {
-		ln := c.lineOf(settled)
-		c.serving = ln.ctx
+		ln := c.table.lineOf(settled)
+		c.table.serving = ln.ctx
 		switch ln.Settled {
 		case link.Returned:
 			ln.ctx.returned(ln, ln.Reason)
@@ -178,7 +178,7 @@ func (c *Card) settleLines() {
 			ln.ctx.delivered(ln)
 		}
 	}
-	c.serving = nil
+	c.table.serving = nil
 	for card, why, ok := c.link.NextAnew(); ok; card, why, ok = c.link.NextAnew() {
 		c.failTransfers(card, why)
 	}

@@ -35,7 +35,7 @@ func (c *Card) runReceive() {
 		if u.frame == nil && !c.nextFrame() {
 			return
 		}
-		if u.until > c.now {
+		if u.until > c.clock.now {
 			u.next = u.until
 			return
 		}
@@ -54,7 +54,7 @@ func (c *Card) runReceive() {
 		}
 		c.handled(u.port, b)
 	}
-	c.more = true
+	c.clock.more = true
 }
 
 // nextFrame gives the idle Preprocessor a frame from one of the ports, which take turns. The
@@ -67,7 +67,7 @@ func (c *Card) nextFrame() bool {
 		if c.cfg.Ports[u.port].Receive(c.received[:1]) == 0 {
 			continue
 		}
-		u.frame, u.until = c.received[0], c.now
+		u.frame, u.until = c.received[0], c.clock.now
 		if t := c.units.card; t != nil {
 			u.until += arrives(t, u.frame)
 		} else if f, err := arctic.Parse(u.frame); err == nil {

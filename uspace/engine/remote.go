@@ -240,7 +240,7 @@ func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Heade
 	x.advance(t)
 	x.taken[l]++
 	if x.trail != nil {
-		x.trail.took(l, c.now)
+		x.trail.took(l, c.clock.now)
 	}
 }
 

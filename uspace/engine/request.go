@@ -374,7 +374,7 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 			return n, false // those behind it wait: they may be for the same node
 		}
 		if n == budget || x.account.retrieval <= 0 {
-			c.more = true
+			c.clock.more = true
 			return n, false
 		}
 		ln := x.take(l)
@@ -487,7 +487,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 	if q.waits {
 		x.card.awaitAnswer(q)
 	}
-	x.calm, x.card.more = false, true // the next may be asked for
+	x.calm, x.card.clock.more = false, true // the next may be asked for
 }
 
 // complete reports an operation to its process, and frees the record.
@@ -536,9 +536,9 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 
 // stir has the card visit the context in its steps, and publish its state.
 func (x *Context) stir() {
-	x.card.touch(x)
+	x.card.table.touch(x)
 	if !x.away && !x.awake {
-		x.card.wake(x)
+		x.card.sched.wake(x)
 	}
 }
 
@@ -669,7 +669,7 @@ func (q *request) kind() int {
 }
 
 // awaitAnswer gives an operation its full time for its next answer, from now on.
-func (c *Card) awaitAnswer(q *request) { c.unanswered[q.kind()].push(q, c.now+q.patience()) }
+func (c *Card) awaitAnswer(q *request) { c.unanswered[q.kind()].push(q, c.clock.now+q.patience()) }
 
 // givenUpInStep is the highest number of operations that a step gives up.
 const givenUpInStep = 64
@@ -681,15 +681,15 @@ func (c *Card) giveUpUnanswered() {
 		if c.unanswered[1].due() < c.unanswered[0].due() {
 			q = c.unanswered[1].head
 		}
-		if q == nil || q.due > c.now {
+		if q == nil || q.due > c.clock.now {
 			return
 		}
-		c.serving = q.of
+		c.table.serving = q.of
 		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
 			c.awaitAnswer(q)
 		} else {
 			x.complete(q, arctic.ReasonSilent)
 		}
 	}
-	c.more = true
+	c.clock.more = true
 }

@@ -83,7 +83,7 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 		return
 	}
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
-	c.more = true
+	c.clock.more = true
 	if x.looping {
 		x.stir() // it is for a context of this card, and this one may be asleep
 	}
@@ -99,7 +99,7 @@ func (c *Card) sendDue() {
 	} else {
 		c.link.Queue(c.dueTo, arctic.Reply, &ln.Line)
 	}
-	c.more = true
+	c.clock.more = true
 }
 
 // keepAnswers copies the blocks of answers under way from memory that the card may no longer use.

@@ -22,14 +22,14 @@ func (c *Card) retrieve(x *Context) {
 		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
 	}
 	if x.looping {
-		if x.loopHold <= c.now || x.loopRoom != x.account.room {
+		if x.loopHold <= c.clock.now || x.loopRoom != x.account.room {
 			freed := c.loopback(x)
 			if freed && noLine {
-				c.more = true // for what found no line there is one now
+				c.clock.more = true // for what found no line there is one now
 			}
 			x.holdLoop(freed)
 		}
-		c.loopNext = min(c.loopNext, x.loopHold)
+		c.clock.loopNext = min(c.clock.loopNext, x.loopHold)
 	}
 	if x.starved = noLine; noLine {
 		x.works(triedBytes)
@@ -40,7 +40,7 @@ func (c *Card) retrieve(x *Context) {
 // does so only if nothing unusual is about the packet or before it; the link checks its own part. A
 // request goes this way only if no other context may have a reply.
 func (c *Card) lone(x *Context, l arctic.Level) bool {
-	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 {
+	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.sched.awake) > 1 {
 		return false
 	}
 	s := x.iface.Slot(l, 0)
@@ -71,7 +71,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 		c.link.Queue(uint16(route), l, &ln.Line)
 	}
 	x.iface.Retire(l, 1)
-	c.show(x)
+	c.table.show(x)
 	c.counters.PacketsRetrieved++
 	a := x.account
 	a.retrieval -= int(ln.Size) + packetBytes
@@ -98,7 +98,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		return noLine
 	}
 	if x.trail != nil {
-		x.trail.saw(l, n-x.taken[l], c.now)
+		x.trail.saw(l, n-x.taken[l], c.clock.now)
 	}
 	packets := 0
 	a := x.account
@@ -169,7 +169,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		c.link.Uses(&a.Account, packets*slotBytes)
 	}
 	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || x.waitsAside(l) || n > x.taken[l]) {
-		c.more = true
+		c.clock.more = true
 	}
 	if x.finished[l] > 0 {
 		c.retireFinished(x, l)
@@ -181,7 +181,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 // passed notes that a slot was taken without becoming a packet.
 func (x *Context) passed(l arctic.Level) {
 	if x.trail != nil {
-		x.trail.took(l, x.card.now)
+		x.trail.took(l, x.card.clock.now)
 	}
 	x.retrieved(l)
 	x.works(slotBytes)
@@ -199,7 +199,7 @@ func (x *Context) retrieved(l arctic.Level) {
 
 // retireFinished gives slots back to the process.
 func (c *Card) retireFinished(x *Context, l arctic.Level) {
-	c.touch(x)
+	c.table.touch(x)
 	x.iface.Retire(l, x.finished[l])
 	x.taken[l] -= x.finished[l]
 	x.finished[l] = 0
@@ -227,7 +227,7 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 	}
 	c.compose(x, l, ln, kind, n, route)
 	if x.trail != nil {
-		x.trail.launched(ln, l, c.now)
+		x.trail.launched(ln, l, c.clock.now)
 	}
 	c.send(x, l, ln, route)
 }
@@ -292,11 +292,11 @@ func (x *Context) holdLoop(freed bool) {
 	case freed || x.account.local <= 0:
 		x.loopHold, x.loopBackoff = 0, 0
 		if x.account.local > 0 {
-			x.loopHold = c.now + int64(c.cfg.MinHold)
+			x.loopHold = c.clock.now + int64(c.cfg.MinHold)
 		}
 	default:
 		x.loopBackoff = min(max(2*x.loopBackoff, int64(c.cfg.MinHold)), int64(c.cfg.MaxHold))
-		x.loopHold = c.now + x.loopBackoff
+		x.loopHold = c.clock.now + x.loopBackoff
 	}
 }
 
@@ -306,7 +306,7 @@ func (c *Card) roomMade(x *Context) {
 		if x.noRoom[l] && x.iface.Vacant(arctic.Level(l)) != nil {
 			x.noRoom[l] = false
 			x.account.room++
-			c.more = true
+			c.clock.more = true
 		}
 	}
 }
@@ -343,22 +343,22 @@ func packetCost(k arctic.Kind) int {
 func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
 	for a := x.account; q.Head() != nil; {
 		if a.local <= 0 {
-			c.more = true
+			c.clock.more = true
 			break
 		}
-		ln := c.lineOf(q.Head())
+		ln := c.table.lineOf(q.Head())
 		to := c.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
 		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
 			break
 		}
-		c.serving = to
+		c.table.serving = to
 		cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
-		c.serving = x
+		c.table.serving = x
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
-			x.reroute(c.lineOf(q.Pop()))
+			x.reroute(c.table.lineOf(q.Pop()))
 			continue
 		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {

@@ -92,9 +92,9 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 		return c.foreign
 	}
 	if !x.awake {
-		c.wake(x)
+		c.sched.wake(x)
 	}
-	c.show(x)
+	c.table.show(x)
 	return x
 }
 
@@ -110,9 +110,9 @@ func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 		c.counters.ForeignJob++
 		return c.foreign
 	case e.until == 0:
-		e.until = c.now + int64(c.cfg.ConnectTimeout)
+		e.until = c.clock.now + int64(c.cfg.ConnectTimeout)
 		g.expected[node] = e
-	case c.now >= e.until:
+	case c.clock.now >= e.until:
 		delete(g.expected, node)
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 // leaveGroup forgets a group without nodes, expected nodes and routes.
 func (c *Card) leaveGroup(gid uint16, g *group) {
 	if len(g.nodes) == 0 && len(g.expected) == 0 && g.routes == nil {
-		c.setPayer(g, nil)
+		c.sched.setPayer(g, nil)
 		c.groups[gid] = nil
 	}
 }
@@ -161,8 +161,8 @@ func (c *Card) enter(x *Context, gid uint16) error {
 	g.tag = x.tag
 	x.owner.GID, x.owner.Tag = x.gid, x.tag
 	c.announce(gid)
-	c.charge(x, x.account)
-	c.beginLife(x)
+	c.sched.charge(x, x.account)
+	c.table.beginLife(x)
 	return nil
 }
 

@@ -33,10 +33,10 @@ func (c *Card) noRoute(x *Context, ln *line) {
 		x.returned(ln, arctic.ReasonNoRoute)
 		return
 	}
-	ln.missed = c.now
+	ln.missed = c.clock.now
 	x.unrouted.Push(&ln.Line)
 	c.unrouted++
-	c.missesDue = min(c.missesDue, c.now+int64(c.cfg.ConnectTimeout))
+	c.missesDue = min(c.missesDue, c.clock.now+int64(c.cfg.ConnectTimeout))
 }
 
 // giveUpMisses returns packets that have waited for a route for ConnectTimeout, at most
@@ -44,17 +44,17 @@ func (c *Card) noRoute(x *Context, ln *line) {
 func (c *Card) giveUpMisses() {
 	c.missesDue = Never
 	left := missesInStep
-	for _, x := range c.contexts {
-		c.serving = x
+	for _, x := range c.table.all {
+		c.table.serving = x
 		for x.unrouted.Head() != nil {
-			due := c.lineOf(x.unrouted.Head()).missed + int64(c.cfg.ConnectTimeout)
-			if due > c.now || left == 0 {
+			due := c.table.lineOf(x.unrouted.Head()).missed + int64(c.cfg.ConnectTimeout)
+			if due > c.clock.now || left == 0 {
 				c.missesDue = min(c.missesDue, due)
 				break
 			}
 			left--
 			c.unrouted--
-			x.returned(c.lineOf(x.unrouted.Pop()), arctic.ReasonNoRoute)
+			x.returned(c.table.lineOf(x.unrouted.Pop()), arctic.ReasonNoRoute)
 		}
 	}
 }
@@ -64,11 +64,11 @@ func (c *Card) routed() {
 	if c.unrouted == 0 {
 		return
 	}
-	for _, x := range c.contexts {
+	for _, x := range c.table.all {
 		waiting := x.unrouted
 		x.unrouted = link.Lines{}
 		for waiting.Head() != nil {
-			ln := c.lineOf(waiting.Pop())
+			ln := c.table.lineOf(waiting.Pop())
 			route := c.route(x.group, ln.Node)
 			if route == NoRoute {
 				x.unrouted.Push(&ln.Line)
@@ -79,7 +79,7 @@ func (c *Card) routed() {
 			h.Route = route & arctic.MaxRoute
 			h.Encode(ln.Data[:])
 			c.send(x, h.Level, ln, route)
-			c.more = true
+			c.clock.more = true
 			if x.looping && !x.away {
 				x.stir() // it is for a context of this card, and this one may be asleep
 			}

@@ -14,7 +14,7 @@ package engine
 // and in the units of a modelled machine. It is for the goroutine that steps the card, which asks
 // after it has recovered from a panic.
 func (c *Card) Serving() *Context {
-	if x := c.serving; x != nil && !x.detached {
+	if x := c.table.serving; x != nil && !x.detached {
 		return x
 	}
 	return nil

@@ -17,19 +17,17 @@ import (
 // step, such as replying, leaves at once. Packets that a received frame or a timer calls for leave
 // in the next step.
 func (c *Card) Step(now int64) int64 {
-	c.now = now
-	c.steps++
-	c.serving = nil
-	c.more, c.loopNext = false, Never
-	if !c.dozing && !c.napping {
-		c.resumes = Never
+	c.clock.begin(now)
+	c.table.serving = nil
+	if !c.sched.dozing && !c.sched.napping {
+		c.sched.resumes = Never
 	}
 	if now >= c.patience {
 		c.patience = Never // who still waits for a node says so in this step
 	}
-	c.touched = c.touched[:0]
-	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
-		c.look()
+	c.table.touched = c.table.touched[:0]
+	if len(c.sched.awake) < len(c.table.all) || c.clock.step%napEvery == 0 {
+		c.sched.look()
 	}
 	c.link.Begin(now)
 	if c.late.next() <= now {
@@ -41,7 +39,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.missesDue <= now {
 		c.giveUpMisses()
 	}
-	c.serving = nil
+	c.table.serving = nil
 	if len(c.tellers) > 0 || c.signsDue <= now {
 		c.tellSigns()
 	}
@@ -50,24 +48,24 @@ func (c *Card) Step(now int64) int64 {
 	} else {
 		c.stepTimed()
 	}
-	if len(c.dead) > 0 {
-		c.bury()
+	if len(c.table.dead) > 0 {
+		c.table.bury()
 	}
-	if c.more || c.link.Again() {
-		return c.now
+	if c.clock.more || c.link.Again() {
+		return c.clock.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.missesDue, c.late.next(), c.unanswered[0].due(),
-		c.unanswered[1].due(), c.signsDue, c.resumes)
+	return min(c.link.Next(), c.clock.loopNext, c.patience, c.missesDue, c.late.next(), c.unanswered[0].due(),
+		c.unanswered[1].due(), c.signsDue, c.sched.resumes)
 }
 
 // stepNative is a step of a card whose units take no time.
 func (c *Card) stepNative() {
-	if x := c.solo; x == nil || c.now-c.charged <= link.LongestRest {
-		c.visitAll()
+	if x := c.sched.solo; x == nil || c.clock.now-c.sched.charged <= link.LongestRest {
+		c.sched.visitAll()
 	} else if !x.calm || !x.iface.Still(x.seen) { // else nobody wants anything, as in most steps
-		c.visitSolo(x)
+		c.sched.visitSolo(x)
 	}
-	c.serving = nil
+	c.table.serving = nil
 	c.link.Send()
 	c.link.Flush()
 	c.arrived = false
@@ -82,19 +80,19 @@ func (c *Card) stepNative() {
 	if c.link.Settles() {
 		c.settleLines()
 	}
-	if len(c.touched) > 0 {
+	if len(c.table.touched) > 0 {
 		c.publish()
-	} else if c.tickets && !c.arrived {
-		c.publishTickets()
+	} else if c.sched.tickets && !c.arrived {
+		c.sched.publishTickets()
 	}
 }
 
 // stepTimed is a step of a modelled machine's card: its units advance as far as the time allows.
 func (c *Card) stepTimed() {
 	before := c.Progress()
-	for _, x := range c.awake {
-		c.touch(x) // its units may move packets without being asked
-		c.attend(x)
+	for _, x := range c.sched.awake {
+		c.table.touch(x) // its units may move packets without being asked
+		c.sched.attend(x)
 	}
 	c.runUnits() // what ends now may leave in this step
 	c.link.SendTimed()
@@ -103,34 +101,34 @@ func (c *Card) stepTimed() {
 	c.link.Expire()
 	c.settleLines()
 	c.runUnits() // what arrived may be next
-	for _, x := range c.touched {
+	for _, x := range c.table.touched {
 		x.publish()
 	}
-	if c.tickets && (c.Progress() == before || c.steps%64 == 0) {
-		c.publishTickets()
+	if c.sched.tickets && (c.Progress() == before || c.clock.step%64 == 0) {
+		c.sched.publishTickets()
 	}
-	c.loopNext = min(c.units.next, c.units.receive.next)
-	for _, x := range c.awake {
+	c.clock.loopNext = min(c.units.next, c.units.receive.next)
+	for _, x := range c.sched.awake {
 		// a write may wait for its process to read, which tells nobody
 		if x.looping && !x.halted && !x.forBus {
-			c.loopNext = min(c.loopNext, x.loopHold)
+			c.clock.loopNext = min(c.clock.loopNext, x.loopHold)
 		}
 	}
 }
 
 // publish makes the results of the step visible to the processes.
 func (c *Card) publish() {
-	for _, x := range c.touched {
-		c.serving = x
+	for _, x := range c.table.touched {
+		c.table.serving = x
 		if !x.calm && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
 			c.drain(x)
 		}
 		x.publish()
 	}
-	if c.tickets && c.steps%64 == 0 {
-		c.publishTickets()
+	if c.sched.tickets && c.clock.step%64 == 0 {
+		c.sched.publishTickets()
 	}
-	c.serving = nil
+	c.table.serving = nil
 }
 
 // receive takes one batch of frames from port i. The port gets them back before the next batch; by
@@ -148,7 +146,7 @@ func (c *Card) receive(i int) {
 		c.preprocess(i, b)
 	}
 	if n == most {
-		c.more = true
+		c.clock.more = true
 	}
 }
 

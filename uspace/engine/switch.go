@@ -106,47 +106,47 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node,
 			x.gid, ErrNotReady)
 	}
-	c.serving = x
-	c.control(x)
+	c.table.serving = x
+	x.control()
 	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
 	for r := range s.Registers {
 		s.Registers[r] = x.iface.Load(funi.Register(r))
 	}
 	s.Registers[funi.Control] = (x.user | x.modes) &^ funi.CTXM
 	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
-	c.call(x) // nobody else tells the process what it has got just now
-	c.unlist(x)
-	c.rise(x)
+	c.table.call(x) // nobody else tells the process what it has got just now
+	c.sched.unlist(x)
+	c.bells.rise(x)
 	x.away, x.wanted = true, false
 	if x.remote != nil {
 		x.remote.forgetEntries()
 	}
-	c.offerSet(x)
-	x.saved, c.serving = s, nil
+	c.table.offerSet(x)
+	x.saved, c.table.serving = s, nil
 	return s, nil
 }
 
 // takeSet takes a set of the cache for a context, and reports whether there was one.
-func (c *Card) takeSet() bool {
-	if c.sets == c.cfg.Sets {
-		for _, x := range c.contexts {
+func (t *contexts) takeSet() bool {
+	if t.sets == t.cfg.Sets {
+		for _, x := range t.all {
 			if x.away && x.holdsSet && !x.arriving {
-				c.offerSet(x) // the last of its packets may be delivered by now
+				t.offerSet(x) // the last of its packets may be delivered by now
 			}
 		}
 	}
-	if c.sets == c.cfg.Sets {
+	if t.sets == t.cfg.Sets {
 		return false
 	}
-	c.sets++
+	t.sets++
 	return true
 }
 
 // offerSet makes the set of a context that is away free for others, unless it holds packets.
-func (c *Card) offerSet(x *Context) {
+func (t *contexts) offerSet(x *Context) {
 	if x.allFree() {
 		x.lines, x.holdsSet = nil, false
-		c.sets--
+		t.sets--
 	}
 }
 
@@ -174,11 +174,11 @@ func (c *Card) SwitchIn(s *Saved) error {
 	switch {
 	case x == nil || x.card != c || !x.away || x.detached || x.saved != s:
 		return fmt.Errorf("switching in: the state was used already, or its context is detached: %w", ErrAway)
-	case !x.holdsSet && !c.takeSet():
+	case !x.holdsSet && !c.table.takeSet():
 		return fmt.Errorf("switching in node %d of group %d: %w", x.node, x.gid, ErrNoSet)
 	}
 	x.holdsSet = true
-	x.away, x.saved, c.serving = false, nil, x
+	x.away, x.saved, c.table.serving = false, nil, x
 	x.iface.Move(s.Memory)
 	s.Memory.Doorbells = x.bells.page
 	for r := funi.QMask; r <= funi.RQRQTail && !s.Live; r++ {
@@ -186,10 +186,10 @@ func (c *Card) SwitchIn(s *Saved) error {
 	}
 	x.iface.Store(funi.GID, s.Registers[funi.GID])
 	x.iface.Store(funi.Ticket, uint32(x.ticket.words[0])) // more may be delivered by now
-	c.wake(x)
+	c.sched.wake(x)
 	if s.Live {
 		x.setModes(s.Registers[funi.Control])
-		c.control(x)
+		x.control()
 	} else {
 		x.storeControl(s.Registers[funi.Control])
 	}
@@ -203,7 +203,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.tellOwed()
 	c.link.TryAnew(x.owner)
 	x.publish()
-	c.more, c.serving = true, nil
+	c.clock.more, c.table.serving = true, nil
 	return nil
 }
 

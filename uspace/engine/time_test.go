@@ -56,6 +56,6 @@ func unplugged(t *testing.T) *Card {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.now = 1e9
+	c.clock.now = 1e9
 	return c
 }

@@ -222,19 +222,19 @@ const TracerBytes = int64(unsafe.Sizeof(Tracer{}))
 
 // TrailBytes returns the size of a trail of this card. Any goroutine may call it.
 func (c *Card) TrailBytes() int64 {
-	return int64(unsafe.Sizeof(Trail{})) + int64(c.placesOfLines())*int64(unsafe.Sizeof(stamped{}))
+	return int64(unsafe.Sizeof(Trail{})) + int64(c.table.placesOfLines())*int64(unsafe.Sizeof(stamped{}))
 }
 
 // NewTrail makes the trail of a context of this card. Any goroutine may call it.
 func (c *Card) NewTrail(t *Tracer) *Trail {
-	return &Trail{tracer: t, lines: make([]stamped, c.placesOfLines())}
+	return &Trail{tracer: t, lines: make([]stamped, c.table.placesOfLines())}
 }
 
 // Follow has a trail follow the context from now on; with nil no trail follows it. Follow returns
 // false and changes nothing if another tracer's trail follows the context, or the trail was made
 // for another card.
 func (x *Context) Follow(t *Trail) bool {
-	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.placesOfLines()) {
+	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.table.placesOfLines()) {
 		return false
 	}
 	x.trail, x.owner.Follower = t, nil
@@ -282,7 +282,7 @@ func (t *Trail) took(l arctic.Level, now int64) int64 {
 }
 
 // of returns the stamps of a line.
-func (t *Trail) of(ln *line) *stamped { return &t.lines[ln.ctx.card.placeOf(ln.Index)] }
+func (t *Trail) of(ln *line) *stamped { return &t.lines[ln.ctx.card.table.placeOf(ln.Index)] }
 
 // record returns the open record of a line, or nil.
 func (t *Trail) record(ln *line) *opened {
@@ -317,18 +317,18 @@ func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link
 	x, t, c := w.x, w.t, w.x.card
 	index := 0
 	for next := train; next != nil; next = next.Next() {
-		ln := c.lineOf(next)
+		ln := c.table.lineOf(next)
 		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, to, l, seq, index) {
 			s := t.of(ln)
 			if s.retrieved == 0 {
-				s.seen, s.retrieved = c.now, c.now // it was there before it was followed
+				s.seen, s.retrieved = c.clock.now, c.clock.now // it was there before it was followed
 			}
 			o := t.tracer.begin()
 			s.serial = o.serial
 			o.Level, o.Index, o.Bytes = l, uint8(index), uint16(int(ln.Size)+len(ln.Block))
 			o.GID, o.Source, o.Destination, o.Context = x.gid, x.node, ln.Node, x.bell
 			o.FromCard, o.ToCard, o.Session, o.Sequence = c.cfg.Card, to, sessionOf(c.link.Epoch(to)), seq
-			o.Seen, o.Retrieved, o.Dispatched = s.seen, s.retrieved, c.now
+			o.Seen, o.Retrieved, o.Dispatched = s.seen, s.retrieved, c.clock.now
 		}
 		index++
 	}
@@ -336,9 +336,9 @@ func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link
 
 // Sent notes that a frame was given to the port.
 func (w *follower) Sent(train *link.Line) {
-	now := w.x.card.now
+	now := w.x.card.clock.now
 	for next := train; next != nil; next = next.Next() {
-		if o := w.t.record(w.x.card.lineOf(next)); o != nil {
+		if o := w.t.record(w.x.card.table.lineOf(next)); o != nil {
 			if o.Sent == 0 {
 				o.Sent = now
 			} else {
@@ -351,10 +351,10 @@ func (w *follower) Sent(train *link.Line) {
 
 // Answered notes the verdict on the packets of a frame.
 func (w *follower) Answered(train *link.Line, verdict link.Verdict) {
-	t, now := w.t, w.x.card.now
+	t, now := w.t, w.x.card.clock.now
 	bit := uint64(1)
 	for next := train; next != nil; next = next.Next() {
-		if o := t.record(w.x.card.lineOf(next)); o != nil {
+		if o := t.record(w.x.card.table.lineOf(next)); o != nil {
 			switch {
 			case (verdict.Retry|verdict.Fail)&bit == 0:
 				o.End, o.Answered = Acknowledged, now
@@ -393,7 +393,7 @@ func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, index int
 	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(index),
 		Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
 		FromCard: h.SourceCard, ToCard: h.DestinationCard, Session: sessionOf(h.Epoch), Sequence: h.Sequence,
-		Context: x.bell, Arrived: c.now}
+		Context: x.bell, Arrived: c.clock.now}
 	if reason != arctic.ReasonNone {
 		r.End = Refused
 	} else if x.fifo[h.Level].n > before {

@@ -182,7 +182,7 @@ func (x *Context) advance(t *transfer) {
 			n.slots[l].push(t)
 		case transferDue:
 			n.due[l].push(t)
-			x.card.more = true
+			x.card.clock.more = true
 		case transferOver:
 			n.open--
 			x.card.opened.remove(t)
@@ -193,7 +193,7 @@ func (x *Context) advance(t *transfer) {
 			case t.failed != arctic.ReasonNone:
 				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
 			}
-			x.card.more = true
+			x.card.clock.more = true
 		}
 		if needed && !x.needsSource(t) {
 			x.finishSlots(l)
@@ -228,7 +228,7 @@ func (x *Context) accounted(ln *line) {
 		x.advance(t)
 	}
 	if x.waitsAside(t.level) {
-		x.card.more = true // for what was set aside there may be a line now
+		x.card.clock.more = true // for what was set aside there may be a line now
 	}
 }
 
@@ -246,8 +246,8 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		}
 		return true
 	})
-	keep, to := func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) {
-		x.free(c.lineOf(ln))
+	keep, to := func(ln *link.Line) bool { return c.table.lineOf(ln).transfer != t }, func(ln *link.Line) {
+		x.free(c.table.lineOf(ln))
 	}
 	x.giveUpTo(t, t.route, keep, to)
 	if now := x.home(t); now != t.route && now != NoRoute { // its node has moved
@@ -277,7 +277,7 @@ func (x *Context) giveUpTo(t *transfer, route uint32, keep func(*link.Line) bool
 // there now of data that never came. Transfers to other cards pay nothing, since a peer can be made
 // to begin new epochs often.
 func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
-	c.more = true
+	c.clock.more = true
 	c.failTransfersOf(c.opened.to(uint32(card)), card, reason)
 	if !c.moves {
 		return

@@ -166,7 +166,7 @@ func (c *Card) underWay(x *Context) bool {
 	}
 	for l := range arctic.Levels {
 		if !x.fifo[l].bypass && x.next(arctic.Level(l)) >= 0 {
-			c.more = true // the owner steps the card for it
+			c.clock.more = true // the owner steps the card for it
 			return true
 		}
 	}
@@ -232,11 +232,11 @@ func (c *Card) runUnits() {
 // moveWithoutBus does the work that needs no bus. Packets from this card to itself go into FIFOs
 // that have room, and slots that are no longer needed are retired.
 func (c *Card) moveWithoutBus() {
-	for i := 0; i < len(c.awake); i++ { // one of them may wake more
-		x := c.awake[i]
+	for i := 0; i < len(c.sched.awake); i++ { // one of them may wake more
+		x := c.sched.awake[i]
 		if x.looping && !x.halted {
 			x.account.local = link.AloneBytes // the FIFOs hold less
-			if freed := c.loopback(x); freed || x.loopHold <= c.now {
+			if freed := c.loopback(x); freed || x.loopHold <= c.clock.now {
 				x.holdLoop(freed)
 			}
 		}
@@ -259,12 +259,12 @@ func (c *Card) moveWithoutBus() {
 func (c *Card) runUnit(w *unit) (moved bool) {
 	u := c.units
 	for {
-		if w.until > c.now {
+		if w.until > c.clock.now {
 			u.next = min(u.next, w.until)
 			return moved
 		}
 		if w.until != 0 && w.done == w.n && w.tail > 0 {
-			w.until = c.now + w.tail
+			w.until = c.clock.now + w.tail
 			w.tail = 0
 			continue
 		}
@@ -280,12 +280,12 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 				return moved
 			}
 			if w.lead > 0 {
-				w.until = c.now + w.lead
+				w.until = c.clock.now + w.lead
 				continue
 			}
 		}
 		if w.n == 0 && w.tail > 0 {
-			w.until = c.now + w.tail
+			w.until = c.clock.now + w.tail
 			w.tail = 0
 			continue
 		}
@@ -294,7 +294,7 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 			moved = true
 			continue
 		}
-		at, granted := u.bus.Card(c.now, int(w.bursts[w.done]))
+		at, granted := u.bus.Card(c.clock.now, int(w.bursts[w.done]))
 		if !granted {
 			u.next = min(u.next, at)
 			return moved
@@ -327,7 +327,7 @@ func (c *Card) move(w *unit) {
 	case w == &c.units.deliver:
 		c.drainOne(x, w.level, w.at)
 	default:
-		more, closing := c.more, x.closing
+		more, closing := c.clock.more, x.closing
 		x.account.retrieval = link.AloneBytes            // a packet at a time, for any account
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
 		if x.long != nil && x.long.due[w.level].head != nil {
@@ -335,15 +335,15 @@ func (c *Card) move(w *unit) {
 		} else {
 			c.retrieveLevel(x, w.level, 1)
 		}
-		c.more, x.closing = more, closing // the unit itself sees what else is pending
+		c.clock.more, x.closing = more, closing // the unit itself sees what else is pending
 	}
 }
 
 // assign gives an idle unit its next packet: replies first, contexts in turn.
 func (c *Card) assign(w *unit) bool {
 	u := c.units
-	for i := range c.awake {
-		x := c.awake[(u.turn+i)%len(c.awake)]
+	for i := range c.sched.awake {
+		x := c.sched.awake[(u.turn+i)%len(c.sched.awake)]
 		for _, l := range arctic.ByPriority {
 			w.n, w.done, w.queue, w.lead, w.tail, w.direct = 0, 0, 0, w.setup, 0, false
 			if w == &u.retrieve && c.retrievable(x, l) || w == &u.deliver && c.deliverable(x, l) {

@@ -45,7 +45,17 @@ type bells struct {
 	own          [funi.MaxContexts / 64]uint64 // bells of its contexts
 	words        uint64                        // bit i: own[i] is not 0
 	sleepers     int
-	ringingIndex int // in Card.ringing, if it has sleepers
+	ringingIndex int // in doorbells.ringing, if it has sleepers
+}
+
+// doorbells holds the bells of a card's contexts.
+type doorbells struct {
+	sched *scheduler
+
+	byBell  [funi.MaxContexts]*Context
+	pages   map[*funi.Doorbells]*bells // not used on the data path
+	ringing []*bells                   // pages with sleepers
+	heard   int                        // index in ringing of the next page to look at
 }
 
 // Doorbells lets the context's process ring at a page that only some processes can write. All
@@ -53,22 +63,22 @@ type bells struct {
 // The process must not ring anywhere yet.
 func (c *Card) Doorbells(x *Context, page *funi.Doorbells) {
 	if x.asleep {
-		c.wake(x)
+		c.sched.wake(x)
 	}
-	c.leaveBells(x)
-	c.joinBells(x, page)
+	c.bells.leave(x)
+	c.bells.join(x, page)
 	x.iface.Memory().Doorbells = page
 }
 
 // joinBells puts the context's bell on a page.
-func (c *Card) joinBells(x *Context, page *funi.Doorbells) {
-	b := c.bells[page]
+func (d *doorbells) join(x *Context, page *funi.Doorbells) {
+	b := d.pages[page]
 	if b == nil {
-		if c.bells == nil {
-			c.bells = map[*funi.Doorbells]*bells{}
+		if d.pages == nil {
+			d.pages = map[*funi.Doorbells]*bells{}
 		}
 		b = &bells{page: page}
-		c.bells[page] = b
+		d.pages[page] = b
 	}
 	b.contexts++
 	b.own[x.bell/64] |= 1 << (x.bell % 64)
@@ -77,28 +87,28 @@ func (c *Card) joinBells(x *Context, page *funi.Doorbells) {
 }
 
 // leaveBells takes the context's bell off its page.
-func (c *Card) leaveBells(x *Context) {
+func (d *doorbells) leave(x *Context) {
 	b := x.bells
 	w := x.bell / 64
 	if b.own[w] &^= 1 << (x.bell % 64); b.own[w] == 0 {
 		b.words &^= 1 << w
 	}
 	if b.contexts--; b.contexts == 0 {
-		delete(c.bells, b.page)
+		delete(d.pages, b.page)
 	}
 }
 
 // lieDown notes that a context sleeps, and rise that it no longer does.
-func (c *Card) lieDown(x *Context) {
+func (d *doorbells) lieDown(x *Context) {
 	x.asleep = true
 	if b := x.bells; b.sleepers == 0 {
-		b.ringingIndex = len(c.ringing)
-		c.ringing = append(c.ringing, b)
+		b.ringingIndex = len(d.ringing)
+		d.ringing = append(d.ringing, b)
 	}
 	x.bells.sleepers++
 }
 
-func (c *Card) rise(x *Context) {
+func (d *doorbells) rise(x *Context) {
 	if !x.asleep {
 		return
 	}
@@ -107,23 +117,23 @@ func (c *Card) rise(x *Context) {
 	if b.sleepers--; b.sleepers > 0 {
 		return
 	}
-	last := c.ringing[len(c.ringing)-1]
-	c.ringing[b.ringingIndex], last.ringingIndex = last, b.ringingIndex
-	c.ringing[len(c.ringing)-1] = nil
-	c.ringing = c.ringing[:len(c.ringing)-1]
+	last := d.ringing[len(d.ringing)-1]
+	d.ringing[b.ringingIndex], last.ringingIndex = last, b.ringingIndex
+	d.ringing[len(d.ringing)-1] = nil
+	d.ringing = d.ringing[:len(d.ringing)-1]
 }
 
 // wake lets steps look at the context.
-func (c *Card) wake(x *Context) {
+func (s *scheduler) wake(x *Context) {
 	if x.away {
 		return
 	}
-	c.rise(x)
-	x.calm, c.tickets = false, c.tickets || x.ticket.changed
-	x.awake, x.awakeIndex = true, len(c.awake)
-	c.seat(x)
-	c.awake = append(c.awake, x)
-	c.tell(x)
+	s.bells.rise(x)
+	x.calm, s.tickets = false, s.tickets || x.ticket.changed
+	x.awake, x.awakeIndex = true, len(s.awake)
+	s.seat(x)
+	s.awake = append(s.awake, x)
+	s.tell(x)
 }
 
 // Doze tells all processes that the card's owner is about to stop stepping it for a while, so that
@@ -131,14 +141,14 @@ func (c *Card) wake(x *Context) {
 // processes that did not see that in time. So step once more, sleep only if that step had nothing
 // to do, and then call Rouse. Between Doze and Rouse no context is attached or detached.
 func (c *Card) Doze() {
-	c.dozing, c.resumes = true, Never
-	for _, x := range c.contexts {
-		if x.away || c.rests(x.account) {
+	c.sched.dozing, c.sched.resumes = true, Never
+	for _, x := range c.table.all {
+		if x.away || c.sched.rests(x.account) {
 			continue // who rests cannot wake the thread: the next step says until when
 		}
-		c.tell(x)
+		c.sched.tell(x)
 		if !x.awake && x.stirs() {
-			c.wake(x)
+			c.sched.wake(x)
 		}
 	}
 }
@@ -151,14 +161,14 @@ func (c *Card) Retime() { c.link.Retime() }
 // and do not rest (Charge), and so costs nothing for the others, whose messages wait until the nap
 // is over.
 func (c *Card) Nap() {
-	c.napping, c.resumes = true, Never
-	for _, a := range c.busy {
-		if c.rests(a) {
+	c.sched.napping, c.sched.resumes = true, Never
+	for _, a := range c.sched.busy {
+		if c.sched.rests(a) {
 			continue
 		}
 		for _, j := range a.busy {
 			for _, x := range j.awake {
-				c.tell(x)
+				c.sched.tell(x)
 			}
 		}
 	}
@@ -166,22 +176,22 @@ func (c *Card) Nap() {
 
 // Rouse ends Doze or Nap.
 func (c *Card) Rouse() {
-	told := c.contexts
-	if c.napping {
-		told = c.awake // who was put to sleep meanwhile was told so then
+	told := c.table.all
+	if c.sched.napping {
+		told = c.sched.awake // who was put to sleep meanwhile was told so then
 	}
-	c.dozing, c.napping = false, false
+	c.sched.dozing, c.sched.napping = false, false
 	for _, x := range told {
 		if !x.away && x.told {
-			c.tell(x)
+			c.sched.tell(x)
 		}
 	}
 }
 
 // tell tells a process whether it has to ring a doorbell or wake the card's thread when it has
 // stored something.
-func (c *Card) tell(x *Context) {
-	x.told = c.dozing || c.napping && x.awake
+func (s *scheduler) tell(x *Context) {
+	x.told = s.dozing || s.napping && x.awake
 	switch {
 	case x.told:
 		x.iface.Doze(x.bell)
@@ -197,96 +207,96 @@ func (c *Card) tell(x *Context) {
 // publishes. The caller wakes them all. The list is the card's, and valid until the next call of a
 // method of card or context.
 func (c *Card) TakeCalled() []*Context {
-	list := c.called
+	list := c.table.called
 	for _, x := range list {
 		x.called = false
 	}
-	c.called = c.called[:0]
+	c.table.called = c.table.called[:0]
 	return list
 }
 
 // call puts the context on the list of those to wake if its process waits for something that was
 // published since the last call. Every function that publishes calls it afterwards.
-func (c *Card) call(x *Context) {
+func (t *contexts) call(x *Context) {
 	x.iface.PublishWrites()
 	if x.iface.Changed() && x.iface.Awaited() && !x.called {
 		x.called = true
-		c.called = append(c.called, x)
+		t.called = append(t.called, x)
 	}
 }
 
 // uncall takes a context that is detached off the list of those to wake.
-func (c *Card) uncall(x *Context) {
+func (t *contexts) uncall(x *Context) {
 	if !x.called {
 		return
 	}
 	x.called = false
-	c.called = slices.DeleteFunc(c.called, func(y *Context) bool { return y == x })
+	t.called = slices.DeleteFunc(t.called, func(y *Context) bool { return y == x })
 }
 
 // unlist takes the context off the list of those that are awake.
-func (c *Card) unlist(x *Context) {
+func (s *scheduler) unlist(x *Context) {
 	if !x.awake {
 		return
 	}
-	last := c.awake[len(c.awake)-1]
-	c.awake[x.awakeIndex], last.awakeIndex = last, x.awakeIndex
-	c.awake[len(c.awake)-1] = nil
-	c.awake = c.awake[:len(c.awake)-1]
+	last := s.awake[len(s.awake)-1]
+	s.awake[x.awakeIndex], last.awakeIndex = last, x.awakeIndex
+	s.awake[len(s.awake)-1] = nil
+	s.awake = s.awake[:len(s.awake)-1]
 	x.awake = false
-	c.unseat(x)
+	s.unseat(x)
 }
 
 // rung wakes the contexts of a page whose bells have been rung.
-func (c *Card) rung(b *bells) {
+func (d *doorbells) rung(b *bells) {
 	w := bits.TrailingZeros64(b.words)
 	// the page's user, whose ring may be that of a bell that is nobody's
-	c.byBell[w*64+bits.TrailingZeros64(b.own[w])].works(bellBytes)
+	d.byBell[w*64+bits.TrailingZeros64(b.own[w])].works(bellBytes)
 	for s := atomic.SwapUint64(&b.page.Summary, 0) & b.words; s != 0; s &= s - 1 {
 		w := bits.TrailingZeros64(s)
 		for n := atomic.SwapUint64(&b.page.Bells[w], 0) & b.own[w]; n != 0; n &= n - 1 {
-			x := c.byBell[w*64+bits.TrailingZeros64(n)]
+			x := d.byBell[w*64+bits.TrailingZeros64(n)]
 			if x.works(bellBytes); x.asleep {
-				c.wake(x)
+				d.sched.wake(x)
 			}
 		}
 	}
 }
 
 // listen looks at pages of doorbells with sleepers, in turn.
-func (c *Card) listen() {
-	for range min(lookPages, len(c.ringing)) {
-		if len(c.ringing) == 0 {
+func (d *doorbells) listen() {
+	for range min(lookPages, len(d.ringing)) {
+		if len(d.ringing) == 0 {
 			return // the last has been woken
 		}
-		if c.heard >= len(c.ringing) {
-			c.heard = 0
+		if d.heard >= len(d.ringing) {
+			d.heard = 0
 		}
-		b := c.ringing[c.heard]
+		b := d.ringing[d.heard]
 		if atomic.LoadUint64(&b.page.Summary) != 0 {
-			c.rung(b)
+			d.rung(b)
 		}
-		if c.heard < len(c.ringing) && c.ringing[c.heard] == b {
-			c.heard++ // otherwise another page is there now
+		if d.heard < len(d.ringing) && d.ringing[d.heard] == b {
+			d.heard++ // otherwise another page is there now
 		}
 	}
 }
 
 // look looks for sleepers to wake: at every step for bells that were rung, at every lookEvery-th at
 // one sleeper unasked. It also looks for contexts that may go to sleep.
-func (c *Card) look() {
-	if len(c.awake) < len(c.contexts) {
-		c.listen()
-		if c.steps%lookEvery == 0 {
-			x := c.contexts[int(c.steps/lookEvery)%len(c.contexts)]
+func (s *scheduler) look() {
+	if len(s.awake) < len(s.table.all) {
+		s.bells.listen()
+		if s.clock.step%lookEvery == 0 {
+			x := s.table.all[int(s.clock.step/lookEvery)%len(s.table.all)]
 			if !x.awake && !x.away && x.stirs() {
-				c.wake(x)
+				s.wake(x)
 			}
 		}
 	}
-	if c.steps%napEvery == 0 && len(c.contexts) > alwaysAwake {
-		for i := 0; i < len(c.awake); {
-			if x := c.awake[i]; x.drowsy() && c.sleep(x) {
+	if s.clock.step%napEvery == 0 && len(s.table.all) > alwaysAwake {
+		for i := 0; i < len(s.awake); {
+			if x := s.awake[i]; x.drowsy() && s.sleep(x) {
 				continue // another context is there now
 			}
 			i++
@@ -310,14 +320,14 @@ func (x *Context) drowsy() bool {
 }
 
 // sleep puts a context to sleep, unless its process did something meanwhile.
-func (c *Card) sleep(x *Context) bool {
-	c.call(x) // for what its owner stored since the last step
-	c.unlist(x)
-	c.lieDown(x)
-	c.tell(x)
+func (s *scheduler) sleep(x *Context) bool {
+	s.table.call(x) // for what its owner stored since the last step
+	s.unlist(x)
+	s.bells.lieDown(x)
+	s.tell(x)
 	if !x.stirs() {
 		return true
 	}
-	c.wake(x)
+	s.wake(x)
 	return false
 }
