@@ -106,12 +106,14 @@ var mutations = []mutation{
 			if !again {`,
 		link("TestEachPacketOfATrainIsAnswered")},
 	{"group", "route.go",
-		`func (c *Card) lookup(gid, node uint16, tag uint64) *Context {`, `func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
-	for _, x := range c.contexts {
+		`func (r *routes) lookup(gid, node uint16, tag uint64) (*Context, arctic.Reason) {
+`, `func (r *routes) lookup(gid, node uint16, tag uint64) (*Context, arctic.Reason) {
+	for _, x := range r.table.all {
 		if x.node == node {
 			gid = x.gid
 		}
-	}`,
+	}
+`,
 		chaos("none")},
 	{"job", "route.go",
 		`if x.tag != tag {`, `if false {`,
@@ -120,7 +122,7 @@ var mutations = []mutation{
 		`case e.tag != tag:`, `case false && e.tag != tag:`,
 		unit("TestOtherJobGetsNothing")},
 	{"forged", "preprocess.go",
-		`c.route(g, t.First.Source) != uint32(t.Header.SourceCard)`, `false`,
+		`r.of(g, t.First.Source) != uint32(t.Header.SourceCard)`, `false`,
 		unit("TestForgedSourceNodeIsRejected")},
 	{"reserved", "cache.go",
 		`l == arctic.Request && i >= t.limit`, `false`,
@@ -316,7 +318,7 @@ var mutations = []mutation{
 		`fr.retries >= suspected && bytes > leastFrame`, `false`,
 		link("TestNarrowWayIsFoundOut")},
 	{"awaited", "route.go",
-		`case c.clock.now >= e.until:`, `case false:`,
+		`case r.clock.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},
 	{"jump", "../am/agree.go",
 		`last+gap`, `last`,
@@ -608,9 +610,9 @@ var mutations = []mutation{
 `, ``,
 		unit("TestRouteThatNeverComes")},
 	{"routed", "route.go",
-		`	c.routes[node] = route
+		`	c.routes.common[node] = route
 	c.routed()
-`, `	c.routes[node] = route
+`, `	c.routes.common[node] = route
 `,
 		unit("TestPacketsWaitForARoute")},
 	{"mute", "fault.go",
@@ -686,14 +688,14 @@ var mutations = []mutation{
 `, ``,
 		unit("TestMovesUnderFaults")},
 	{"home", "forward.go",
-		`case f.Node == h.Source && c.route(g, h.Source) == from && c.link.IsPeer(f.Card):`,
+		`case f.Node == h.Source && c.routes.of(g, h.Source) == from && c.link.IsPeer(f.Card):`,
 		`case c.link.IsPeer(f.Card):`,
 		unit("TestForwardsOfOthersAreRefused")},
 	{"handed", "image.go",
 		`r.areas[n] = a`, `_ = a`,
 		unit("TestMoveTakesAll")},
 	{"unlisted", "forward.go",
-		`if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute`, `if false`,
+		`if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.routes.of(g, f.Node) != NoRoute`, `if false`,
 		chaos("moves")},
 	{"stale", "forward.go",
 		`if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive()`, `if g.allArrive()`,

@@ -20,6 +20,7 @@ type Card struct {
 	table   contexts
 	bells   doorbells
 	sched   scheduler
+	routes  routes
 	units   *units      // nil: what the card does takes no time
 	opened  transfersTo // long transfers
 	single  bool        // the packet that is being judged is the only one of its frame
@@ -32,25 +33,14 @@ type Card struct {
 	late       lates        // remote writes that may become late
 	proofs     rand.ChaCha8 // of multicasts; see ledger.go
 	generation uint16       // the latest of records of operations; see request.go
-	groups     [arctic.MaxGID + 1]*group
-	absent     *Context // rejects packets for the system group
-	stranger   *Context // rejects packets whose node the route table puts on another card
-	foreign    *Context // rejects packets of another job with the GID
-	// clerk takes packets for the card itself whose node is not here, and rejects all others.
-	clerk      *Context
-	routes     []uint32
-	ownRoutes  bool // routes is not the configuration's
-	block      int  // most bytes of a block, or 0: none
-	writeBlock int  // the same for writes that areas may count (remote.go)
+	block      int          // most bytes of a block, or 0: none
+	writeBlock int          // the same for writes that areas may count (remote.go)
 	counters   Counters
 	// See tally.go.
 	rejectedHere link.Rejections
 
 	lent    *Tables // tables for contexts that are made; nil: none
 	arrived bool    // a frame has arrived in this step
-	// patience is when the card ends its wait for the first of the expected nodes that packets have
-	// asked for; Never: it waits for none.
-	patience int64
 	// unrouted is how many packets wait for a route. missesDue is when the first of them has waited
 	// for long enough; Never: none waits (routemiss.go).
 	unrouted  int
@@ -69,9 +59,8 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), missesDue: Never, signsDue: Never}
 	c.connect()
-	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	c.seedProofs()
 	if cfg.Blocks {
@@ -83,10 +72,6 @@ func New(cfg Config) (*Card, error) {
 			c.writeBlock = min(c.writeBlock, cfg.BlockBytes)
 		}
 	}
-	c.absent = &Context{card: c, rejection: arctic.ReasonSwitching, away: true, detached: true}
-	c.stranger = &Context{card: c, rejection: arctic.ReasonSourceNode, away: true, detached: true}
-	c.foreign = &Context{card: c, rejection: arctic.ReasonJob, away: true, detached: true}
-	c.clerk = &Context{card: c, rejection: arctic.ReasonNoContext, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
@@ -102,6 +87,8 @@ func (c *Card) connect() {
 	c.bells = doorbells{sched: &c.sched}
 	c.sched = scheduler{card: c, clock: &c.clock, link: c.link, bells: &c.bells, table: &c.table,
 		charged: -link.LongestRest - 1}
+	c.routes = routes{cfg: &c.cfg, clock: &c.clock, link: c.link, counters: &c.counters, sched: &c.sched,
+		table: &c.table, common: c.cfg.Routes, patience: Never}
 }
 
 // seedProofs seeds the generator of proofs. A process sees proofs, and cannot derive those of

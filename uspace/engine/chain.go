@@ -386,7 +386,7 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 	a := x.account
 	for q.Head() != nil && a.local > 0 {
 		ln := c.table.lineOf(q.Pop())
-		to := c.lookup(x.gid, ln.Node, x.tag)
+		to, reason := c.routes.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
 		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
@@ -394,9 +394,11 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 			continue
 		}
 		c.table.serving = to
-		reason := c.accept(to, nil, arctic.Request, p, &h, nil)
+		if reason == arctic.ReasonNone {
+			reason = c.accept(to, nil, arctic.Request, p, &h, nil)
+		}
 		c.table.serving = x
-		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
+		if reason == arctic.ReasonMoved && c.routes.of(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(ln)
 			continue
 		}

@@ -176,7 +176,7 @@ func (c *Card) attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	if d := c.cfg.Direct; d != nil && (node != c.cfg.Card || tag != *d) {
 		return nil, ErrDirect
 	}
-	if g := c.groups[gid]; g != nil && g.nodes[node] != nil {
+	if g := c.routes.groups[gid]; g != nil && g.nodes[node] != nil {
 		return nil, ErrAttached
 	}
 	user := m.Page.Load(funi.Control) & funi.UserModes
@@ -277,7 +277,7 @@ func (c *Card) Detach(x *Context) {
 	x.giveTables()
 	x.owner.Ended, x.owner.Halted, x.paid = true, true, x.account
 	c.sched.charge(x, nil)
-	c.quit(x)
+	c.routes.quit(x)
 	c.discard(x)
 	if x.saved != nil {
 		for _, slots := range x.saved.Drained {
@@ -366,7 +366,7 @@ func (c *Card) reset(x *Context) {
 	} else {
 		x.forgetTransfers()
 	}
-	c.quit(x)
+	c.routes.quit(x)
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.table.emptyTicket(), nil
 	c.sched.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}

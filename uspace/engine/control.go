@@ -109,7 +109,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 		case !x.allFree() || x.transferring() || !x.drained():
 			return ErrCached
 		}
-		if err := x.card.enter(x, uint16(v)); err != nil {
+		if err := x.card.routes.enter(x, uint16(v)); err != nil {
 			return err
 		}
 		x.iface.Store(funi.GID, v)

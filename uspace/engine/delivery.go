@@ -48,7 +48,7 @@ func newFIFO(cfg *Config) fifo {
 func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
 	block []byte) arctic.Reason {
 	if x == nil {
-		return arctic.ReasonNoContext
+		return c.acceptForCard(t, p, h)
 	}
 	if x.rejection != arctic.ReasonNone {
 		return c.rejectFor(x, t, p, h)
@@ -76,10 +76,18 @@ func (c *Card) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.P
 	case x.forward != nil:
 		return c.rejectMoved(x, t, p, h)
 	case h.Kind == arctic.KindForward && x.group != nil: // which is for the card
-		return c.acceptForward(x, t, p, h)
+		return c.acceptForward(x.group, x, t, p, h)
 	}
 	x.wanted = true
 	return x.rejection
+}
+
+// acceptForCard takes a packet that is for no context but the card itself.
+func (c *Card) acceptForCard(t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+	if h.Kind != arctic.KindForward {
+		return arctic.ReasonNoContext
+	}
+	return c.acceptForward(c.routes.moving(t.Header), nil, t, p, h)
 }
 
 // acceptOther takes a packet that is neither message nor transfer, or returns the reason of a
@@ -94,7 +102,7 @@ func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic
 	case arctic.KindMulticast:
 		return c.acceptMulticast(x, p, h)
 	case arctic.KindForward:
-		return c.acceptForward(x, t, p, h)
+		return c.acceptForward(x.group, x, t, p, h)
 	}
 	c.counters.UnknownKind++
 	return arctic.ReasonUnknownKind

@@ -280,7 +280,7 @@ func (c *Card) tellTargets(x *Context) bool {
 // heard. So a card that has missed several moves learns of the last.
 func (f *forward) whereIs(x *Context, i int) uint16 {
 	c, node := x.card, f.targets[i].about
-	route := c.route(x.group, node)
+	route := c.routes.of(x.group, node)
 	if node == x.node && (i == f.home || route == NoRoute || route == uint32(c.cfg.Card)) {
 		return f.to
 	}
@@ -446,7 +446,7 @@ func (f *forward) asked(c *Card, x *Context, card, node uint16) {
 // t; nil: from this card.
 func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	if h.Kind == arctic.KindForward {
-		return c.acceptForward(x, t, p, h)
+		return c.acceptForward(x.group, x, t, p, h)
 	}
 	var last arctic.Transfer
 	if h.Kind == arctic.KindTransfer && p.Transfer(&last) && last.Form == arctic.Last && c.table.torn(x, t, &last) {
@@ -458,34 +458,36 @@ func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic
 	return arctic.ReasonMoved
 }
 
-// acceptForward takes news of where a node is now, or returns the reason of a reject.
-func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+// acceptForward takes news of where a node of the group is now, or returns the reason of a reject.
+// x is the context that the news came to; nil: there is none.
+func (c *Card) acceptForward(g *group, x *Context, t *link.Train, p arctic.Packet,
+	h *arctic.PacketHeader) arctic.Reason {
 	var f arctic.Forward
 	if !p.Forward(h, &f) || h.Level != arctic.Request {
 		return arctic.ReasonRemoteForm
 	}
-	g, from := x.group, uint32(NoRoute)
+	from, gid := uint32(NoRoute), uint16(0)
 	if t != nil && g != nil {
-		from = uint32(t.Card())
+		from, gid = uint32(t.Card()), t.Header.GID
 	}
-	arrives := x.arriving && h.Source == x.node
+	arrives := x != nil && x.arriving && h.Source == x.node
 	switch {
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
 		// else this card has heard of it from where the node was
-		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute &&
+		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.routes.of(g, f.Node) != NoRoute &&
 			c.link.IsPeer(f.Card) {
-			c.redirectTo(g, x.gid, f.Node, f.Card)
+			c.redirectTo(g, gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone
 	case arrives && f.Card == c.cfg.Card:
-		if c.route(g, x.node) != from {
+		if c.routes.of(g, x.node) != from {
 			g.places(c, x.node, from)
 		}
-		c.redirectTo(g, x.gid, x.node, f.Card)
+		c.redirectTo(g, gid, x.node, f.Card)
 		return arctic.ReasonNone
-	case f.Node == h.Source && c.route(g, h.Source) == from && c.link.IsPeer(f.Card):
-		c.redirectTo(g, x.gid, h.Source, f.Card)
+	case f.Node == h.Source && c.routes.of(g, h.Source) == from && c.link.IsPeer(f.Card):
+		c.redirectTo(g, gid, h.Source, f.Card)
 		return arctic.ReasonNone
 	}
 	c.counters.ForwardsRefused++
@@ -513,7 +515,7 @@ func (g *group) allArrive() bool {
 
 // redirectTo changes the home of a node because another card says so.
 func (c *Card) redirectTo(g *group, gid, node, to uint16) {
-	if c.route(g, node) == uint32(to) {
+	if c.routes.of(g, node) == uint32(to) {
 		return
 	}
 	c.redirect(g, gid, node, to)
@@ -525,7 +527,7 @@ func (c *Card) redirectTo(g *group, gid, node, to uint16) {
 // places puts a node of the group on a card, in a route table of the group's own.
 func (g *group) places(c *Card, node uint16, route uint32) {
 	if g.routes == nil {
-		g.routes = slices.Clone(c.routes)
+		g.routes = slices.Clone(c.routes.common)
 	}
 	for int(node) >= len(g.routes) {
 		g.routes = append(g.routes, NoRoute)
@@ -536,7 +538,7 @@ func (g *group) places(c *Card, node uint16, route uint32) {
 // redirect changes the home of a node of the group. Packets that wait for the node at the old home
 // are tried at once; the old home rejects them with ReasonMoved.
 func (c *Card) redirect(g *group, gid, node, to uint16) {
-	from := uint16(c.route(g, node))
+	from := uint16(c.routes.of(g, node))
 	g.places(c, node, uint32(to))
 	c.routed()
 	if g.moved == nil {
@@ -587,7 +589,7 @@ func (x *Context) reroute(ln *line) {
 	c := x.card
 	from, node := arctic.Packet(ln.Data[:ln.Size]).Header().Route, ln.Node
 	x.sendAfter(ln)
-	if x.group == nil || x.forward != nil || from == c.route(x.group, node) {
+	if x.group == nil || x.forward != nil || from == c.routes.of(x.group, node) {
 		return
 	}
 	var rest link.Lines
@@ -616,7 +618,7 @@ func (x *Context) sendAfter(ln *line) {
 		return
 	}
 	c.counters.Rerouted++
-	route := c.route(x.group, ln.Node)
+	route := c.routes.of(x.group, ln.Node)
 	if t != nil && t.needsHome(ln) {
 		// it has moved too often, or somebody else is the node now
 		if route != t.route && !x.group.movedFrom(ln.Node, t.route) {

@@ -85,7 +85,7 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 		}
 		if c := x.card; c.writeBlock > 0 {
 			length := int(min(length, arctic.MaxTransferWords*arctic.WordSize))
-			data = min(length-c.lastBytes(length, words), c.remoteBlockTo(c.route(x.group, h.Node()), c.writeBlock))
+			data = min(length-c.lastBytes(length, words), c.remoteBlockTo(c.routes.of(x.group, h.Node()), c.writeBlock))
 		}
 	}
 	inSlot := s.Load(funi.RemoteSourceWord) == 0

@@ -56,7 +56,7 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
 	}
 	var before *Context
-	if g := c.groups[gid]; g != nil && g.nodes[node] != nil {
+	if g := c.routes.groups[gid]; g != nil && g.nodes[node] != nil {
 		if g.nodes[node].forward == nil {
 			return nil, ErrAttached
 		}
@@ -69,7 +69,7 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	}
 	x.modes, x.halted, x.owner.Halted, x.rejection = funi.CTXM, true, true, arctic.ReasonSwitching
 	x.SetTag(tag)
-	_ = c.enter(x, gid) // refusals have been ruled out
+	_ = c.routes.enter(x, gid) // refusals have been ruled out
 	x.endBirth()
 	c.sched.unlist(x)
 	c.bells.rise(x)
@@ -80,7 +80,7 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 // Home reports whether this card has been told that the process of an arriving context is here now.
 // The card that the process comes from says so.
 func (c *Card) Home(x *Context) bool {
-	return x.group != nil && c.route(x.group, x.node) == uint32(c.cfg.Card)
+	return x.group != nil && c.routes.of(x.group, x.node) == uint32(c.cfg.Card)
 }
 
 // Import takes the image of a context into one that Arrive has made. The memory of that context

@@ -208,8 +208,8 @@ func (c *Card) timeTrain() (over bool) {
 // addressee returns the context that the packets of a frame are for, or nil if they will be
 // rejected.
 func (c *Card) addressee(t *link.Train) *Context {
-	x := c.lookup(t.Header.GID, t.First.Destination, t.Header.Tag)
-	if x == nil || x.rejection != arctic.ReasonNone || c.fromElsewhere(t) {
+	x, _ := c.routes.lookup(t.Header.GID, t.First.Destination, t.Header.Tag)
+	if x == nil || x.rejection != arctic.ReasonNone || c.routes.fromElsewhere(t) {
 		return nil
 	}
 	return x

@@ -29,7 +29,7 @@ func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header,
 		if t.Total == 0 {
 			t.Form, most = arctic.Part, arctic.MaxPartWords
 		}
-		t.First = c.table.beginning(c.route(x.group, h.Node()), l)
+		t.First = c.table.beginning(c.routes.of(x.group, h.Node()), l)
 	}
 	size := h.Words() * arctic.WordSize
 	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
@@ -114,7 +114,7 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	}
 	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination,
 		from: source &^ (arctic.TransferAlign - 1), total: words,
-		source: memory[:size-last], lastSource: memory[size-last:], route: c.route(x.group, h.Node())}
+		source: memory[:size-last], lastSource: memory[size-last:], route: c.routes.of(x.group, h.Node())}
 	t.first = c.table.beginning(t.route, l)
 	x.advance(t)
 	x.taken[l]++
@@ -229,7 +229,7 @@ func (t *transfer) notice() *arctic.Transfer {
 // leadsAway fails a transfer if the route to its node has changed since it began and the process
 // did not move there. Another process is there now, without the data that the first one got.
 func (x *Context) leadsAway(t *transfer) (failed bool) {
-	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute &&
+	if route := x.card.routes.of(x.group, t.header.Node()); route != t.route && route != NoRoute &&
 		!x.group.movedFrom(t.header.Node(), t.route) {
 		t.failed = arctic.ReasonReplaced
 	}

@@ -30,14 +30,14 @@ func (c *Card) handled(i int, b []byte) {
 
 // judge accepts or rejects the packets of a frame and answers it.
 func (c *Card) judge(t *link.Train) {
-	x := c.recipient(t)
+	x, reason := c.recipient(t)
 	c.table.serving = x
 	var trail *Trail
 	if x != nil {
 		trail = x.trail
 	}
 	cost := link.FrameTime + len(t.Packets) + len(t.Block)
-	if t.Payer = c.payerOf(t, x); t.Payer == nil {
+	if t.Payer = c.payerOf(t, x, reason); t.Payer == nil {
 		c.link.SpendsForNobody(cost)
 	} else {
 		c.link.Uses(t.Payer, cost)
@@ -46,9 +46,11 @@ func (c *Card) judge(t *link.Train) {
 	c.atOnce, c.single, c.due = false, false, nil
 	packet, rest := arctic.Next(t.Packets)
 	if len(rest) == 0 && trail == nil { // the only one
-		c.single = true
-		reason := c.accept(x, t, t.Level(), packet, &t.First, t.Block)
-		c.single = false
+		if reason == arctic.ReasonNone {
+			c.single = true
+			reason = c.accept(x, t, t.Level(), packet, &t.First, t.Block)
+			c.single = false
+		}
 		if reason == arctic.ReasonNone {
 			c.link.Accept(c.atOnce)
 			if c.due != nil {
@@ -62,22 +64,24 @@ func (c *Card) judge(t *link.Train) {
 		c.link.Answer(&v, c.atOnce)
 		return
 	}
-	c.judgeAll(t, x, trail)
+	c.judgeAll(t, x, reason, trail)
 }
 
-// judgeAll judges and answers a frame of several packets, or one of a context that is traced.
-func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
+// judgeAll judges and answers a frame of several packets, or one of a context that is traced. All
+// packets are rejected if why is a reason.
+func (c *Card) judgeAll(t *link.Train, x *Context, why arctic.Reason, trail *Trail) {
 	var v link.Verdict
 	l, packets, cost := t.Level(), t.Packets, 0
 	for i := 0; len(packets) > 0; i++ {
 		var packet arctic.Packet
 		packet, packets = arctic.Next(packets)
-		var reason arctic.Reason
-		h := packet.Header()
+		reason, h := why, packet.Header()
 		cost += packetCost(h.Kind)
-		if trail == nil {
+		switch {
+		case why != arctic.ReasonNone:
+		case trail == nil:
 			reason = c.accept(x, t, l, packet, &h, t.Block)
-		} else {
+		default:
 			reason = trail.accept(x, t, packet, i)
 		}
 		if reason != arctic.ReasonNone {
@@ -96,68 +100,70 @@ func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
 // payerOf returns the account that pays for the packets of a frame: that of their context. For a
 // node of the job without a context here it is the account of the job's contexts. nil: no account
 // on this card has caused the packets.
-func (c *Card) payerOf(t *link.Train, x *Context) *link.Account {
+func (c *Card) payerOf(t *link.Train, x *Context, why arctic.Reason) *link.Account {
 	switch {
 	case x != nil && x.account != nil:
 		return &x.account.Account
-	case x == nil || x == c.absent:
-		if g := c.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
+	case why == arctic.ReasonNoContext || why == arctic.ReasonSwitching:
+		if g := c.routes.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
 			return &g.payer.Account
 		}
 	}
 	return nil
 }
 
-// recipient returns the context that takes or rejects the packets of a frame, nil for a node that
-// is not here.
-func (c *Card) recipient(t *link.Train) *Context {
+// recipient returns the context that packets of a frame are for, or why all of them are rejected.
+// News of a node's place for a node that is not here is for the card itself: then there is neither.
+func (c *Card) recipient(t *link.Train) (*Context, arctic.Reason) {
 	h := t.Header
-	x := c.lookup(h.GID, t.First.Destination, h.Tag)
-	if x == c.foreign {
-		return x // the group that is here is another job's, whoever sent the frame
+	x, why := c.routes.lookup(h.GID, t.First.Destination, h.Tag)
+	if why == arctic.ReasonJob {
+		return nil, why // the group that is here is another job's, whoever sent the frame
 	}
 	// For a group that is not here nothing is delivered, and no table says where the group's
 	// nodes are.
-	if c.fromElsewhere(t) {
+	if c.routes.fromElsewhere(t) {
 		if x != nil && x.arriving && h.GID != SystemGroup && x.node == t.First.Source && t.First.Kind ==
 			arctic.KindForward {
-			return x // it comes from a card that this one has not heard of as its home
+			return x, why // it comes from a card that this one has not heard of as its home
 		}
 		c.counters.ForgedSource++
-		return c.stranger // it answers: the card is a peer, and its flow would wait
+		return nil, arctic.ReasonSourceNode // it is answered: the card is a peer, and its flow would wait
 	}
-	if x == nil && t.First.Kind == arctic.KindForward {
-		return c.clerkOf(h.GID, h.Tag)
+	if why == arctic.ReasonNoContext && t.First.Kind == arctic.KindForward {
+		if c.routes.moving(h) != nil {
+			why = arctic.ReasonNone
+		}
+		return nil, why
 	}
 	if h.GID != SystemGroup || c.cfg.SystemEvent == nil {
-		return x
+		return x, why
 	}
-	if !c.isResident(SystemGroup) {
-		x = c.absent // its senders try again until the system is here (thesis 3.3.2)
+	if !c.routes.isResident(SystemGroup) {
+		x, why = nil, arctic.ReasonSwitching // its senders try again until the system is here (thesis 3.3.2)
 	}
-	if x != nil && x.rejection != arctic.ReasonNone {
+	if why == arctic.ReasonSwitching || x != nil && x.rejection != arctic.ReasonNone {
 		c.cfg.SystemEvent()
 	}
-	return x
+	return x, why
 }
 
 // fromElsewhere reports whether the route table has the source of a frame's packets on another
 // card.
-func (c *Card) fromElsewhere(t *link.Train) bool {
-	g := c.groups[t.Header.GID]
-	return g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(t.Header.SourceCard)
+func (r *routes) fromElsewhere(t *link.Train) bool {
+	g := r.groups[t.Header.GID]
+	return g != nil && len(g.nodes) > 0 && r.of(g, t.First.Source) != uint32(t.Header.SourceCard)
 }
 
-// clerkOf returns the context that takes the news of a node's place when the node that it was sent
-// to is not here. It returns nil if the group has no route table of its own here, or its last
+// moving returns the group of a frame with news of a node's place, when the node that the frame is
+// for is not here. It returns nil if the group has no route table of its own here, or its last
 // context was of another job. The route table says which card may give the news (forward.go).
-func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
-	g := c.groups[gid&arctic.MaxGID]
-	if g == nil || g.routes == nil || g.tag != tag {
+func (r *routes) moving(h *arctic.Header) *group {
+	g := r.groups[h.GID&arctic.MaxGID]
+	if g == nil || g.routes == nil || g.tag != h.Tag {
 		return nil
 	}
-	c.clerk.group, c.clerk.gid = g, gid
-	return c.clerk
+	return g
 }
 
 // settleLines takes settled lines back from the link: they are free, or their packets return to the

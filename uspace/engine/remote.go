@@ -236,7 +236,7 @@ func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Heade
 	m.bytes = len(memory) - last
 	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord],
 		from: w[funi.RemoteSourceWord], put: m,
-		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.route(x.group, h.Node())}
+		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.routes.of(x.group, h.Node())}
 	x.advance(t)
 	x.taken[l]++
 	if x.trail != nil {

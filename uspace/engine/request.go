@@ -408,7 +408,7 @@ func (c *Card) pieceOf(x *Context, q *request) int {
 	}
 	most := arctic.MaxResponseBytes
 	if c.block > 0 {
-		most = max(min(c.remoteBlockTo(c.route(x.group, q.node), c.block), arctic.MaxGetBytes),
+		most = max(min(c.remoteBlockTo(c.routes.of(x.group, q.node), c.block), arctic.MaxGetBytes),
 			most) &^ (arctic.TransferAlign - 1)
 	}
 	return min(most, left&^(arctic.TransferAlign-1))

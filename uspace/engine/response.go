@@ -77,7 +77,8 @@ func (c *Card) answerBlock(x *Context, ln *line, node uint16, id, offset uint32,
 
 func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 	ln.Node, ln.Answer, ln.typ = node, true, typ
-	if route := c.route(x.group, node); c.single && ln.Block == nil && route != NoRoute && uint16(route) != c.cfg.Card {
+	route := c.routes.of(x.group, node)
+	if c.single && ln.Block == nil && route != NoRoute && uint16(route) != c.cfg.Card {
 		c.compose(x, arctic.Reply, ln, arctic.KindResponse, words, route)
 		c.due, c.dueTo = ln, uint16(route)
 		return

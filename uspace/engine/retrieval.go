@@ -49,7 +49,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 		return false
 	}
 	node := h.Node()
-	route := c.route(x.group, node)
+	route := c.routes.of(x.group, node)
 	if route == NoRoute || uint16(route) == c.cfg.Card {
 		return false
 	}
@@ -221,7 +221,7 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi
 // launch writes the header of a packet of n payload words, which are in the line, and
 // queues the line to its flow.
 func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
-	route := c.route(x.group, ln.Node)
+	route := c.routes.of(x.group, ln.Node)
 	if t := ln.transfer; t != nil && t.needsHome(ln) {
 		route = t.route
 	}
@@ -347,7 +347,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 			break
 		}
 		ln := c.table.lineOf(q.Head())
-		to := c.lookup(x.gid, ln.Node, x.tag)
+		to, reason := c.routes.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
 		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
@@ -355,9 +355,11 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		}
 		c.table.serving = to
 		cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)
-		reason := c.accept(to, nil, l, p, &h, ln.Block)
+		if reason == arctic.ReasonNone {
+			reason = c.accept(to, nil, l, p, &h, ln.Block)
+		}
 		c.table.serving = x
-		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
+		if reason == arctic.ReasonMoved && c.routes.of(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(c.table.lineOf(q.Pop()))
 			continue
 		}
@@ -365,7 +367,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 			a.local -= triedBytes
 			c.link.Uses(&a.Account, triedBytes)
 			// the others wants no room, but that its process reads
-			if to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) {
+			if to != nil && to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) {
 				to.noRoom[l], to.calm = true, false
 			}
 			break

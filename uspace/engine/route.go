@@ -14,6 +14,7 @@ import (
 	"math"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 )
 
 // SystemGroup is the privileged group of thesis 3.3.2.
@@ -21,6 +22,23 @@ const SystemGroup = 0
 
 // ErrRoute is returned for a route that leads nowhere.
 var ErrRoute = errors.New("engine: a route is the number of the card or of a peer, or NoRoute")
+
+// routes holds the groups of a card and their route tables.
+type routes struct {
+	cfg      *Config
+	clock    *clock
+	link     *link.End
+	counters *Counters
+	sched    *scheduler
+	table    *contexts
+
+	groups [arctic.MaxGID + 1]*group
+	common []uint32 // the table of groups without one of their own
+	own    bool     // common is not the configuration's
+	// patience is when the card ends its wait for the first of the expected nodes that packets have
+	// asked for; Never: it waits for none.
+	patience int64
+}
 
 // group is the record of a GID.
 type group struct {
@@ -46,78 +64,76 @@ type expectation struct {
 }
 
 // group returns the record of a GID, made when it is first needed.
-func (c *Card) group(gid uint16) *group {
-	g := c.groups[gid]
+func (r *routes) group(gid uint16) *group {
+	g := r.groups[gid]
 	if g == nil {
 		g = &group{nodes: map[uint16]*Context{}}
-		c.groups[gid] = g
+		r.groups[gid] = g
 	}
 	return g
 }
 
 // hasGroup reports whether frames of the group are taken: a context of it is attached, or it is the
 // system group and Config.SystemEvent is set.
-func (c *Card) hasGroup(gid uint16) bool {
-	return c.cfg.AnyGroup || c.isResident(gid) || gid == SystemGroup && c.cfg.SystemEvent != nil
+func (r *routes) hasGroup(gid uint16) bool {
+	return r.cfg.AnyGroup || r.isResident(gid) || gid == SystemGroup && r.cfg.SystemEvent != nil
 }
 
 // announce tells the link whether frames of a group are taken.
-func (c *Card) announce(gid uint16) { c.link.SetGroup(gid, c.hasGroup(gid), c.isResident(gid)) }
+func (r *routes) announce(gid uint16) { r.link.SetGroup(gid, r.hasGroup(gid), r.isResident(gid)) }
 
-func (c *Card) isResident(gid uint16) bool {
-	g := c.groups[gid&arctic.MaxGID]
+func (r *routes) isResident(gid uint16) bool {
+	g := r.groups[gid&arctic.MaxGID]
 	return g != nil && len(g.nodes) > 0
 }
 
-// lookup returns the context of a node of a group, awake, or nil. For a node that is expected it
-// returns one that rejects packets for now, so that they come again. For a node of a job with
-// another tag it returns one that rejects for good. Comparing tags takes no longer when they are
-// nearly equal: they are two machine words. Such a difference in time would be of no use anyhow: a
-// process does not choose its tag, and a host that composes frames can read the tag in frames that
-// it gets.
-func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
-	g := c.groups[gid&arctic.MaxGID]
+// lookup returns the context of a node of a group, awake, or why packets for the node are rejected.
+// Packets for a node that is expected are rejected for now, so that they come again. Comparing tags
+// takes no longer when they are nearly equal: they are two machine words. Such a difference in time
+// would be of no use anyhow: a process does not choose its tag, and a host that composes frames can
+// read the tag in frames that it gets.
+func (r *routes) lookup(gid, node uint16, tag uint64) (*Context, arctic.Reason) {
+	g := r.groups[gid&arctic.MaxGID]
 	if g == nil {
-		return nil
+		return nil, arctic.ReasonNoContext
 	}
 	x := g.recent
 	if x == nil || x.node != node {
 		if x = g.nodes[node]; x == nil {
-			return c.awaited(g, node, tag)
+			return nil, r.awaited(g, node, tag)
 		}
 		g.recent = x
 	}
 	if x.tag != tag {
-		c.counters.ForeignJob++
-		return c.foreign
+		r.counters.ForeignJob++
+		return nil, arctic.ReasonJob
 	}
 	if !x.awake {
-		c.sched.wake(x)
+		r.sched.wake(x)
 	}
-	c.table.show(x)
-	return x
+	r.table.show(x)
+	return x, arctic.ReasonNone
 }
 
-// awaited returns the context that takes the packets for a node without one. For an expected node
-// it is one that rejects them for now, otherwise nil. The time that the card waits for an expected
-// node begins with the first packet for it.
-func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
+// awaited returns why packets for a node without a context are rejected. The time that the card
+// waits for an expected node begins with the first packet for it.
+func (r *routes) awaited(g *group, node uint16, tag uint64) arctic.Reason {
 	e, expected := g.expected[node]
 	switch {
 	case !expected:
-		return nil
+		return arctic.ReasonNoContext
 	case e.tag != tag:
-		c.counters.ForeignJob++
-		return c.foreign
+		r.counters.ForeignJob++
+		return arctic.ReasonJob
 	case e.until == 0:
-		e.until = c.clock.now + int64(c.cfg.ConnectTimeout)
+		e.until = r.clock.now + int64(r.cfg.ConnectTimeout)
 		g.expected[node] = e
-	case c.clock.now >= e.until:
+	case r.clock.now >= e.until:
 		delete(g.expected, node)
-		return nil
+		return arctic.ReasonNoContext
 	}
-	c.patience = min(c.patience, e.until)
-	return c.absent
+	r.patience = min(r.patience, e.until)
+	return arctic.ReasonSwitching
 }
 
 // Expect says that a node of a group without a context here will be attached. While the node is
@@ -127,7 +143,7 @@ func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 // context are rejected for good. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
-	g := c.group(gid)
+	g := c.routes.group(gid)
 	switch {
 	case !expected:
 		delete(g.expected, node)
@@ -137,51 +153,51 @@ func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 		}
 		g.expected[node] = expectation{tag: tag}
 	}
-	c.leaveGroup(gid, g)
+	c.routes.leaveGroup(gid, g)
 }
 
 // leaveGroup forgets a group without nodes, expected nodes and routes.
-func (c *Card) leaveGroup(gid uint16, g *group) {
+func (r *routes) leaveGroup(gid uint16, g *group) {
 	if len(g.nodes) == 0 && len(g.expected) == 0 && g.routes == nil {
-		c.sched.setPayer(g, nil)
-		c.groups[gid] = nil
+		r.sched.setPayer(g, nil)
+		r.groups[gid] = nil
 	}
 }
 
 // enter puts a context into the group of the GID, and takes it out of its old one.
-func (c *Card) enter(x *Context, gid uint16) error {
-	if o := c.group(gid).nodes[x.node]; o != nil && o != x {
+func (r *routes) enter(x *Context, gid uint16) error {
+	if o := r.group(gid).nodes[x.node]; o != nil && o != x {
 		return ErrAttached
 	}
-	c.quit(x)
-	g := c.group(gid)
+	r.quit(x)
+	g := r.group(gid)
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
 	x.gid, x.group, x.tag = gid, g, x.nextTag
 	g.tag = x.tag
 	x.owner.GID, x.owner.Tag = x.gid, x.tag
-	c.announce(gid)
-	c.sched.charge(x, x.account)
-	c.table.beginLife(x)
+	r.announce(gid)
+	r.sched.charge(x, x.account)
+	r.table.beginLife(x)
 	return nil
 }
 
 // quit takes a context out of its group.
-func (c *Card) quit(x *Context) {
+func (r *routes) quit(x *Context) {
 	g := x.group
 	if g == nil {
 		return
 	}
 	delete(g.nodes, x.node)
 	g.recent = nil
-	c.announce(x.gid)
-	c.leaveGroup(x.gid, g)
+	r.announce(x.gid)
+	r.leaveGroup(x.gid, g)
 	x.group = nil
 }
 
-// route returns the route bits for a node of the group, or NoRoute.
-func (c *Card) route(g *group, node uint16) uint32 {
-	t := c.routes
+// of returns the route bits for a node of the group, or NoRoute.
+func (r *routes) of(g *group, node uint16) uint32 {
+	t := r.common
 	if g.routes != nil {
 		t = g.routes
 	}
@@ -197,18 +213,18 @@ func (c *Card) route(g *group, node uint16) uint32 {
 // sends to it. The card rejects packets for good with ReasonSourceNode if its table has their node
 // on another card than the sender: they may be forged.
 func (c *Card) SetRoute(node uint16, route uint32) error {
-	if err := c.checkRoute(route); err != nil {
+	if err := c.routes.checkRoute(route); err != nil {
 		return fmt.Errorf("setting the route of node %d: %w", node, err)
 	}
-	if !c.ownRoutes || int(node) >= len(c.routes) {
+	if !c.routes.own || int(node) >= len(c.routes.common) {
 		// The first table was the configuration's, which others may share.
-		own := make([]uint32, max(len(c.routes), int(node)+1))
-		for i := copy(own, c.routes); i < len(own); i++ {
+		own := make([]uint32, max(len(c.routes.common), int(node)+1))
+		for i := copy(own, c.routes.common); i < len(own); i++ {
 			own[i] = NoRoute
 		}
-		c.routes, c.ownRoutes = own, true
+		c.routes.common, c.routes.own = own, true
 	}
-	c.routes[node] = route
+	c.routes.common[node] = route
 	c.routed()
 	return nil
 }
@@ -223,24 +239,24 @@ func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 			len(routes), gid, ErrRoute)
 	}
 	for node, r := range routes {
-		if err := c.checkRoute(r); err != nil {
+		if err := c.routes.checkRoute(r); err != nil {
 			return fmt.Errorf("setting the route of node %d of group %d: %w", node, gid, err)
 		}
 	}
-	g := c.group(gid)
+	g := c.routes.group(gid)
 	g.routes = nil
 	if routes != nil {
 		g.routes = append([]uint32{}, routes...)
 	}
 	g.forgetMoves()
 	c.routed()
-	c.leaveGroup(gid, g)
+	c.routes.leaveGroup(gid, g)
 	return nil
 }
 
-func (c *Card) checkRoute(r uint32) error {
-	if r != NoRoute && r != uint32(c.cfg.Card) && (r > math.MaxUint16 || !c.link.IsPeer(uint16(r))) {
-		return fmt.Errorf("card %d: %w", r, ErrRoute)
+func (r *routes) checkRoute(to uint32) error {
+	if to != NoRoute && to != uint32(r.cfg.Card) && (to > math.MaxUint16 || !r.link.IsPeer(uint16(to))) {
+		return fmt.Errorf("card %d: %w", to, ErrRoute)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (c *Card) routed() {
 		x.unrouted = link.Lines{}
 		for waiting.Head() != nil {
 			ln := c.table.lineOf(waiting.Pop())
-			route := c.route(x.group, ln.Node)
+			route := c.routes.of(x.group, ln.Node)
 			if route == NoRoute {
 				x.unrouted.Push(&ln.Line)
 				continue

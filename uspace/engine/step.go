@@ -22,8 +22,8 @@ func (c *Card) Step(now int64) int64 {
 	if !c.sched.dozing && !c.sched.napping {
 		c.sched.resumes = Never
 	}
-	if now >= c.patience {
-		c.patience = Never // who still waits for a node says so in this step
+	if now >= c.routes.patience {
+		c.routes.patience = Never // who still waits for a node says so in this step
 	}
 	c.table.touched = c.table.touched[:0]
 	if len(c.sched.awake) < len(c.table.all) || c.clock.step%napEvery == 0 {
@@ -54,7 +54,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.clock.more || c.link.Again() {
 		return c.clock.now
 	}
-	return min(c.link.Next(), c.clock.loopNext, c.patience, c.missesDue, c.late.next(), c.unanswered[0].due(),
+	return min(c.link.Next(), c.clock.loopNext, c.routes.patience, c.missesDue, c.late.next(), c.unanswered[0].due(),
 		c.unanswered[1].due(), c.signsDue, c.sched.resumes)
 }
 

@@ -260,7 +260,7 @@ func (x *Context) home(t *transfer) uint32 {
 	if x.group == nil { // it has ended
 		return t.route
 	}
-	return x.card.route(x.group, t.header.Node())
+	return x.card.routes.of(x.group, t.header.Node())
 }
 
 // giveUpTo takes back the packets of a transfer that wait for a card.
