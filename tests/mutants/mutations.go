@@ -243,7 +243,7 @@ var mutations = []mutation{
 		case failed, t.put`, `		case failed, t.put`,
 		unit("TestTransfersUnderFaults")},
 	{"retired", "transfer.go",
-		` || t.state == transferRetrieved && x.card.blockOf(t) > 0`, ``,
+		` || t.state == transferRetrieved && x.card.out.blockOf(t) > 0`, ``,
 		unit("TestSourceIsFreeWhenRetired")},
 	{"held", "segments.go",
 		`	x.readFrom(s, func(*transfer) { busy = true })
@@ -265,7 +265,7 @@ var mutations = []mutation{
 		`if memory == nil {`, `if false {`,
 		unit("TestTransferViolations")},
 	{"life", "notice.go",
-		`t.Form == arctic.Last && c.table.torn(x, train, &t)`, `false`,
+		`t.Form == arctic.Last && d.table.torn(x, train, &t)`, `false`,
 		unit("TestTransfersAreNotTornWhereSequencesTurn")},
 	{"age", "link/arrive.go",
 		`h.Age >= Window`, `false`,
@@ -425,7 +425,7 @@ var mutations = []mutation{
 		unit("TestAnswersKeepWhatTheyHad")},
 	{"unanswered", "request.go",
 		`	} else if q.lines == 0 {
-		x.card.awaitAnswer(q)
+		x.card.remote.awaitAnswer(q)
 	}`, `	}`,
 		unit("TestAnswersThatDoNotCome")},
 	{"untold", "switch.go",
@@ -433,19 +433,19 @@ var mutations = []mutation{
 `, ``,
 		unit("TestCompletionsWhileAway")},
 	{"hasty", "receiveunit.go",
-		`u.train != nil && !c.timeTrain()`, `false`,
+		`w.train != nil && !u.timeTrain()`, `false`,
 		unit("TestOperationsTakeTheirTime")},
 	{"entries", "windowentry.go",
 		`	u.operate.move(u.entryWords)
 `, ``,
 		unit("TestMissesOfTheWindowTableAreFetched")},
 	{"stored", "operateunit.go",
-		`		c.units.operate.move(wordsOf(len(a.Data)))
+		`		u.operate.move(wordsOf(len(a.Data)))
 `, ``,
 		unit("TestAnswersTakeTheirTime")},
 	{"costly", "operateunit.go",
-		`c.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone {`,
-		`c.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone && e.memory == nil {`,
+		`u.remote.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone {`,
+		`u.remote.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone && e.memory == nil {`,
 		unit("TestRefusalsTakeNoTime")},
 	{"holds", "link/arrive.go",
 		`p.established && p.epoch == t.epoch {`, `p.established && p.epoch == t.epoch || true {`,
@@ -489,11 +489,11 @@ var mutations = []mutation{
 		`notifications++`, `_ = before`,
 		unit("TestCreditOfWritesThatWait")},
 	{"behind", "keyslot.go",
-		`		x.card.settleWrites(x) // what was accepted before
+		`		x.card.remote.settleWrites(x) // what was accepted before
 `, ``,
 		unit("TestCloseBehindWritesThatWait")},
 	{"started", "writetime.go",
-		`	w.lead += int64(u.card.DMA.Start.Duration(data, 0))
+		`	w.lead += int64(u.times.DMA.Start.Duration(data, 0))
 `, ``,
 		unit("TestWritesTakeTheStepsOfTheirKind")},
 	{"bussed", "writetime.go",
@@ -567,7 +567,7 @@ var mutations = []mutation{
 		return`,
 		unit("TestCloseAreaWithUnreadNotifications")},
 	{"guessed", "area.go",
-		`if r.guesses.tooMany(h.Source, c.clock.now) {`, `if false {`,
+		`if r.guesses.tooMany(h.Source, u.clock.now) {`, `if false {`,
 		unit("TestGuessedKeys")},
 	{"neighbour", "keyslot.go",
 		`e.node == node || e.count == 0`, `e.node%guessers == node%guessers || e.count == 0`,
@@ -600,18 +600,18 @@ var mutations = []mutation{
 		`x.segments.Memory(source, size, funi.Source)`, `x.segments.Memory(source, size, 0)`,
 		unit("TestRequestBlocksAreRefused")},
 	{"page", "request.go",
-		`min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))`, `q.total - q.asked`,
+		`min(q.total-q.asked, u.inPage(q.address), u.inPage(uint64(q.into)+uint64(q.asked)))`, `q.total - q.asked`,
 		unit("TestNoPieceCrossesAPage")},
 	{"withheld", "fault.go",
-		`c.clock.now-w.missed >= int64(c.cfg.ConnectTimeout)`, `false`,
+		`u.clock.now-w.missed >= int64(u.cfg.ConnectTimeout)`, `false`,
 		unit("TestOwnerThatNeverAnswers")},
 	{"unrouted", "routemiss.go",
-		`	c.missesDue = min(c.missesDue, c.clock.now+int64(c.cfg.ConnectTimeout))
+		`	o.missesDue = min(o.missesDue, o.clock.now+int64(o.cfg.ConnectTimeout))
 `, ``,
 		unit("TestRouteThatNeverComes")},
 	{"routed", "route.go",
 		`	c.routes.common[node] = route
-	c.routed()
+	c.out.routed()
 `, `	c.routes.common[node] = route
 `,
 		unit("TestPacketsWaitForARoute")},
@@ -623,13 +623,13 @@ var mutations = []mutation{
 `, ``,
 		unit("TestMiss")},
 	{"chain", "chain.go",
-		`	if reason := c.deliverMulticast(x, h, m, e.memory); reason != arctic.ReasonNone {
+		`	if reason := u.deliverMulticast(x, h, m, e.memory); reason != arctic.ReasonNone {
 		return reason
 	}
-	c.sendOn(x, ch, h, m)
+	u.sendOn(x, ch, h, m)
 	return arctic.ReasonNone
-`, `	c.sendOn(x, ch, h, m)
-	return c.deliverMulticast(x, h, m, e.memory)
+`, `	u.sendOn(x, ch, h, m)
+	return u.deliverMulticast(x, h, m, e.memory)
 `,
 		unit("TestSlowMemberHoldsItsChainOnly")},
 	{"loop", "chain.go",
@@ -660,11 +660,11 @@ var mutations = []mutation{
 		`q.n == 0 && q.bypass`, `q.n == 0`,
 		unit("TestMulticastsTakeTheirTime")},
 	{"weightless", "chain.go",
-		`		c.units.operate.move(wordsOf(len(m.Data)))
+		`		u.operate.move(wordsOf(len(m.Data)))
 `, ``,
 		unit("TestMulticastPutsTakeTheirTime")},
 	{"unrecorded", "operateunit.go",
-		`		c.timeReport(q, &a)
+		`		u.timeReport(q, &a)
 `, ``,
 		unit("TestMulticastPutsTakeTheirTime")},
 	{"unproven", "ledger.go",
@@ -688,17 +688,17 @@ var mutations = []mutation{
 `, ``,
 		unit("TestMovesUnderFaults")},
 	{"home", "forward.go",
-		`case f.Node == h.Source && c.routes.of(g, h.Source) == from && c.link.IsPeer(f.Card):`,
-		`case c.link.IsPeer(f.Card):`,
+		`case f.Node == h.Source && m.routes.of(g, h.Source) == from && m.link.IsPeer(f.Card):`,
+		`case m.link.IsPeer(f.Card):`,
 		unit("TestForwardsOfOthersAreRefused")},
 	{"handed", "image.go",
 		`r.areas[n] = a`, `_ = a`,
 		unit("TestMoveTakesAll")},
 	{"unlisted", "forward.go",
-		`if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.routes.of(g, f.Node) != NoRoute`, `if false`,
+		`if g.mayBeAt(f.Node, f.Card, m.cfg.Card) && g.allArrive() && m.routes.of(g, f.Node) != NoRoute`, `if false`,
 		chaos("moves")},
 	{"stale", "forward.go",
-		`if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive()`, `if g.allArrive()`,
+		`if g.mayBeAt(f.Node, f.Card, m.cfg.Card) && g.allArrive()`, `if g.allArrive()`,
 		unit("TestOldNewsOfOtherNodes")},
 	{"hops", "forward.go",
 		`node == x.node && (i == f.home ||`, `node == x.node && (true ||`,
@@ -798,7 +798,7 @@ var mutations = []mutation{
 		`bits.TrailingZeros64(b.own[w])].works(bellBytes)`, `bits.TrailingZeros64(b.own[w])].works(0)`,
 		unit("TestAllWorkIsPaid")},
 	{"freetry", "retrieval.go",
-		`			c.link.Uses(&a.Account, triedBytes)
+		`			o.link.Uses(&a.Account, triedBytes)
 `, ``,
 		unit("TestAllWorkIsPaid")},
 	{"freelook", "retrieval.go",
@@ -809,7 +809,7 @@ var mutations = []mutation{
 		`g != nil && g.payer != nil && g.tag == t.Header.Tag`, `false`,
 		unit("TestAllWorkIsPaid")},
 	{"freeanswer", "preprocess.go",
-		`		c.link.SpendsForAnswer()
+		`		d.link.SpendsForAnswer()
 `, ``,
 		unit("TestAllWorkIsPaid")},
 	{"freeacknowledgment", "link/transmit.go",

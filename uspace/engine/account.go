@@ -24,6 +24,7 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
+	"github.com/funet/funet/uspace/funi"
 )
 
 const (
@@ -97,18 +98,17 @@ type job struct {
 
 // scheduler decides which contexts a step visits, and how much it does for each.
 type scheduler struct {
-	card  *Card
-	clock *clock
-	link  *link.End
+	core
 	bells *doorbells
 	table *contexts
+	out   *retrieval
 
 	awake           []*Context          // the contexts that steps look at
 	tickets         bool                // TICKET of one of them has changed
 	accounts        map[uint32]*account // not used on the data path
 	nobody          account             // the account of contexts that were put on none
 	busy            []*account          // accounts with awake contexts
-	solo            *Context            // the only context that is awake; nil: there are none, or several
+	solo            *Context            // the only context that is awake; nil: none, or several
 	resumes         int64               // when the first resting account goes on
 	charged         int64               // the time of the last Charge
 	dozing, napping bool                // see Doze and Nap
@@ -117,17 +117,20 @@ type scheduler struct {
 // Account puts a context on the account with the number id. Contexts that were put on no account
 // share one; at first every context is among these. Call Account once for an attached context,
 // before its process knows of it.
-func (c *Card) Account(x *Context, id uint32) {
-	a := c.sched.accounts[id]
+func (c *Card) Account(x *Context, id uint32) { c.sched.charge(x, c.sched.account(id)) }
+
+// account returns the account with a number, made when it is first needed.
+func (s *scheduler) account(id uint32) *account {
+	a := s.accounts[id]
 	if a == nil {
-		if c.sched.accounts == nil {
-			c.sched.accounts = map[uint32]*account{}
+		if s.accounts == nil {
+			s.accounts = map[uint32]*account{}
 		}
 		a = &account{id: id}
-		c.sched.accounts[id] = a
-		c.sched.busy = slices.Grow(c.sched.busy, len(c.sched.accounts)+1-len(c.sched.busy)) // waking does not allocate
+		s.accounts[id] = a
+		s.busy = slices.Grow(s.busy, len(s.accounts)+1-len(s.busy)) // waking does not allocate
 	}
-	c.sched.charge(x, a)
+	return a
 }
 
 // charge puts a context on an account, under the account's job for the context's group. nil takes
@@ -213,8 +216,8 @@ func (s *scheduler) seat(x *Context) {
 	s.noteSolo()
 }
 
-// noteSolo sets scheduler.solo, where a step finds the only awake context at once. Without exactly one
-// it is nil.
+// noteSolo sets solo, where a step finds the only awake context at once. Without exactly one it is
+// nil.
 func (s *scheduler) noteSolo() {
 	s.solo = nil
 	if len(s.busy) == 1 && s.busy[0].awake == 1 {
@@ -354,4 +357,59 @@ func (s *scheduler) visit(a *account) {
 // batch returns the most slots that a visit retrieves from a send queue of the context.
 func (x *Context) batch() int {
 	return min(retrieveBatch, max(leastSlots, sharedSlots/max(x.account.awake, 1)))
+}
+
+// serve looks at a context and its send queues.
+func (s *scheduler) serve(x *Context) {
+	s.table.serving = x
+	if x.calm && (x.iface.Still(x.seen) || s.serveCalm(x)) {
+		return // as in most steps
+	}
+	x.calm = false
+	if s.attend(x); x.touched == s.clock.step {
+		x.works(visitBytes) // beyond those of the look
+	}
+	if !x.halted {
+		s.out.retrieve(x)
+	}
+	if x.touched != s.clock.step {
+		x.calmDown()
+	}
+}
+
+// serveCalm sends what a calm context wants to send if that is at most one message of each level,
+// as in a dialogue. Otherwise it returns false, and serve does the rest.
+func (s *scheduler) serveCalm(x *Context) bool {
+	if x.iface.Load(funi.Control) != x.seen {
+		return false
+	}
+	for _, l := range arctic.ByPriority {
+		if n := x.iface.Pending(l); n > 1 || n == 1 && !s.out.lone(x, l) {
+			return false
+		}
+	}
+	return true
+}
+
+// attend looks at a context's CNTL, and whether the context has made room for packets.
+func (s *scheduler) attend(x *Context) {
+	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
+		s.table.touch(x)
+	}
+	if x.noRoom != [arctic.Levels]bool{} {
+		s.out.roomMade(x)
+	}
+	if x.iface.Load(funi.Control) != x.seen {
+		s.table.touch(x)
+		x.control()
+	}
+}
+
+// calmDown lets steps pass over a context that has nothing to do until its process, a packet or its
+// owner does something. These end the calm: touch, hold, free, wake, control, Store, and what serve
+// does beyond serveCalm.
+func (x *Context) calmDown() {
+	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} &&
+		x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
+		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)
 }

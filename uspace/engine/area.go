@@ -17,13 +17,13 @@ import (
 
 // acceptRemote takes a remote write for the context, with the block behind it if there is one. It
 // returns the reason of a reject, or ReasonNone.
-func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (u *remoteUnit) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	if arctic.IsOperation(h.Type) {
-		return c.acceptOperation(x, p, h, block)
+		return u.acceptOperation(x, p, h, block)
 	}
 	var w arctic.Remote
 	if !p.Remote(h, &w) || w.Block != (len(block) > 0) || !w.Counted && len(w.Metadata) > 0 {
-		c.refused(x, h.Source, 0, arctic.ReasonRemoteForm)
+		u.refused(x, h.Source, 0, arctic.ReasonRemoteForm)
 		return arctic.ReasonRemoteForm
 	}
 	if w.Block {
@@ -31,30 +31,30 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	}
 	r := x.remote
 	if r == nil {
-		c.refused(x, h.Source, 0, arctic.ReasonKeySlot)
+		u.refused(x, h.Source, 0, arctic.ReasonKeySlot)
 		return arctic.ReasonKeySlot
 	}
 	if x.drain { // the owner takes the context off the card
 		return arctic.ReasonSwitching
 	}
-	reason := c.writeRemote(x, r, p, h, &w)
+	reason := u.writeRemote(x, r, p, h, &w)
 	if reason.Permanent() {
-		c.refused(x, h.Source, w.Key, reason)
+		u.refused(x, h.Source, w.Key, reason)
 	}
 	return reason
 }
 
 // writeRemote checks a remote write and carries it out; on a modelled machine it goes into the
 // receive FIFO (heldwrite.go).
-func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.PacketHeader,
+func (u *remoteUnit) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.PacketHeader,
 	w *arctic.Remote) arctic.Reason {
-	if r.guesses.tooMany(h.Source, c.clock.now) {
+	if r.guesses.tooMany(h.Source, u.clock.now) {
 		r.use.Refused.Guessing++
 		return arctic.ReasonQueueFull
 	}
 	n, open := r.keySlot(w.Key)
 	if !open {
-		if !r.guesses.note(h.Source, c.clock.now) {
+		if !r.guesses.note(h.Source, u.clock.now) {
 			r.use.Refused.Guessing++
 			return arctic.ReasonQueueFull
 		}
@@ -65,7 +65,7 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 		return arctic.ReasonRange
 	}
 	if s.suspended {
-		return c.miss(x, s, n, h.Source, s.address+uint64(w.Offset))
+		return u.miss(x, s, n, h.Source, s.address+uint64(w.Offset))
 	}
 	if reason := s.permits(h.Source, funi.RightWrite); reason != arctic.ReasonNone {
 		return reason
@@ -75,7 +75,7 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 		if holds {
 			return x.holdWrite(h.Level, p, w)
 		}
-		c.carryOut(x, r, n, h, w)
+		u.carryOut(x, r, n, h, w)
 		return arctic.ReasonNone
 	}
 	if int(w.Area) >= len(r.areas) {
@@ -87,7 +87,7 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 	}
 	counter, ahead := a.counter+w.Delta, uint32(0)
 	if !x.fifo[h.Level].bypass {
-		counter, ahead = c.countHeld(x, h.Level, a, w)
+		counter, ahead = u.countHeld(x, h.Level, a, w)
 	}
 	if counter == 0 && a.unread+ahead == a.credit {
 		if r.read(x.iface.NotesTail()); a.unread+ahead == a.credit {
@@ -101,12 +101,12 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 	if holds {
 		return x.holdWrite(h.Level, p, w)
 	}
-	c.carryOut(x, r, n, h, w)
+	u.carryOut(x, r, n, h, w)
 	return arctic.ReasonNone
 }
 
 // carryOut carries out a remote write that was checked, to key slot n.
-func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader, w *arctic.Remote) {
+func (u *remoteUnit) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader, w *arctic.Remote) {
 	copy(r.keySlots[n].memory[w.Offset:], w.Data)
 	if len(w.Data) > 0 {
 		x.iface.Wrote()
@@ -117,7 +117,7 @@ func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader,
 	}
 	a := &r.areas[w.Area]
 	if a.counter += w.Delta; a.counter == 0 {
-		c.notify(x, r, a, n, h, w)
+		u.notify(x, r, a, n, h, w)
 	} else if len(w.Metadata) > 0 {
 		x.iface.KeepMetadata(w.Area, w.Metadata)
 		a.metadata = uint8(len(w.Metadata) / arctic.WordSize)
@@ -126,11 +126,11 @@ func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader,
 
 // notify puts a notification into the ring. The process can read it at once, and is told of it at
 // the end of the step.
-func (c *Card) notify(x *Context, r *remote, a *area, keySlot uint16, h *arctic.PacketHeader, w *arctic.Remote) {
+func (u *remoteUnit) notify(x *Context, r *remote, a *area, keySlot uint16, h *arctic.PacketHeader, w *arctic.Remote) {
 	r.enter(x, uint32(w.Area))
 	x.iface.Notify(r.head-1, keySlot, w.Area, h.Source, w.Metadata, int(a.metadata))
 	a.unread++
 	a.metadata = 0
-	c.counters.Notifications++
+	u.counters.Notifications++
 	r.use.Notified++
 }

@@ -143,14 +143,14 @@ func (x *Context) inheritChains(of *chains) {
 }
 
 // takeMulticast takes a block of Multicast; see takeRemote.
-func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
+func (u *remoteUnit) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
 	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var m funi.MulticastRequest
 	size, ok := funi.ReadMulticast(w, &m)
 	if !ok || x.remote == nil || l != arctic.Request {
 		return 0, arctic.ReasonRemoteRequest, true
 	}
-	if m.Put && size > c.inPage(m.Address) {
+	if m.Put && size > u.inPage(m.Address) {
 		return 0, arctic.ReasonOperand, true
 	}
 	if !x.remote.requests.hasLedger(int(m.Members)) {
@@ -158,7 +158,7 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
 	}
 	ln := x.take(l)
 	if ln == nil {
-		c.counters.SendQueueNoTicket++
+		u.counters.SendQueueNoTicket++
 		return 0, arctic.ReasonNone, false
 	}
 	q := x.takeRequest()
@@ -166,7 +166,7 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
 		x.free(ln)
 		return 0, arctic.ReasonNoBuffer, true
 	}
-	q.opensLedger(int(m.Members), uint16(c.proofs.Uint64()))
+	q.opensLedger(int(m.Members), uint16(u.proofs.Uint64()))
 	q.asks, q.node, q.level, q.operation, q.cookie = true, h.Node(), l, arctic.RemoteMulticast, m.Cookie
 	q.total = int(m.Members)
 	ln.Node, ln.request, ln.argument, ln.Chain = h.Node(), h, m.Cookie, chainLane(m.Chain)
@@ -176,9 +176,9 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
 	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Proof: q.ledger.proof,
 		Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
 	ln.typ = p.Type()
-	ln.asksFor(c, q, int(m.Members))
-	c.timeWrite(ln, false, size, 0, true)
-	c.launch(x, l, ln, arctic.KindMulticast, arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &p))
+	ln.asksFor(u, q, int(m.Members))
+	u.model.timeWrite(ln, false, size, 0, true)
+	u.out.launch(x, l, ln, arctic.KindMulticast, arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &p))
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
@@ -186,7 +186,7 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
 func chainLane(number uint16) uint8 { return 1 + uint8(number) }
 
 // acceptMulticast takes a copy for the context, or returns the reason of a reject.
-func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+func (u *remoteUnit) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	var m arctic.Multicast
 	reason := arctic.ReasonNone
 	switch {
@@ -195,31 +195,31 @@ func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHead
 	case x.drain: // the owner takes the context off the card
 		return arctic.ReasonSwitching
 	default:
-		reason = c.chained(x, h, &m)
+		reason = u.chained(x, h, &m)
 	}
 	if reason.Permanent() {
-		c.refused(x, m.Origin, m.Key, reason)
+		u.refused(x, m.Origin, m.Key, reason)
 	}
 	return reason
 }
 
 // chained checks a copy, delivers it and sends it on.
-func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
+func (u *remoteUnit) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
 	var e examined
-	ch, reason := c.examineCopy(x, h, m, &e)
+	ch, reason := u.examineCopy(x, h, m, &e)
 	if reason != arctic.ReasonNone {
-		return c.unfit(x, x.remote, m.Origin, &e, reason)
+		return u.unfit(x, x.remote, m.Origin, &e, reason)
 	}
-	if reason := c.deliverMulticast(x, h, m, e.memory); reason != arctic.ReasonNone {
+	if reason := u.deliverMulticast(x, h, m, e.memory); reason != arctic.ReasonNone {
 		return reason
 	}
-	c.sendOn(x, ch, h, m)
+	u.sendOn(x, ch, h, m)
 	return arctic.ReasonNone
 }
 
 // examineCopy finds the chain of a copy and the memory of a put, or returns why the copy is
 // refused. It changes nothing, as examine does.
-func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast,
+func (u *remoteUnit) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast,
 	e *examined) (ch *chain, why arctic.Reason) {
 	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
 		return nil, arctic.ReasonChain
@@ -237,7 +237,7 @@ func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multica
 	case !m.Put:
 		return ch, arctic.ReasonNone
 	}
-	w, n, reason := c.find(x.remote, m.Origin, m.Key)
+	w, n, reason := u.find(x.remote, m.Origin, m.Key)
 	if reason != arctic.ReasonNone {
 		return nil, reason
 	}
@@ -257,21 +257,22 @@ func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multica
 
 // timeMulticast notes the words that a copy moves before it is accepted (operateunit.go): for a
 // put, its data. A message moves none then; the Delivery Unit takes its time for it later.
-func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
+func (u *model) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
 	var m arctic.Multicast
 	var e examined
 	if !p.Multicast(h, &m) || h.Level != arctic.Request || !m.Put {
 		return
 	}
-	if _, reason := c.examineCopy(x, h, &m, &e); reason == arctic.ReasonNone {
-		c.fetchEntry(x, m.Key, m.Address)
-		c.units.operate.move(wordsOf(len(m.Data)))
+	if _, reason := u.remote.examineCopy(x, h, &m, &e); reason == arctic.ReasonNone {
+		u.fetchEntry(x, m.Key, m.Address)
+		u.operate.move(wordsOf(len(m.Data)))
 	}
 }
 
 // deliverMulticast gives a copy to the context's process. memory is where the data of a put goes.
 // If it returns a reason, nothing has changed.
-func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, memory []byte) arctic.Reason {
+func (u *remoteUnit) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast,
+	memory []byte) arctic.Reason {
 	if m.Put {
 		copy(memory, m.Data)
 		x.iface.Wrote()
@@ -286,7 +287,7 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 	size := arctic.PacketHeaderSize + copy(message[arctic.PacketHeaderSize:], m.Data)
 	if q := &x.fifo[arctic.Request]; q.n == 0 && q.bypass {
 		if s := x.iface.Vacant(arctic.Request); s != nil {
-			c.deliver(x, arctic.Request, s, message[:size], &as)
+			u.in.deliver(x, arctic.Request, s, message[:size], &as)
 			return arctic.ReasonNone
 		}
 	}
@@ -295,11 +296,11 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 
 // sendOn sends a delivered copy to the members behind this one, or answers the origin if there are
 // none. The first copy counts the members so far, whose places come before its receiver's.
-func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
-	c.counters.Multicasts++
-	c.clock.more, x.calm = true, false // the next member may be on this card
+func (u *remoteUnit) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
+	u.counters.Multicasts++
+	u.clock.more, x.calm = true, false // the next member may be on this card
 	if len(ch.next) == 0 {
-		c.report(x, ch.take(), m, 0, arctic.ReasonNone)
+		u.report(x, ch.take(), m, 0, arctic.ReasonNone)
 		return
 	}
 	on := *m
@@ -311,9 +312,9 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 		ln.Node, ln.typ, ln.Answer, ln.Chain = n.Node, h.Type, true, chainLane(m.Chain)
 		words := arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &on)
 		x.spends(arctic.PacketHeaderSize + words*arctic.WordSize + operationBytes)
-		c.timeWrite(ln, false, len(m.Data), 0, false)
-		c.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
-		c.counters.SentOn++
+		u.model.timeWrite(ln, false, len(m.Data), 0, false)
+		u.out.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
+		u.counters.SentOn++
 		on.Done = 0
 		on.Place += n.Members
 	}
@@ -328,7 +329,7 @@ func (ch *chain) take() *line {
 
 // report tells the origin of a multicast that a copy was taken and goes no further, or that a node
 // did not take it and why. It uses a line of the chain.
-func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, reason arctic.Reason) {
+func (u *remoteUnit) report(x *Context, ln *line, m *arctic.Multicast, node uint16, reason arctic.Reason) {
 	var data [arctic.ReportBytes]byte
 	arctic.PutReport(data[:], &arctic.Report{Place: m.Place, Done: m.Done, Left: m.Left, Proof: m.Proof, Node: node,
 		Reason: reason})
@@ -336,8 +337,8 @@ func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, re
 	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
 	words := arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a)
 	x.spends(arctic.PacketHeaderSize + words*arctic.WordSize + operationBytes)
-	c.timeWrite(ln, false, arctic.ReportBytes, 0, false)
-	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
+	u.model.timeWrite(ln, false, arctic.ReportBytes, 0, false)
+	u.out.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
 }
 
 // notSentOn takes back a copy or a report that was not accepted. It reports a copy to the origin; a
@@ -354,57 +355,57 @@ func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 		return
 	}
 	ln.Clear()
-	c.report(x, ln, &m, h.Destination, reason)
+	c.remote.report(x, ln, &m, h.Destination, reason)
 	c.clock.more, x.calm = true, false
 }
 
 // timeReport notes the words that a report moves: if it is the last, the record of the completion.
-func (c *Card) timeReport(q *request, a *arctic.Response) {
+func (u *model) timeReport(q *request, a *arctic.Response) {
 	var r arctic.Report
 	if q.readReport(a, &r) == arctic.ReasonNone && q.ledger.endsWith(&r) {
-		c.timeRecord()
+		u.timeRecord()
 	}
 }
 
 // patience returns how long the operation waits for its next answer. A member of a chain may take
 // ConnectTimeout to find that the next member's card is not there. Members that are full, one after
 // the other, may take MaxHold each until they try again. The time is the same for all multicasts,
-// so that Card.unanswered stays in order.
+// so that remoteUnit.unanswered stays in order.
 func (q *request) patience() int64 {
 	c := q.of.card
 	if q.operation == arctic.RemoteMulticast {
-		return c.answerTimeout() + int64(c.cfg.ConnectTimeout) + longestWay*int64(c.cfg.MaxHold)
+		return c.remote.answerTimeout() + int64(c.cfg.ConnectTimeout) + longestWay*int64(c.cfg.MaxHold)
 	}
-	return c.answerTimeout()
+	return c.remote.answerTimeout()
 }
 
 // loopChained delivers copies to contexts of this card. A copy that finds no room lets later copies
 // pass, which may be of other chains. Each copy is tried once, while the account has bytes left in
 // this step.
-func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
+func (o *retrieval) loopChained(x *Context, q *link.Lines) (freed bool) {
 	var again link.Lines
 	a := x.account
 	for q.Head() != nil && a.local > 0 {
-		ln := c.table.lineOf(q.Pop())
-		to, reason := c.routes.lookup(x.gid, ln.Node, x.tag)
+		ln := o.table.lineOf(q.Pop())
+		to, reason := o.routes.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
-		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
+		if o.model != nil && !o.model.timeLocal(x, to, ln, p, &h) {
 			again.Push(&ln.Line)
 			continue
 		}
-		c.table.serving = to
+		o.table.serving = to
 		if reason == arctic.ReasonNone {
-			reason = c.accept(to, nil, arctic.Request, p, &h, nil)
+			reason = o.in.accept(to, nil, arctic.Request, p, &h, nil)
 		}
-		c.table.serving = x
-		if reason == arctic.ReasonMoved && c.routes.of(x.group, ln.Node) != uint32(c.cfg.Card) {
+		o.table.serving = x
+		if reason == arctic.ReasonMoved && o.routes.of(x.group, ln.Node) != uint32(o.cfg.Card) {
 			x.reroute(ln)
 			continue
 		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
-			c.link.Uses(&a.Account, triedBytes)
+			o.link.Uses(&a.Account, triedBytes)
 			if reason == arctic.ReasonQueueFull && to.account != nil {
 				to.noRoom[arctic.Request], to.calm = true, false
 			}
@@ -414,8 +415,8 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 		freed = true
 		cost := int(ln.Size) + operationBytes
 		a.local -= cost
-		c.link.Uses(&a.Account, cost)
-		c.counters.LoopedToOwnCard++
+		o.link.Uses(&a.Account, cost)
+		o.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.delivered(ln)
 		} else {
@@ -423,7 +424,7 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 		}
 	}
 	if q.Head() != nil {
-		c.clock.more = true
+		o.clock.more = true
 	}
 	for again.Head() != nil {
 		q.Push(again.Pop())

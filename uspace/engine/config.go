@@ -275,6 +275,22 @@ func (c *Config) frameSize() int {
 	return size
 }
 
+// blocks returns the most bytes of a block of a transfer, and of a write that areas may count. 0:
+// none travels so.
+func (c *Config) blocks() (transfers, writes int) {
+	if !c.Blocks {
+		return 0, 0
+	}
+	writes = min(arctic.MaxBlock(c.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
+	if c.Timing == nil {
+		transfers = writes
+	}
+	if c.BlockBytes > 0 {
+		writes = min(writes, c.BlockBytes)
+	}
+	return transfers, writes
+}
+
 // link returns the configuration of the card's end of its links.
 func (c *Config) link() link.Config {
 	n := link.Config{

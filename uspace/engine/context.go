@@ -25,12 +25,9 @@ var (
 
 // contexts is the table of a card's contexts.
 type contexts struct {
-	cfg      *Config
-	clock    *clock
-	link     *link.End
-	counters *Counters
-	bells    *doorbells
-	sched    *scheduler
+	core
+	bells *doorbells
+	sched *scheduler
 
 	all     []*Context // resident and switched out
 	owners  []*Context // by link.Owner.Number, dead contexts included; nil: free
@@ -214,7 +211,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	for l := range x.fifo {
 		x.fifo[l] = newFIFO(&c.cfg)
 	}
-	x.remote = c.newRemote(iface.Memory().Remote)
+	x.remote = c.remote.newRemote(iface.Memory().Remote)
 	for c.bells.byBell[x.bell] != nil {
 		x.bell++
 	}
@@ -295,14 +292,14 @@ func (c *Card) Detach(x *Context) {
 	c.bells.byBell[x.bell] = nil
 	c.table.dead = append(c.table.dead, x)
 	if x.forward != nil {
-		c.signs = slices.DeleteFunc(c.signs, func(y *Context) bool { return y == x })
+		c.move.signs = slices.DeleteFunc(c.move.signs, func(y *Context) bool { return y == x })
 	}
 }
 
 // discard forgets all packets of a context that wait in the card; its process is gone.
 func (c *Card) discard(x *Context) {
 	if x.retrieving || x.delivering {
-		c.units.leave(x)
+		c.model.leave(x)
 	}
 	x.forgetRequests()
 	c.giveUp(x, func(ln *line) {
@@ -327,7 +324,7 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 		}
 	}
 	for x.unrouted.Head() != nil {
-		c.unrouted--
+		c.out.unrouted--
 		to(c.table.lineOf(x.unrouted.Pop()))
 	}
 }
@@ -413,6 +410,21 @@ func (t *contexts) bury() {
 			t.dead[i], t.dead[last] = t.dead[last], nil
 			t.dead = t.dead[:last]
 		}
+	}
+}
+
+// touch notes that the step has done something for a context, so that its end publishes the
+// context. A context that is away is left out: its memory is not the card's.
+func (t *contexts) touch(x *Context) {
+	x.calm = false
+	t.show(x)
+}
+
+// show is touch for work that only the process has to see: a calm context stays calm.
+func (t *contexts) show(x *Context) {
+	if x.touched != t.clock.step && !x.away {
+		x.touched = t.clock.step
+		t.touched = append(t.touched, x)
 	}
 }
 

@@ -161,7 +161,7 @@ func (x *Context) giveSlotsBack() bool {
 	}
 	if x.taken != [arctic.Levels]int{} && x.iface.LatchSend() == nil {
 		for l := range x.taken {
-			x.card.retireFinished(x, arctic.Level(l))
+			x.card.out.retireFinished(x, arctic.Level(l))
 		}
 		x.iface.HaltSend()
 	}

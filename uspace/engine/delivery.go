@@ -9,6 +9,25 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
+// delivery judges the packets that arrive, and gives them to the contexts that they are for.
+type delivery struct {
+	core
+	routes *routes
+	table  *contexts
+	out    *retrieval
+	remote *remoteUnit
+	move   *moves
+
+	received   [receiveBatch][]byte
+	arrived    bool            // a frame has arrived in this step
+	atOnce     bool            // a packet of the frame being looked at asks for an acknowledgment
+	single     bool            // the packet that is being judged is the only one of its frame
+	due        *line           // the answer to that packet, composed and not yet sent
+	dueTo      uint16          // the card that due goes to
+	flushes    bool            // such an answer has been sent in this step
+	rejections link.Rejections // of packets that arrived; see tally.go
+}
+
 // fifo holds accepted packets that the receive queue had no room for. It is a
 // ring; when it is full, packets are rejected.
 type fifo struct {
@@ -45,24 +64,24 @@ func newFIFO(cfg *Config) fifo {
 // one. It returns the reason of a reject, or ReasonNone. The packet came in the frame of train t;
 // nil: from this card. A message goes straight into the receive queue if its level's FIFO may be
 // passed by and is empty.
-func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
+func (d *delivery) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
 	block []byte) arctic.Reason {
 	if x == nil {
-		return c.acceptForCard(t, p, h)
+		return d.acceptForCard(t, p, h)
 	}
 	if x.rejection != arctic.ReasonNone {
-		return c.rejectFor(x, t, p, h)
+		return d.rejectFor(x, t, p, h)
 	}
 	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, t, l, p, h, block)
+		return d.acceptTransfer(x, t, l, p, h, block)
 	}
 	if h.Kind != arctic.KindMessage {
-		return c.acceptOther(x, t, p, h, block)
+		return d.acceptOther(x, t, p, h, block)
 	}
 	q := &x.fifo[l]
 	if q.n == 0 && q.bypass {
 		if s := x.iface.Vacant(l); s != nil {
-			c.deliver(x, l, s, p, h)
+			d.deliver(x, l, s, p, h)
 			return arctic.ReasonNone
 		}
 	}
@@ -71,40 +90,40 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 
 // rejectFor returns why a context takes no packets now. It takes those that are for the card
 // itself.
-func (c *Card) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+func (d *delivery) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	switch {
 	case x.forward != nil:
-		return c.rejectMoved(x, t, p, h)
+		return d.move.rejectMoved(x, t, p, h)
 	case h.Kind == arctic.KindForward && x.group != nil: // which is for the card
-		return c.acceptForward(x.group, x, t, p, h)
+		return d.move.acceptForward(x.group, x, t, p, h)
 	}
 	x.wanted = true
 	return x.rejection
 }
 
 // acceptForCard takes a packet that is for no context but the card itself.
-func (c *Card) acceptForCard(t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+func (d *delivery) acceptForCard(t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	if h.Kind != arctic.KindForward {
 		return arctic.ReasonNoContext
 	}
-	return c.acceptForward(c.routes.moving(t.Header), nil, t, p, h)
+	return d.move.acceptForward(d.routes.moving(t.Header), nil, t, p, h)
 }
 
 // acceptOther takes a packet that is neither message nor transfer, or returns the reason of a
 // reject.
-func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader,
+func (d *delivery) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader,
 	block []byte) arctic.Reason {
 	switch h.Kind {
 	case arctic.KindRemote:
-		return c.acceptRemote(x, p, h, block)
+		return d.remote.acceptRemote(x, p, h, block)
 	case arctic.KindResponse:
-		return c.acceptResponse(x, p, h, block)
+		return d.remote.acceptResponse(x, p, h, block)
 	case arctic.KindMulticast:
-		return c.acceptMulticast(x, p, h)
+		return d.remote.acceptMulticast(x, p, h)
 	case arctic.KindForward:
-		return c.acceptForward(x.group, x, t, p, h)
+		return d.move.acceptForward(x.group, x, t, p, h)
 	}
-	c.counters.UnknownKind++
+	d.counters.UnknownKind++
 	return arctic.ReasonUnknownKind
 }
 
@@ -131,7 +150,7 @@ func (q *fifo) hold(p arctic.Packet) arctic.Reason {
 }
 
 // deliver writes a packet into a slot of the receive queue (thesis 3.2.3).
-func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet, h *arctic.PacketHeader) {
+func (d *delivery) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet, h *arctic.PacketHeader) {
 	arctic.Words(s[funi.PayloadWord:funi.PayloadWord+int(h.Length)], p.Payload())
 	s[funi.SourceWord] = uint32(h.Source)
 	s.SetHeader(funi.NewHeader(x.node, h.Type, int(h.Length)))
@@ -142,28 +161,28 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 // drain moves packets from the receive FIFOs into the receive queues as far as there is room,
 // replies first. Packets of contexts of this card may wait for that room in the FIFO, so the card
 // steps again.
-func (c *Card) drain(x *Context) {
+func (d *delivery) drain(x *Context) {
 	for _, l := range arctic.ByPriority {
 		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !x.passes(x.fifo[l].at(0)) {
 			continue
 		}
-		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
-			c.clock.more = true
+		for x.fifo[l].n > 0 && d.drainOne(x, l, 0) {
+			d.clock.more = true
 		}
 	}
 }
 
 // drainOne moves the packet at an index of a receive FIFO to its destination. It returns false when
 // the receive queue is full.
-func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
+func (d *delivery) drainOne(x *Context, l arctic.Level, at int) bool {
 	q := &x.fifo[l]
 	p := q.at(at)
 	h := p.Header()
 	switch h.Kind {
 	case arctic.KindRemote:
-		c.carryOutHeld(x, q, at, &h)
+		d.remote.carryOutHeld(x, q, at, &h)
 	case arctic.KindTransfer:
-		if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
+		if !d.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
 			return false
 		}
 	default:
@@ -171,7 +190,7 @@ func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 		if s == nil {
 			return false
 		}
-		c.deliver(x, l, s, p, &h)
+		d.deliver(x, l, s, p, &h)
 	}
 	q.remove(at)
 	return true

@@ -28,7 +28,7 @@ import (
 
 // acceptOperation takes an operation for the context, with the block behind it if there is one. It
 // returns the reason of a reject, or ReasonNone.
-func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (u *remoteUnit) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var q arctic.WindowRequest
 	reason := arctic.ReasonNone
 	r := x.remote
@@ -43,14 +43,14 @@ func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHead
 		if q.Block {
 			q.Operands = block
 		}
-		reason = c.operate(x, r, h, &q)
+		reason = u.operate(x, r, h, &q)
 	}
 	switch {
 	case reason == arctic.ReasonNone:
-		c.atOnce = c.atOnce || q.Ack
-		c.counters.Operations++
+		u.in.atOnce = u.in.atOnce || q.Ack
+		u.counters.Operations++
 	case reason.Permanent():
-		c.refused(x, h.Source, q.Key, reason)
+		u.refused(x, h.Source, q.Key, reason)
 	}
 	return reason
 }
@@ -71,8 +71,8 @@ type examined struct {
 
 // examine returns why an operation of a node is refused, or ReasonNone. It changes nothing: no
 // count, and nothing that others see.
-func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowRequest, e *examined) arctic.Reason {
-	w, n, reason := c.find(r, source, q.Key)
+func (u *remoteUnit) examine(x *Context, r *remote, source uint16, q *arctic.WindowRequest, e *examined) arctic.Reason {
+	w, n, reason := u.find(r, source, q.Key)
 	if reason != arctic.ReasonNone {
 		return reason
 	}
@@ -99,11 +99,11 @@ func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowReq
 		if reason := operable(q, e.memory, w.memory); reason != arctic.ReasonNone {
 			return reason
 		}
-	} else if reason := c.movable(q, size); reason != arctic.ReasonNone {
+	} else if reason := u.movable(q, size); reason != arctic.ReasonNone {
 		return reason
 	}
 	if q.Trailer.Words() > 0 {
-		if reason := c.examineTrailer(x, r, source, &q.Trailer, e); reason != arctic.ReasonNone {
+		if reason := u.examineTrailer(x, r, source, &q.Trailer, e); reason != arctic.ReasonNone {
 			return reason
 		}
 	}
@@ -115,12 +115,12 @@ func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowReq
 
 // unfit counts a refusal that examine has found, and returns the reason that the packet's sender
 // gets.
-func (c *Card) unfit(x *Context, r *remote, source uint16, e *examined, reason arctic.Reason) arctic.Reason {
+func (u *remoteUnit) unfit(x *Context, r *remote, source uint16, e *examined, reason arctic.Reason) arctic.Reason {
 	switch reason {
 	case arctic.ReasonKeySlot:
-		return r.guessed(source, c.clock.now)
+		return r.guessed(source, u.clock.now)
 	case arctic.ReasonAbsent:
-		return c.miss(x, e.missed, e.missedNumber, source, e.missedAt)
+		return u.miss(x, e.missed, e.missedNumber, source, e.missedAt)
 	case arctic.ReasonBusy:
 		r.use.Refused.Busy++
 	case arctic.ReasonQueueFull:
@@ -134,10 +134,10 @@ func (c *Card) unfit(x *Context, r *remote, source uint16, e *examined, reason a
 }
 
 // operate checks an operation and carries it out.
-func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.WindowRequest) arctic.Reason {
+func (u *remoteUnit) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.WindowRequest) arctic.Reason {
 	var e examined
-	if reason := c.examine(x, r, h.Source, q, &e); reason != arctic.ReasonNone {
-		return c.unfit(x, r, h.Source, &e, reason)
+	if reason := u.examine(x, r, h.Source, q, &e); reason != arctic.ReasonNone {
+		return u.unfit(x, r, h.Source, &e, reason)
 	}
 	if q.Operation == arctic.RemoteLock || q.Operation == arctic.RemoteUnlock {
 		return e.window.changeLock(h.Source, q)
@@ -158,12 +158,12 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 			return arctic.ReasonBusy // the one element changed under each try
 		}
 		if ln != nil {
-			c.answer(x, ln, h.Source, q.ID, 0, old[:len(e.memory)])
+			u.answer(x, ln, h.Source, q.ID, 0, old[:len(e.memory)])
 		}
 	case q.Operation == arctic.RemoteGet && len(e.memory) > arctic.MaxResponseBytes:
-		c.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
+		u.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
 	case q.Operation == arctic.RemoteGet:
-		c.answer(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
+		u.answer(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
 	default:
 		copy(e.memory, q.Operands)
 	}
@@ -174,7 +174,7 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 		x.iface.Wrote()
 	}
 	if q.Trailer.Notify {
-		c.notifyPut(x, r, e.window, e.number, h.Source, q)
+		u.notifyPut(x, r, e.window, e.number, h.Source, q)
 	}
 	x.took(len(q.Operands))
 	r.use.Operations++
@@ -186,8 +186,8 @@ func changes(op arctic.Operation) bool { return op != arctic.RemoteGet && op != 
 
 // find finds the window of a key for a node's packet, or returns the reason of a reject. It counts
 // nothing.
-func (c *Card) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
-	if r.guesses.tooMany(source, c.clock.now) {
+func (u *remoteUnit) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
+	if r.guesses.tooMany(source, u.clock.now) {
 		return nil, 0, arctic.ReasonQueueFull
 	}
 	n, open := r.keySlot(key)
@@ -264,9 +264,9 @@ func (w *keySlot) at(address uint64, size int) []byte {
 
 // movable returns why this card does not carry out a put or get, or ReasonNone. A get of more than
 // a packet has its answer in a block.
-func (c *Card) movable(q *arctic.WindowRequest, size int) arctic.Reason {
+func (u *remoteUnit) movable(q *arctic.WindowRequest, size int) arctic.Reason {
 	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes &&
-		(size%arctic.TransferAlign != 0 || c.units != nil && c.block == 0) {
+		(size%arctic.TransferAlign != 0 || u.model != nil && u.out.block == 0) {
 		return arctic.ReasonOperation
 	}
 	return arctic.ReasonNone
@@ -280,9 +280,10 @@ func offsetOf(q *arctic.WindowRequest) uint32 {
 
 // examineTrailer is examine for the trailer of a put. It finds the word that is the trailer's
 // signal.
-func (c *Card) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Trailer, e *examined) arctic.Reason {
+func (u *remoteUnit) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Trailer,
+	e *examined) arctic.Reason {
 	if t.Set || t.Add {
-		s, n, reason := c.find(r, source, t.Key)
+		s, n, reason := u.find(r, source, t.Key)
 		if reason != arctic.ReasonNone {
 			return reason
 		}
@@ -315,10 +316,10 @@ func (c *Card) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Tr
 
 // notifyPut puts the notification of a put into the ring. The ring has room: it is promised to the
 // window's credit.
-func (c *Card) notifyPut(x *Context, r *remote, w *keySlot, n, source uint16, q *arctic.WindowRequest) {
+func (u *remoteUnit) notifyPut(x *Context, r *remote, w *keySlot, n, source uint16, q *arctic.WindowRequest) {
 	r.enter(x, noteOfWindow|uint32(n))
 	x.iface.NotifyPut(r.head-1, n, source, q.Trailer.Tag, q.Address)
 	w.unread++
-	c.counters.Notifications++
+	u.counters.Notifications++
 	r.use.Notified++
 }

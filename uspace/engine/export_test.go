@@ -24,7 +24,7 @@ func (c *Card) Check() error {
 	if err := c.checkOpened(); err != nil {
 		return err
 	}
-	for _, x := range c.signs {
+	for _, x := range c.move.signs {
 		if err := x.forward.check(x); err != nil {
 			return fmt.Errorf("sign of node %d: %w", x.node, err)
 		}
@@ -88,9 +88,9 @@ func (c *Card) checkOpened() error {
 			}
 		}
 	}
-	for at := range c.opened {
-		for before, t := (*transfer)(nil), c.opened[at]; t != nil; before, t = t, t.after {
-			if !open[t] || t.before != before || c.opened.to(t.route) != &c.opened[at] {
+	for at := range c.out.opened {
+		for before, t := (*transfer)(nil), c.out.opened[at]; t != nil; before, t = t, t.after {
+			if !open[t] || t.before != before || c.out.opened.to(t.route) != &c.out.opened[at] {
 				return fmt.Errorf("a transfer in state %d to card %d is on list %d, behind %p, or twice", t.state,
 					t.route, at, before)
 			}
@@ -209,7 +209,7 @@ func (x *Context) ProofOf(record int) uint16 { return x.remote.requests.table[re
 func (x *Context) Born() int { return len(x.born) }
 
 // Generation returns the latest generation of records that the card has decided on.
-func (c *Card) Generation() uint16 { return c.generation }
+func (c *Card) Generation() uint16 { return c.remote.generation }
 
 // Shown prints what a refused image must not change: all that the context has, and the card's
 // numbers.
@@ -221,7 +221,7 @@ func (c *Card) Shown(x *Context) string {
 	}
 	return fmt.Sprint(x.lineage, x.life, x.born, x.arriving, x.away, x.modes, x.traffic, x.owner.Retried,
 		x.answers != nil, x.chains != nil, x.fifo, x.ticket,
-		*x.iface, remote, *x.group, c.generation, c.table.lives, c.counters)
+		*x.iface, remote, *x.group, c.remote.generation, c.table.lives, c.counters)
 }
 
 // Fault returns the reason of the context's last memory error.
@@ -315,7 +315,7 @@ func (c *Card) SayForward(x *Context, card, node uint16, f arctic.Forward) {
 func (c *Card) Say(x *Context, card, node uint16, l arctic.Level, k arctic.Kind, typ uint16, put func([]byte) int) {
 	ln := x.take(l)
 	ln.Node, ln.typ, ln.Part = node, typ, true
-	c.compose(x, l, ln, k, put(ln.Data[arctic.PacketHeaderSize:]), uint32(card))
+	c.out.compose(x, l, ln, k, put(ln.Data[arctic.PacketHeaderSize:]), uint32(card))
 	c.link.Queue(card, l, &ln.Line)
 }
 

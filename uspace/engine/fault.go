@@ -53,24 +53,24 @@ func (x *Context) suspend(s *keySlot) {
 
 // miss returns the reason of the reject of a node's packet for an address of window n, which is not
 // present. It reports the first miss.
-func (c *Card) miss(x *Context, w *keySlot, n, source uint16, address uint64) arctic.Reason {
+func (u *remoteUnit) miss(x *Context, w *keySlot, n, source uint16, address uint64) arctic.Reason {
 	switch {
 	case w.missed == 0:
-		w.missed = max(c.clock.now, 1)
-		if c.cfg.Fault != nil {
-			c.cfg.Fault(x.gid, x.node, source, arctic.ReasonAbsent)
+		w.missed = max(u.clock.now, 1)
+		if u.cfg.Fault != nil {
+			u.cfg.Fault(x.gid, x.node, source, arctic.ReasonAbsent)
 		}
-	case c.clock.now-w.missed >= int64(c.cfg.ConnectTimeout):
+	case u.clock.now-w.missed >= int64(u.cfg.ConnectTimeout):
 		return arctic.ReasonWithheld
 	}
-	c.tellOfMiss(x, w, n, source, address)
+	u.tellOfMiss(x, w, n, source, address)
 	x.remote.use.Refused.Absent++
 	return arctic.ReasonAbsent
 }
 
 // tellOfMiss tells the process of the first miss of a window, if the window has credit for it. The
 // credit promises room in the ring.
-func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint64) {
+func (u *remoteUnit) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint64) {
 	r := x.remote
 	if w.told || w.credit == 0 {
 		return
@@ -91,17 +91,17 @@ func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint
 // the window of the key suspended. A window without credit is not suspended, since its process
 // would never hear of it. Any node that is refused often enough could then take the window away
 // from all others for good.
-func (c *Card) refused(x *Context, source uint16, key uint64, reason arctic.Reason) {
-	c.counters.RemoteRefused++
+func (u *remoteUnit) refused(x *Context, source uint16, key uint64, reason arctic.Reason) {
+	u.counters.RemoteRefused++
 	r := x.remote
 	if r != nil {
 		r.use.Refused.count(reason)
 	}
-	if c.cfg.Fault == nil || !c.cfg.Fault(x.gid, x.node, source, reason) || r == nil {
+	if u.cfg.Fault == nil || !u.cfg.Fault(x.gid, x.node, source, reason) || r == nil {
 		return
 	}
 	if n, open := r.keySlot(key); open && !r.keySlots[n].suspended && r.keySlots[n].credit > 0 {
-		c.settleWrites(x) // what was accepted before
+		u.settleWrites(x) // what was accepted before
 		x.suspend(&r.keySlots[n])
 	}
 }

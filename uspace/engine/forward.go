@@ -47,6 +47,19 @@ const (
 	tellAgain = 4
 )
 
+// moves holds the signs of contexts that have moved to other cards.
+type moves struct {
+	core
+	routes *routes
+	table  *contexts
+	bells  *doorbells
+	out    *retrieval
+
+	signs    []*Context
+	tellers  []*Context // signs that have something to tell
+	signsDue int64      // when another sign has something to tell; Never: at no time
+}
+
 // forward is the state of a sign.
 type forward struct {
 	to uint16
@@ -59,7 +72,7 @@ type forward struct {
 	before  int              // targets about other nodes that have not been told
 	home    int              // index in targets of the new home
 	wanting []int            // indices in targets of those to tell next
-	listed  bool             // on Card.tellers
+	listed  bool             // on moves.tellers
 	telling int              // packets under way
 	left    int              // targets that have not been told
 	// again is when the new home, and cards that were not there, are tried again; Never: at no
@@ -103,31 +116,31 @@ func (g *group) movedFrom(node uint16, card uint32) bool {
 }
 
 // becomeForward turns a switched-out context into a sign.
-func (c *Card) becomeForward(x *Context, to uint16) {
+func (m *moves) becomeForward(x *Context, to uint16) {
 	x.saved, x.leaving = nil, false
 	x.forward = &forward{to: to, again: Never}
 	x.rejection, x.halted, x.owner.Halted = arctic.ReasonMoved, false, false
 	x.iface = funi.NewCard(&funi.Memory{Page: new(funi.Page)}) // the process's is not ours
-	c.bells.leave(x)
-	c.bells.join(x, c.cfg.Doorbells)
+	m.bells.leave(x)
+	m.bells.join(x, m.cfg.Doorbells)
 	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil,
 		[arctic.Levels]*transfer{}, nil, nil, nil
 	for l := range x.fifo {
 		x.fifo[l].entries, x.fifo[l].blocks = nil, nil
 	}
 	if !x.holdsSet { // SwitchOut has offered it to others
-		x.holdsSet = c.table.takeSet() // if there is none free, the card has one more for a while
+		x.holdsSet = m.table.takeSet() // if there is none free, the card has one more for a while
 	}
-	c.redirect(x.group, x.gid, x.node, to)
-	x.forward.aim(c, x)
-	c.signs = append(c.signs, x)
-	c.clock.more = true
+	m.redirect(x.group, x.gid, x.node, to)
+	x.forward.aim(m, x)
+	m.signs = append(m.signs, x)
+	m.clock.more = true
 }
 
 // aim finds the cards to tell: each card of the group, by its lowest node or a sign.
-func (f *forward) aim(c *Card, x *Context) {
-	seen := make([]bool, c.link.Cards())
-	seen[f.to], seen[c.cfg.Card] = true, true
+func (f *forward) aim(m *moves, x *Context) {
+	seen := make([]bool, m.link.Cards())
+	seen[f.to], seen[m.cfg.Card] = true, true
 	f.others = map[uint16]int32{}
 	var others []target
 	see := func(card uint32, node int) {
@@ -138,11 +151,11 @@ func (f *forward) aim(c *Card, x *Context) {
 	}
 	for node, route := range x.group.routes {
 		see(route, node)
-		if m := x.group.moved[uint16(node)]; m != nil {
-			for _, card := range m.from[:min(m.known, homes)] {
+		if was := x.group.moved[uint16(node)]; was != nil {
+			for _, card := range was.from[:min(was.known, homes)] {
 				see(uint32(card), node)
 			}
-			if node != int(x.node) && m.to != f.to {
+			if node != int(x.node) && was.to != f.to {
 				f.add(x, target{card: f.to, node: x.node, about: uint16(node)})
 			}
 		}
@@ -152,7 +165,7 @@ func (f *forward) aim(c *Card, x *Context) {
 	for i := range others {
 		f.add(x, others[i])
 	}
-	c.wantHome(x)
+	m.wantHome(x)
 }
 
 // add adds a target, and returns its index.
@@ -182,7 +195,7 @@ func (f *forward) owe(x *Context, t *target) {
 }
 
 // want puts a target of a sign on the list of those to tell.
-func (c *Card) want(x *Context, i int) {
+func (m *moves) want(x *Context, i int) {
 	f := x.forward
 	if t := &f.targets[i]; !t.waits {
 		t.waits = true
@@ -190,9 +203,9 @@ func (c *Card) want(x *Context, i int) {
 	}
 	if !f.listed {
 		f.listed = true
-		c.tellers = append(c.tellers, x)
+		m.tellers = append(m.tellers, x)
 	}
-	c.clock.more = true
+	m.clock.more = true
 }
 
 // Told reports how many cards a sign has yet to tell where its process is, and whether the new home
@@ -206,57 +219,57 @@ func (x *Context) Told() (left int, home bool) {
 }
 
 // tellSigns sends the news that signs have to tell.
-func (c *Card) tellSigns() {
-	if c.signsDue <= c.clock.now {
-		c.signsDue = Never
-		for _, x := range c.signs {
-			if f := x.forward; f.again <= c.clock.now {
+func (m *moves) tellSigns() {
+	if m.signsDue <= m.clock.now {
+		m.signsDue = Never
+		for _, x := range m.signs {
+			if f := x.forward; f.again <= m.clock.now {
 				f.again = Never
-				c.wantHome(x)
-				c.wantLost(x)
+				m.wantHome(x)
+				m.wantLost(x)
 			} else {
-				c.signsDue = min(c.signsDue, f.again)
+				m.signsDue = min(m.signsDue, f.again)
 			}
 		}
 	}
-	waiting := c.tellers[:0]
-	for _, x := range c.tellers {
-		if !x.detached && c.tellTargets(x) {
+	waiting := m.tellers[:0]
+	for _, x := range m.tellers {
+		if !x.detached && m.tellTargets(x) {
 			waiting = append(waiting, x)
 		} else {
 			x.forward.listed = false
 		}
 	}
-	clear(c.tellers[len(waiting):])
-	c.tellers = waiting
+	clear(m.tellers[len(waiting):])
+	m.tellers = waiting
 }
 
 // wantHome queues the news that the new home has not been told, news of other nodes first.
-func (c *Card) wantHome(x *Context) {
+func (m *moves) wantHome(x *Context) {
 	f := x.forward
 	for i := range f.targets {
 		if t := &f.targets[i]; t.about != x.node && !t.told {
-			c.want(x, i)
+			m.want(x, i)
 		}
 	}
 	if f.before == 0 && !f.targets[f.home].told {
-		c.want(x, f.home)
+		m.want(x, f.home)
 	}
 }
 
 // wantLost queues the news for cards that were not there before.
-func (c *Card) wantLost(x *Context) {
+func (m *moves) wantLost(x *Context) {
 	for i := range x.forward.targets {
 		if t := &x.forward.targets[i]; t.lost {
 			t.lost = false
-			c.want(x, i)
+			m.want(x, i)
 		}
 	}
 }
 
 // tellTargets sends the news that a sign has queued, and reports whether some of it waits for a
 // line.
-func (c *Card) tellTargets(x *Context) bool {
+func (m *moves) tellTargets(x *Context) bool {
 	f := x.forward
 	for len(f.wanting) > 0 {
 		ln := x.take(arctic.Request)
@@ -269,19 +282,19 @@ func (c *Card) tellTargets(x *Context) bool {
 		f.telling++
 		ln.Node, ln.typ, ln.argument, ln.Part, ln.asked = t.node, 0, uint32(i), true, true
 		words := arctic.PutForward(ln.Data[arctic.PacketHeaderSize:],
-			&arctic.Forward{Node: t.about, Card: f.whereIs(x, i)})
-		c.compose(x, arctic.Request, ln, arctic.KindForward, words, uint32(t.card))
-		c.link.Queue(t.card, arctic.Request, &ln.Line)
+			&arctic.Forward{Node: t.about, Card: f.whereIs(m, x, i)})
+		m.out.compose(x, arctic.Request, ln, arctic.KindForward, words, uint32(t.card))
+		m.link.Queue(t.card, arctic.Request, &ln.Line)
 	}
 	return false
 }
 
 // whereIs returns where the node that a sign tells a target about is, as far as this card has
 // heard. So a card that has missed several moves learns of the last.
-func (f *forward) whereIs(x *Context, i int) uint16 {
-	c, node := x.card, f.targets[i].about
-	route := c.routes.of(x.group, node)
-	if node == x.node && (i == f.home || route == NoRoute || route == uint32(c.cfg.Card)) {
+func (f *forward) whereIs(m *moves, x *Context, i int) uint16 {
+	node := f.targets[i].about
+	route := m.routes.of(x.group, node)
+	if node == x.node && (i == f.home || route == NoRoute || route == uint32(m.cfg.Card)) {
 		return f.to
 	}
 	return uint16(route)
@@ -289,65 +302,65 @@ func (f *forward) whereIs(x *Context, i int) uint16 {
 
 // answered notes how the packet in a line of a sign ended.
 func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
-	c := x.card
+	m := &x.card.move
 	i := int(ln.argument)
 	x.free(ln)
 	t := &f.targets[i]
-	t.waits, t.at = false, c.clock.now
+	t.waits, t.at = false, m.clock.now
 	f.telling--
 	if x.detached {
 		return
 	}
 	if t.anew {
 		t.anew = false
-		c.want(x, i)
+		m.want(x, i)
 		return
 	}
 	switch home := i == f.home; {
 	case t.about != x.node && reason != arctic.ReasonNone:
-		f.tryAgain(c)
+		f.tryAgain(m)
 	case t.about != x.node:
 		if f.tell(x, t); f.before == 0 && !f.targets[f.home].told {
-			c.want(x, f.home)
+			m.want(x, f.home)
 		}
 	case reason == arctic.ReasonNone, reason == arctic.ReasonPath && !home:
 		// Or its table puts the node elsewhere: it has been told already, or has a say of its own.
 		f.tell(x, t)
 		for i := range f.targets {
 			if home && !f.targets[i].told {
-				c.want(x, i)
+				m.want(x, i)
 			}
 		}
 	case home:
-		f.tryAgain(c)
+		f.tryAgain(m)
 	case reason >= arctic.ReasonLocal:
 		// The card is not there. It will ask if it comes back and sends first; else it is told
 		// then.
 		f.tell(x, t)
 		t.lost = true
-		f.againAt(c, c.clock.now+int64(c.cfg.PeerTimeout))
+		f.againAt(m, m.clock.now+int64(m.cfg.PeerTimeout))
 	default:
-		if next, ok := c.nodeAfter(x.group, t.card, t.node); ok {
+		if next, ok := x.group.nodeAfter(t.card, t.node); ok {
 			t.node = next
-			c.want(x, i)
+			m.want(x, i)
 		} else {
 			f.tell(x, t) // nobody of the group is there
 		}
 	}
 	if f.telling == 0 && len(f.wanting) == 0 && f.targets[f.home].told {
-		c.offerLines(x)
+		m.offerLines(x)
 	}
 }
 
 // tryAgain has the sign look at its targets again after MaxHold.
-func (f *forward) tryAgain(c *Card) {
-	f.againAt(c, c.clock.now+int64(c.cfg.MaxHold))
+func (f *forward) tryAgain(m *moves) {
+	f.againAt(m, m.clock.now+int64(m.cfg.MaxHold))
 }
 
 // againAt has the sign look at its targets again at a time.
-func (f *forward) againAt(c *Card, at int64) {
+func (f *forward) againAt(m *moves, at int64) {
 	f.again = min(f.again, at)
-	c.signsDue = min(c.signsDue, f.again)
+	m.signsDue = min(m.signsDue, f.again)
 }
 
 // tell notes that a target has been told, or need not be told any more.
@@ -364,16 +377,16 @@ func (f *forward) tell(x *Context, t *target) {
 
 // learns notes that another node has moved while a sign tells. That node's card may not have been
 // among the cards to tell, and the news that the new home has heard may be out of date.
-func (c *Card) learns(x *Context, node, to uint16) {
+func (m *moves) learns(x *Context, node, to uint16) {
 	f := x.forward
 	if f.left == 0 || node == x.node {
 		return
 	}
-	if to != f.to && to != c.cfg.Card {
+	if to != f.to && to != m.cfg.Card {
 		if i := f.at(to); i < 0 {
 			i = f.add(x, target{card: to, node: node, about: x.node})
 			if f.targets[f.home].told {
-				c.want(x, i)
+				m.want(x, i)
 			}
 		}
 	}
@@ -390,7 +403,7 @@ func (c *Card) learns(x *Context, node, to uint16) {
 		f.owe(x, t)
 	}
 	t.anew = t.waits
-	c.want(x, i)
+	m.want(x, i)
 }
 
 // at returns the index of the target that stands for news of the sign's own node to a card, or -1.
@@ -402,16 +415,16 @@ func (f *forward) at(card uint16) int {
 }
 
 // offerLines gives back the lines of a sign that has told all cards.
-func (c *Card) offerLines(x *Context) {
+func (m *moves) offerLines(x *Context) {
 	if x.holdsSet {
-		c.table.offerSet(x)
+		m.table.offerSet(x)
 	} else {
 		x.lines = nil
 	}
 }
 
-// nodeAfter returns the next node of a group on a card.
-func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
+// nodeAfter returns the next node of the group on a card.
+func (g *group) nodeAfter(card, node uint16) (uint16, bool) {
 	for n := int(node) + 1; n < len(g.routes); n++ {
 		if g.routes[n] == uint32(card) {
 			return uint16(n), true
@@ -422,45 +435,45 @@ func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
 
 // asked notes that a packet for the process that has moved came from a node. The node's card has
 // not heard of the move, or only recently.
-func (f *forward) asked(c *Card, x *Context, card, node uint16) {
-	again := tellAgain * int64(c.cfg.MaxHold)
+func (f *forward) asked(m *moves, x *Context, card, node uint16) {
+	again := tellAgain * int64(m.cfg.MaxHold)
 	i := f.at(card)
 	if i < 0 {
-		i = f.add(x, target{card: card, about: x.node, told: true, at: c.clock.now - again})
+		i = f.add(x, target{card: card, about: x.node, told: true, at: m.clock.now - again})
 	}
 	t := &f.targets[i]
-	if t.waits || i != f.home && !f.targets[f.home].told || t.told && c.clock.now-t.at < again {
+	if t.waits || i != f.home && !f.targets[f.home].told || t.told && m.clock.now-t.at < again {
 		return
 	}
 	if i != f.home {
 		t.node = node
 	}
-	if !x.holdsSet && !c.table.takeSet() {
+	if !x.holdsSet && !m.table.takeSet() {
 		return // it will ask again
 	}
 	x.holdsSet = true
-	c.want(x, i)
+	m.want(x, i)
 }
 
 // rejectMoved rejects a packet for a process that has moved. The packet came in the frame of train
 // t; nil: from this card.
-func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+func (m *moves) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	if h.Kind == arctic.KindForward {
-		return c.acceptForward(x.group, x, t, p, h)
+		return m.acceptForward(x.group, x, t, p, h)
 	}
 	var last arctic.Transfer
-	if h.Kind == arctic.KindTransfer && p.Transfer(&last) && last.Form == arctic.Last && c.table.torn(x, t, &last) {
+	if h.Kind == arctic.KindTransfer && p.Transfer(&last) && last.Form == arctic.Last && m.table.torn(x, t, &last) {
 		return arctic.ReasonReplaced
 	}
 	if t != nil {
-		x.forward.asked(c, x, t.Card(), h.Source)
+		x.forward.asked(m, x, t.Card(), h.Source)
 	}
 	return arctic.ReasonMoved
 }
 
 // acceptForward takes news of where a node of the group is now, or returns the reason of a reject.
 // x is the context that the news came to; nil: there is none.
-func (c *Card) acceptForward(g *group, x *Context, t *link.Train, p arctic.Packet,
+func (m *moves) acceptForward(g *group, x *Context, t *link.Train, p arctic.Packet,
 	h *arctic.PacketHeader) arctic.Reason {
 	var f arctic.Forward
 	if !p.Forward(h, &f) || h.Level != arctic.Request {
@@ -475,22 +488,22 @@ func (c *Card) acceptForward(g *group, x *Context, t *link.Train, p arctic.Packe
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
 		// else this card has heard of it from where the node was
-		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.routes.of(g, f.Node) != NoRoute &&
-			c.link.IsPeer(f.Card) {
-			c.redirectTo(g, gid, f.Node, f.Card)
+		if g.mayBeAt(f.Node, f.Card, m.cfg.Card) && g.allArrive() && m.routes.of(g, f.Node) != NoRoute &&
+			m.link.IsPeer(f.Card) {
+			m.redirectTo(g, gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone
-	case arrives && f.Card == c.cfg.Card:
-		if c.routes.of(g, x.node) != from {
-			g.places(c, x.node, from)
+	case arrives && f.Card == m.cfg.Card:
+		if m.routes.of(g, x.node) != from {
+			g.places(m.routes, x.node, from)
 		}
-		c.redirectTo(g, gid, x.node, f.Card)
+		m.redirectTo(g, gid, x.node, f.Card)
 		return arctic.ReasonNone
-	case f.Node == h.Source && c.routes.of(g, h.Source) == from && c.link.IsPeer(f.Card):
-		c.redirectTo(g, gid, h.Source, f.Card)
+	case f.Node == h.Source && m.routes.of(g, h.Source) == from && m.link.IsPeer(f.Card):
+		m.redirectTo(g, gid, h.Source, f.Card)
 		return arctic.ReasonNone
 	}
-	c.counters.ForwardsRefused++
+	m.counters.ForwardsRefused++
 	return arctic.ReasonPath
 }
 
@@ -514,20 +527,20 @@ func (g *group) allArrive() bool {
 }
 
 // redirectTo changes the home of a node because another card says so.
-func (c *Card) redirectTo(g *group, gid, node, to uint16) {
-	if c.routes.of(g, node) == uint32(to) {
+func (m *moves) redirectTo(g *group, gid, node, to uint16) {
+	if m.routes.of(g, node) == uint32(to) {
 		return
 	}
-	c.redirect(g, gid, node, to)
-	if c.cfg.Moved != nil {
-		c.cfg.Moved(gid, node, to)
+	m.redirect(g, gid, node, to)
+	if m.cfg.Moved != nil {
+		m.cfg.Moved(gid, node, to)
 	}
 }
 
 // places puts a node of the group on a card, in a route table of the group's own.
-func (g *group) places(c *Card, node uint16, route uint32) {
+func (g *group) places(r *routes, node uint16, route uint32) {
 	if g.routes == nil {
-		g.routes = slices.Clone(c.routes.common)
+		g.routes = slices.Clone(r.common)
 	}
 	for int(node) >= len(g.routes) {
 		g.routes = append(g.routes, NoRoute)
@@ -537,41 +550,41 @@ func (g *group) places(c *Card, node uint16, route uint32) {
 
 // redirect changes the home of a node of the group. Packets that wait for the node at the old home
 // are tried at once; the old home rejects them with ReasonMoved.
-func (c *Card) redirect(g *group, gid, node, to uint16) {
-	from := uint16(c.routes.of(g, node))
-	g.places(c, node, uint32(to))
-	c.routed()
+func (m *moves) redirect(g *group, gid, node, to uint16) {
+	from := uint16(m.routes.of(g, node))
+	g.places(m.routes, node, uint32(to))
+	m.out.routed()
 	if g.moved == nil {
 		g.moved = map[uint16]*moved{}
 	}
-	m := g.moved[node]
-	if m == nil {
-		m = new(moved)
-		g.moved[node] = m
+	record := g.moved[node]
+	if record == nil {
+		record = new(moved)
+		g.moved[node] = record
 	}
-	m.from[m.known%homes] = from
-	m.known++
-	m.to = to
+	record.from[record.known%homes] = from
+	record.known++
+	record.to = to
 	for l := range arctic.Level(arctic.Levels) {
-		m.first[l] = uint32(c.table.lives)
-		if to != c.cfg.Card {
-			m.first[l] = c.link.Sequence(to, l) - 1
+		record.first[l] = uint32(m.table.lives)
+		if to != m.cfg.Card {
+			record.first[l] = m.link.Sequence(to, l) - 1
 		}
 	}
-	c.moves = true
-	for _, x := range c.signs {
+	m.routes.moved = true
+	for _, x := range m.signs {
 		if x.group == g {
-			c.learns(x, node, to)
+			m.learns(x, node, to)
 		}
 	}
-	for _, x := range c.table.all {
+	for _, x := range m.table.all {
 		if x.group == g {
-			c.link.TryNode(x.owner, from, node)
+			m.link.TryNode(x.owner, from, node)
 			x.loopHold, x.calm = 0, false
 		}
 	}
-	c.counters.Redirected++
-	c.clock.more = true
+	m.counters.Redirected++
+	m.clock.more = true
 }
 
 // forgetMoves forgets the moves of nodes that a new route table puts elsewhere.
@@ -628,16 +641,16 @@ func (x *Context) sendAfter(ln *line) {
 		}
 		if x.group.movedFrom(ln.Node, t.route) {
 			t.first = x.group.moved[ln.Node].first[t.level]
-			c.opened.remove(t)
+			c.out.opened.remove(t)
 			t.route = route
-			c.opened.add(t)
+			c.out.opened.add(t)
 		}
-		c.loadOf(x, ln, t, t.notice())
+		c.out.loadOf(x, ln, t, t.notice())
 	} else {
 		h.Route = route & arctic.MaxRoute
 		h.Encode(ln.Data[:])
 		ln.Whole()
-		c.send(x, h.Level, ln, route)
+		c.out.send(x, h.Level, ln, route)
 	}
 	if c.clock.more = true; x.looping {
 		x.stir() // it is for a context of this card now, and this one may be asleep

@@ -58,7 +58,7 @@ func wordsOf(bytes int) int { return (bytes + arctic.WordSize - 1) / arctic.Word
 // request notes the transactions of a request block. It returns false when no record is free for a
 // write of many packets. The process may change the words until they are carried out, so no bound
 // rests on them.
-func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+func (u *model) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	if _, operation := h.WindowOperation(); operation {
 		return u.requestOperation(w, x, l, h, s)
 	}
@@ -66,7 +66,7 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	case funi.RemotePut:
 	case funi.Multicast:
 		size := int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))
-		if u.card != nil {
+		if u.times != nil {
 			u.fetch(w, false, size)
 			return true
 		}
@@ -83,13 +83,14 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 		if x.long != nil && x.long.free[l].head == nil {
 			return false // advance makes the card step again when a transfer is over
 		}
-		if c := x.card; c.writeBlock > 0 {
+		if most := u.out.writeBlock; most > 0 {
 			length := int(min(length, arctic.MaxTransferWords*arctic.WordSize))
-			data = min(length-c.lastBytes(length, words), c.remoteBlockTo(c.routes.of(x.group, h.Node()), c.writeBlock))
+			data = min(length-u.remote.lastBytes(length, words),
+				u.remote.remoteBlockTo(u.routes.of(x.group, h.Node()), most))
 		}
 	}
 	inSlot := s.Load(funi.RemoteSourceWord) == 0
-	if u.card != nil {
+	if u.times != nil {
 		u.fetch(w, inSlot, data)
 		return true
 	}
@@ -105,7 +106,7 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 // requestOperation notes the transactions of the request block of an operation on a window, and of
 // the data that the block names. The data of a get goes the other way. requestOperation returns
 // false when no record is free for a put of many packets.
-func (u *units) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+func (u *model) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	var block funi.Slot
 	var o funi.Operation
 	ok := loadRequest(h, s, &block)
@@ -126,17 +127,18 @@ func (u *units) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Hea
 		inSlot, size = true, o.OperandBytes()
 	default:
 		size = o.Length
-		if crosses := x.card.crossesPage(&o); crosses || !inSlot && size+words*arctic.WordSize > arctic.MaxRemoteBytes {
+		crosses := u.remote.crossesPage(&o)
+		if crosses || !inSlot && size+words*arctic.WordSize > arctic.MaxRemoteBytes {
 			if x.long != nil && x.long.free[l].head == nil {
 				return false // advance makes the card step again when a transfer is over
 			}
 			if !inSlot {
-				size = min(size, arctic.MaxRemoteBytes, x.card.inPage(o.Address))
+				size = min(size, arctic.MaxRemoteBytes, u.remote.inPage(o.Address))
 			}
 		}
 	}
 	switch {
-	case u.card != nil:
+	case u.times != nil:
 		u.fetch(w, inSlot, size)
 	case inSlot:
 		u.slot(w, min(funi.RemoteDataWord+words+wordsOf(size), funi.SlotWords))
@@ -148,13 +150,13 @@ func (u *units) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Hea
 }
 
 // putPart notes the transactions of the next packet of a write of many.
-func (u *units) putPart(w *unit, x *Context, t *transfer) {
+func (u *model) putPart(w *unit, x *Context, t *transfer) {
 	most := arctic.MaxRemoteBytes
-	if b := x.card.blockOf(t); b > 0 {
-		most = x.card.remoteBlockTo(t.route, b)
+	if b := u.out.blockOf(t); b > 0 {
+		most = u.remote.remoteBlockTo(t.route, b)
 	}
 	if m := t.put; m.window {
-		size := min(len(t.source), most, x.card.inPage(m.address))
+		size := min(len(t.source), most, u.remote.inPage(m.address))
 		if len(t.source) == 0 && !m.waits() {
 			size = len(t.lastSource)
 		}
@@ -173,7 +175,7 @@ func (u *units) putPart(w *unit, x *Context, t *transfer) {
 
 // lastPart notes the transactions of the last packet of a transfer, or of the last packet of a put
 // whose other packets have arrived.
-func (u *units) lastPart(w *unit, t *transfer) {
+func (u *model) lastPart(w *unit, t *transfer) {
 	switch {
 	case t.put == nil:
 		u.split(w, arctic.MaxSingleWords)
@@ -185,14 +187,14 @@ func (u *units) lastPart(w *unit, t *transfer) {
 }
 
 // heldWrite notes the transactions of a remote write that waits in a receive FIFO.
-func (u *units) heldWrite(w *unit, x *Context, q *fifo, at int, h *arctic.PacketHeader) {
+func (u *model) heldWrite(w *unit, x *Context, q *fifo, at int, h *arctic.PacketHeader) {
 	var r arctic.Remote
 	if !q.write(at, h, &r) {
 		u.add(w, 1) // it was carried out already
 		return
 	}
 	notifies := r.Counted && x.remote.areas[r.Area].counter+r.Delta == 0
-	if u.card != nil {
+	if u.times != nil {
 		u.place(w, &r, notifies)
 		return
 	}
@@ -234,24 +236,24 @@ func (q *fifo) write(i int, h *arctic.PacketHeader, w *arctic.Remote) bool {
 }
 
 // carryOutHeld carries out the remote write at an index of a receive FIFO, once.
-func (c *Card) carryOutHeld(x *Context, q *fifo, i int, h *arctic.PacketHeader) {
+func (u *remoteUnit) carryOutHeld(x *Context, q *fifo, i int, h *arctic.PacketHeader) {
 	var w arctic.Remote
 	if !q.write(i, h, &w) {
 		return
 	}
 	n, _ := x.remote.keySlot(w.Key) // it is open: what closes it carries this out before
-	c.carryOut(x, x.remote, n, h, &w)
+	u.carryOut(x, x.remote, n, h, &w)
 	h.Length = 0
 	h.Encode(q.at(i))
 }
 
 // settleWrites carries out all remote writes of a context that wait in its receive FIFOs.
-func (c *Card) settleWrites(x *Context) {
+func (u *remoteUnit) settleWrites(x *Context) {
 	for _, l := range arctic.ByPriority {
 		q := &x.fifo[l]
 		for i := range q.n {
 			if h := q.at(i).Header(); h.Kind == arctic.KindRemote {
-				c.carryOutHeld(x, q, i, &h)
+				u.carryOutHeld(x, q, i, &h)
 			}
 		}
 	}
@@ -259,10 +261,10 @@ func (c *Card) settleWrites(x *Context) {
 
 // countHeld returns the counter that an area will have once a write is carried out after those that
 // wait, and how many notifications the waiting writes will make.
-func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) (counter, notifications uint32) {
+func (u *remoteUnit) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) (counter, notifications uint32) {
 	var before arctic.Remote
 	if other := &x.fifo[1-l]; !x.fifo[l].holdsForm(w) || other.holdsWrite(w.Area, 0, &before) < other.n {
-		c.settleWrites(x) // what waits on the other level might be carried out behind this
+		u.settleWrites(x) // what waits on the other level might be carried out behind this
 	}
 	counter = a.counter
 	q := &x.fifo[l]

@@ -72,7 +72,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		return arctic.ReasonNotOpened
 	}
 	if op >= funi.CloseKeySlot || op == funi.SuspendWindow {
-		x.card.settleWrites(x) // what was accepted before
+		x.card.remote.settleWrites(x) // what was accepted before
 	}
 	ok := false
 	switch key := uint64(w[funi.RemoteKeyWord]) | uint64(w[funi.RemoteKeyWord+1])<<32; op {
@@ -182,7 +182,7 @@ func (x *Context) closeWithin(s funi.Segment) {
 	if x.remote == nil || s.Rights&funi.Keyed == 0 {
 		return
 	}
-	x.card.settleWrites(x)
+	x.card.remote.settleWrites(x)
 	for i := range x.remote.keySlots {
 		if k := &x.remote.keySlots[i]; k.memory != nil && s.Holds(k.memory) {
 			x.closeKeySlot(k)

@@ -31,7 +31,7 @@ const (
 // lateness is the part of a remote write's record for this file.
 type lateness struct {
 	at           int64 // when it is late
-	waits        bool  // on Card.late
+	waits        bool  // on retrieval.late
 	before, next *transfer
 	copied       bool     // the card needs the source no more
 	replaced     bool     // another record has its place
@@ -80,18 +80,18 @@ func (q *lates) next() int64 {
 }
 
 // keepLate copies blocks of the write that is late for the longest time.
-func (c *Card) keepLate() {
+func (o *retrieval) keepLate() {
 	for range latesInStep {
-		t := c.late.head
-		if t == nil || t.late.at > c.clock.now {
+		t := o.late.head
+		if t == nil || t.late.at > o.clock.now {
 			return
 		}
 		x := t.of.ctx
-		c.table.serving = x
+		o.table.serving = x
 		if x.away { // its memory is not the card's
-			c.late.remove(t)
+			o.late.remove(t)
 			if !x.detached {
-				c.late.push(t, c.clock.now+lateAfter)
+				o.late.push(t, o.clock.now+lateAfter)
 			}
 			continue
 		}
@@ -99,17 +99,17 @@ func (c *Card) keepLate() {
 		if l.by == nil {
 			kept := max(t.put.bytes, leastLate)
 			if x.account.late+kept > mostLate {
-				c.late.remove(t)
-				c.late.push(t, c.clock.now+lateAfter)
+				o.late.remove(t)
+				o.late.push(t, o.clock.now+lateAfter)
 				continue
 			}
 			l.by, l.kept = x.account, kept
 			l.by.late += l.kept
-			c.counters.LateWrites++
+			o.counters.LateWrites++
 		}
-		c.clock.more = true
+		o.clock.more = true
 		if x.keepBlocksOf(func(ln *line) bool { return ln.transfer == t }) {
-			c.late.remove(t)
+			o.late.remove(t)
 			if t.state == transferRetrieving {
 				if x.current[t.level] == t { // it goes on
 					return
@@ -122,7 +122,7 @@ func (c *Card) keepLate() {
 		}
 		return
 	}
-	c.clock.more = true
+	o.clock.more = true
 }
 
 // forgetLate gives back a write's share of its account's mostLate when the write is over.
@@ -136,6 +136,6 @@ func (t *transfer) forgetLate() {
 // mayBeLate notes that a write that was just retrieved or set aside may become late.
 func (x *Context) mayBeLate(t *transfer) {
 	if t.put != nil && x.needsSource(t) && !t.late.waits {
-		x.card.late.push(t, x.card.clock.now+lateAfter)
+		x.card.out.late.push(t, x.card.clock.now+lateAfter)
 	}
 }

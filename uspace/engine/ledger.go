@@ -16,6 +16,7 @@ package engine
 // arctic.ReasonNoBuffer, as do those that find no record.
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -99,7 +100,7 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	if q.ledger.takes(&r) {
 		x.complete(q, arctic.ReasonNone)
 	} else if q.waits {
-		x.card.awaitAnswer(q)
+		x.card.remote.awaitAnswer(q)
 	}
 	return arctic.ReasonNone
 }
@@ -222,4 +223,16 @@ func (g *ledger) close(reason arctic.Reason) (why arctic.Reason, d funi.Delivery
 		reason = g.first
 	}
 	return reason, d
+}
+
+// seedProofs seeds the generator of proofs. A process sees proofs, and cannot derive those of
+// others from them.
+func (u *remoteUnit) seedProofs() {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], u.cfg.Seed)
+	binary.LittleEndian.PutUint32(seed[8:], u.cfg.Incarnation)
+	for i := 0; u.cfg.Nonces != nil && i < len(seed); i += 8 {
+		binary.LittleEndian.PutUint64(seed[i:], u.cfg.Nonces.Uint64())
+	}
+	u.proofs.Seed(seed)
 }

@@ -23,7 +23,7 @@ func TestTorn(t *testing.T) {
 		}
 		// Within a card lives are counted.
 		last := arctic.Transfer{Form: arctic.Last, Total: 20, First: uint32(began), Data: make([]byte, 64)}
-		c, x := &contexts{cfg: &Config{}, lives: now}, &Context{life: born}
+		c, x := &contexts{core: core{cfg: &Config{}}, lives: now}, &Context{life: born}
 		if got := c.torn(x, nil, &last); got != (began < born) {
 			t.Fatalf("torn within a card: %v", got)
 		}

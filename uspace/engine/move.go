@@ -50,7 +50,7 @@ func (c *Card) Arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 
 func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	switch {
-	case c.units != nil:
+	case c.model != nil:
 		return nil, ErrModelled
 	case gid > arctic.MaxGID:
 		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
@@ -138,7 +138,7 @@ func (c *Card) Export(x *Context, to uint16) (image []byte, err error) {
 
 func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 	switch {
-	case c.units != nil:
+	case c.model != nil:
 		return nil, ErrModelled
 	case x.away || x.group == nil || x.modes&funi.RESET != 0:
 		return nil, ErrAway
@@ -162,7 +162,7 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 	}
 	// answers to contexts of this card, which nobody else delivers for a context that is halted
 	if x.looping {
-		c.loopback(x)
+		c.out.loopback(x)
 	}
 	if !x.allFree() {
 		if c.clock.now-x.haltedAt > int64(min(c.cfg.MaxHold, c.cfg.PeerTimeout/8)) {
@@ -175,7 +175,7 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 		return nil, err
 	}
 	image := x.encodeImage(&s.Drained)
-	c.becomeForward(x, to)
+	c.move.becomeForward(x, to)
 	return image, nil
 }
 

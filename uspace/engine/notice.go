@@ -14,11 +14,11 @@ import (
 )
 
 // acceptTransfer takes an XFER packet for the context, or returns the reason for rejecting it.
-func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
-	block []byte) arctic.Reason {
+func (d *delivery) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p arctic.Packet,
+	h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var t arctic.Transfer
 	if !p.Transfer(&t) || (t.Form == arctic.Block) != (block != nil) {
-		c.counters.UnknownKind++
+		d.counters.UnknownKind++
 		return arctic.ReasonTransferForm
 	}
 	if t.Form == arctic.Block {
@@ -28,17 +28,17 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 	if len(t.Data) > 0 {
 		memory = x.destination(&t)
 		if memory == nil {
-			c.counters.DestinationRefused++
+			d.counters.DestinationRefused++
 			return arctic.ReasonDestination
 		}
 	}
-	if t.Form == arctic.Last && c.table.torn(x, train, &t) {
-		c.counters.TransfersTorn++
+	if t.Form == arctic.Last && d.table.torn(x, train, &t) {
+		d.counters.TransfersTorn++
 		return arctic.ReasonReplaced
 	}
-	c.atOnce = c.atOnce || t.AtOnce
+	d.atOnce = d.atOnce || t.AtOnce
 	if t.Form == arctic.Block && x.drain {
-		return c.drainBlock(x, l, &t, h)
+		return d.drainBlock(x, l, &t, h)
 	}
 	q := &x.fifo[l]
 	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain && q.bypass {
@@ -48,7 +48,7 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 	}
 	if q.n == 0 && q.bypass {
 		if s := x.iface.Vacant(l); s != nil {
-			c.deliverTransfer(x, l, s, &t, h)
+			d.deliverTransfer(x, l, s, &t, h)
 			return arctic.ReasonNone
 		}
 	}
@@ -58,7 +58,7 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 // drainBlock puts all parts of a block into the receive queue, or none of them. A block without
 // room is rejected for now and comes again. A queue with fewer slots than a block has parts never
 // takes one.
-func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arctic.PacketHeader) arctic.Reason {
+func (d *delivery) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arctic.PacketHeader) arctic.Reason {
 	const size = arctic.MaxPartWords * arctic.WordSize
 	if x.fifo[l].n > 0 || x.iface.Room(l) < (len(t.Data)+size-1)/size {
 		return arctic.ReasonQueueFull
@@ -67,7 +67,7 @@ func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arc
 	for data := t.Data; len(data) > 0; part.Address += uint32(len(part.Data)) {
 		part.Data = data[:min(size, len(data))]
 		data = data[len(part.Data):]
-		c.deliverTransfer(x, l, x.iface.Vacant(l), &part, h)
+		d.deliverTransfer(x, l, x.iface.Vacant(l), &part, h)
 	}
 	return arctic.ReasonNone
 }
@@ -87,7 +87,8 @@ func (x *Context) destination(t *arctic.Transfer) []byte {
 
 // deliverTransfer writes the data of an XFER packet to memory and its notice into a
 // slot of the receive queue, or in DRAIN mode both into the slot.
-func (c *Card) deliverTransfer(x *Context, l arctic.Level, s *funi.Slot, t *arctic.Transfer, h *arctic.PacketHeader) {
+func (d *delivery) deliverTransfer(x *Context, l arctic.Level, s *funi.Slot, t *arctic.Transfer,
+	h *arctic.PacketHeader) {
 	words := len(t.Data) / arctic.WordSize
 	switch {
 	case x.drain:
@@ -111,7 +112,7 @@ func (c *Card) deliverTransfer(x *Context, l arctic.Level, s *funi.Slot, t *arct
 
 // drainTransfer delivers the XFER packet at the head of a receive FIFO, and returns false when the
 // receive queue is full.
-func (c *Card) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader) bool {
+func (d *delivery) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader) bool {
 	var t arctic.Transfer
 	p.Transfer(&t) // as when it was accepted
 	if t.Form == arctic.Part && !x.drain {
@@ -123,7 +124,7 @@ func (c *Card) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arc
 	if s == nil {
 		return false
 	}
-	c.deliverTransfer(x, l, s, &t, h)
+	d.deliverTransfer(x, l, s, &t, h)
 	return true
 }
 

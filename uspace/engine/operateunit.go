@@ -85,8 +85,8 @@ func (o *operateUnit) begins() bool {
 // timePacket notes the words that the bus carries when a packet for the context is accepted, with
 // the block behind it if there is one. A packet that will be refused takes nothing. timePacket
 // changes nothing else but the table entries that the card holds.
-func (c *Card) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
-	o := &c.units.operate
+func (u *model) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
+	o := &u.operate
 	o.n, o.at, o.tail = 0, 0, 0
 	o.line, o.from = nil, nil
 	if x == nil || x.rejection != arctic.ReasonNone || x.remote == nil || x.drain {
@@ -94,16 +94,16 @@ func (c *Card) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, b
 	}
 	switch {
 	case h.Kind == arctic.KindRemote && arctic.IsOperation(h.Type):
-		c.timeOperation(x, p, h, block)
+		u.timeOperation(x, p, h, block)
 	case h.Kind == arctic.KindResponse:
-		c.timeAnswer(x, p, h, block)
+		u.timeAnswer(x, p, h, block)
 	case h.Kind == arctic.KindMulticast:
-		c.timeMulticast(x, p, h)
+		u.timeMulticast(x, p, h)
 	}
 }
 
 // timeOperation notes the words that an operation moves.
-func (c *Card) timeOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
+func (u *model) timeOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
 	var q arctic.WindowRequest
 	if !p.WindowRequest(h, &q) || q.Block != (len(block) > 0) {
 		return
@@ -112,41 +112,41 @@ func (c *Card) timeOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader
 		q.Operands = block
 	}
 	var e examined
-	if c.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone {
+	if u.remote.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone {
 		return
 	}
-	o := &c.units.operate
+	o := &u.operate
 	words := wordsOf(len(e.memory))
 	switch q.Operation {
 	case arctic.RemoteLock, arctic.RemoteUnlock:
 		return
 	case arctic.RemotePut:
-		c.fetchEntry(x, q.Key, q.Address)
+		u.fetchEntry(x, q.Key, q.Address)
 		o.move(words)
 	case arctic.RemoteGet, arctic.RemoteRead:
-		c.fetchEntry(x, q.Key, q.Address)
+		u.fetchEntry(x, q.Key, q.Address)
 		o.move(words)
 	default:
-		c.fetchEntry(x, q.Key, q.Address)
+		u.fetchEntry(x, q.Key, q.Address)
 		if q.Operation != arctic.RemoteWrite || q.Fetch {
 			o.move(words)
 		}
 		o.move(words)
 	}
 	if t := &q.Trailer; e.signal != nil {
-		c.fetchEntry(x, t.Key, t.Address)
+		u.fetchEntry(x, t.Key, t.Address)
 		if t.Add {
 			o.move(signalWords)
 		}
 		o.move(signalWords)
 	}
 	if q.Trailer.Notify {
-		c.timeRecord()
+		u.timeRecord()
 	}
 }
 
 // timeAnswer notes the words that an answer moves.
-func (c *Card) timeAnswer(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
+func (u *model) timeAnswer(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
 	var a arctic.Response
 	if !p.Response(h, &a) || a.Block != (len(block) > 0) || h.Level != arctic.Reply {
 		return
@@ -156,24 +156,24 @@ func (c *Card) timeAnswer(x *Context, p arctic.Packet, h *arctic.PacketHeader, b
 	}
 	q := x.remote.request(a.ID)
 	if q != nil && q.operation == arctic.RemoteMulticast {
-		c.timeReport(q, &a)
+		u.timeReport(q, &a)
 		return
 	}
 	if q.examine(h.Source, &a) != arctic.ReasonNone {
 		return
 	}
 	if q.memory != nil {
-		c.units.operate.move(wordsOf(len(a.Data)))
+		u.operate.move(wordsOf(len(a.Data)))
 	}
 	if q.got+len(a.Data) == q.total && !q.silent {
-		c.timeRecord()
+		u.timeRecord()
 	}
 }
 
 // timeRecord notes the words and the time of an entry of the notification ring.
-func (c *Card) timeRecord() {
-	o := &c.units.operate
-	if t := c.units.card; t != nil {
+func (u *model) timeRecord() {
+	o := &u.operate
+	if t := u.times; t != nil {
 		o.tail = int64(t.Notify.Duration(0, 0))
 		return
 	}
@@ -183,21 +183,21 @@ func (c *Card) timeRecord() {
 
 // timeTrain has the Operation Unit move the words of each packet of the frame in the Preprocessor,
 // one packet after the other. It reports whether their time is over.
-func (c *Card) timeTrain() (over bool) {
-	u, o := &c.units.receive, &c.units.operate
+func (u *model) timeTrain() (over bool) {
+	w, o := &u.receive, &u.operate
 	for {
 		if o.busy {
 			o.waits = o.line != nil
 			return false
 		}
 		o.waits = false
-		if len(u.untimed) == 0 {
+		if len(w.untimed) == 0 {
 			return true
 		}
 		var p arctic.Packet
-		p, u.untimed = arctic.Next(u.untimed)
+		p, w.untimed = arctic.Next(w.untimed)
 		if h := p.Header(); h.Kind != arctic.KindMessage && h.Kind != arctic.KindTransfer {
-			c.timePacket(c.addressee(u.train), p, &h, u.train.Block)
+			u.timePacket(u.addressee(w.train), p, &h, w.train.Block)
 			if o.begins() {
 				return false
 			}
@@ -207,9 +207,9 @@ func (c *Card) timeTrain() (over bool) {
 
 // addressee returns the context that the packets of a frame are for, or nil if they will be
 // rejected.
-func (c *Card) addressee(t *link.Train) *Context {
-	x, _ := c.routes.lookup(t.Header.GID, t.First.Destination, t.Header.Tag)
-	if x == nil || x.rejection != arctic.ReasonNone || c.routes.fromElsewhere(t) {
+func (u *model) addressee(t *link.Train) *Context {
+	x, _ := u.routes.lookup(t.Header.GID, t.First.Destination, t.Header.Tag)
+	if x == nil || x.rejection != arctic.ReasonNone || u.routes.fromElsewhere(t) {
 		return nil
 	}
 	return x
@@ -217,8 +217,8 @@ func (c *Card) addressee(t *link.Train) *Context {
 
 // timeLocal has the Operation Unit move the words of a packet for a context of this card. It
 // reports whether the packet's time is over; if not, the packet stays where it is.
-func (c *Card) timeLocal(from, to *Context, ln *line, p arctic.Packet, h *arctic.PacketHeader) (over bool) {
-	o := &c.units.operate
+func (u *model) timeLocal(from, to *Context, ln *line, p arctic.Packet, h *arctic.PacketHeader) (over bool) {
+	o := &u.operate
 	switch {
 	case o.over == ln:
 		o.over = nil
@@ -229,7 +229,7 @@ func (c *Card) timeLocal(from, to *Context, ln *line, p arctic.Packet, h *arctic
 		from.forBus = true
 		return false
 	}
-	c.timePacket(to, p, h, ln.Block)
+	u.timePacket(to, p, h, ln.Block)
 	if !o.begins() {
 		return true
 	}
@@ -238,22 +238,21 @@ func (c *Card) timeLocal(from, to *Context, ln *line, p arctic.Packet, h *arctic
 }
 
 // runOperation lets the Operation Unit go on, and reports whether it is free again.
-func (c *Card) runOperation() (free bool) {
-	u := c.units
+func (u *model) runOperation() (free bool) {
 	o := &u.operate
 	for o.busy {
 		switch {
-		case o.until > c.clock.now:
+		case o.until > u.clock.now:
 			u.next = min(u.next, o.until)
 			return false
 		case o.at == o.n && o.tail > 0:
-			o.until, o.tail = c.clock.now+o.tail, 0
+			o.until, o.tail = u.clock.now+o.tail, 0
 		case o.at == o.n:
-			c.endOperation()
+			u.endOperation()
 			return true
 		default:
 			words := u.burst(o.moves[o.at])
-			at, granted := u.bus.Card(c.clock.now, words)
+			at, granted := u.bus.Card(u.clock.now, words)
 			if !granted {
 				u.next = min(u.next, at)
 				return false
@@ -268,17 +267,17 @@ func (c *Card) runOperation() (free bool) {
 }
 
 // endOperation ends the time of a packet, which is then judged.
-func (c *Card) endOperation() {
-	o := &c.units.operate
+func (u *model) endOperation() {
+	o := &u.operate
 	o.busy = false
-	c.units.receive.next = c.clock.now
+	u.receive.next = u.clock.now
 	x := o.from
 	if x == nil || x.halted || !x.looping {
 		return
 	}
 	o.over, o.line, o.from = o.line, nil, nil
 	x.account.local = link.AloneBytes
-	x.holdLoop(c.loopback(x))
+	x.holdLoop(u.out.loopback(x))
 	o.over = nil // also when its line is not there any more
 }
 
@@ -291,7 +290,7 @@ func (o *operateUnit) leave(x *Context) {
 }
 
 // burst returns the number of words in the next transaction.
-func (u *units) burst(words int) int { return burstOf(u.sizes, words) }
+func (u *model) burst(words int) int { return burstOf(u.sizes, words) }
 
 // burstOf returns the longest burst of the given sizes that does not exceed the words. If there is
 // none it returns the shortest burst that holds them: two single words take longer than a burst.

@@ -16,24 +16,24 @@ import (
 
 // loadTransfer loads the XFER packet of a slot into a line. The slot's header was read before and
 // is passed in; everything else is read once.
-func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
+func (o *retrieval) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
 	source := s.Load(funi.SourceAddressWord)
 	ln.Node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
 	most := arctic.MaxSingleWords
 	if t.Address != 0 && t.Argument == 0 {
-		most = max(most, c.cfg.TransferWords)
+		most = max(most, o.cfg.TransferWords)
 	}
 	if h.Many() {
 		t.Form, t.Total = arctic.Last, s.Load(funi.TotalWord)
 		if t.Total == 0 {
 			t.Form, most = arctic.Part, arctic.MaxPartWords
 		}
-		t.First = c.table.beginning(c.routes.of(x.group, h.Node()), l)
+		t.First = o.table.beginning(o.routes.of(x.group, h.Node()), l)
 	}
 	size := h.Words() * arctic.WordSize
 	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
-		c.refuse(x, l, ln, arctic.ReasonTransferLength)
+		o.refuse(x, l, ln, arctic.ReasonTransferLength)
 		return
 	}
 	var data [arctic.MaxPartWords * arctic.WordSize]byte
@@ -45,30 +45,30 @@ func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header,
 	default:
 		t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
 		if t.Data == nil {
-			c.refuse(x, l, ln, arctic.ReasonSource)
+			o.refuse(x, l, ln, arctic.ReasonSource)
 			return
 		}
 	}
 	if t.Address != 0 {
-		c.loadPiece(x, l, ln, &t)
+		o.loadPiece(x, l, ln, &t)
 		return
 	}
 	// Memory to queue: a message of the argument and the data.
 	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], []uint32{t.Argument})
 	copy(ln.Data[arctic.PacketHeaderSize+arctic.WordSize:], t.Data)
-	c.launch(x, l, ln, arctic.KindMessage, 1+h.Words())
+	o.launch(x, l, ln, arctic.KindMessage, 1+h.Words())
 }
 
 // loadPiece encodes a packet of KindTransfer into a line and launches it.
-func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfer) {
-	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
+func (o *retrieval) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfer) {
+	o.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
 }
 
 // refuse returns a request to a process that has no right to what it asked for, and sets the
 // process's memory error. The line is freed.
-func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
+func (o *retrieval) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
 	if x.trail != nil {
-		x.trail.launched(ln, l, c.clock.now)
+		x.trail.launched(ln, l, o.clock.now)
 	}
 	wire := arctic.PacketHeader{Level: l}
 	wire.Encode(ln.Data[:])
@@ -80,7 +80,7 @@ func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason
 // begin makes the long transfer of a slot current. It returns false when no record is free: the
 // slot then stays in the send queue. A transfer without the rights that it needs is returned, and
 // none becomes current.
-func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+func (o *retrieval) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	source, destination := s.Load(funi.SourceAddressWord), s.Load(funi.DestinationAddressWord)
 	argument, words := s.Load(funi.ArgumentWord), s.Load(funi.LengthWord)
 	size := int(words) * arctic.WordSize
@@ -114,26 +114,26 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	}
 	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination,
 		from: source &^ (arctic.TransferAlign - 1), total: words,
-		source: memory[:size-last], lastSource: memory[size-last:], route: c.routes.of(x.group, h.Node())}
-	t.first = c.table.beginning(t.route, l)
+		source: memory[:size-last], lastSource: memory[size-last:], route: o.routes.of(x.group, h.Node())}
+	t.first = o.table.beginning(t.route, l)
 	x.advance(t)
 	x.taken[l]++
 	if x.trail != nil {
-		x.trail.took(l, c.clock.now)
+		x.trail.took(l, o.clock.now)
 	}
 	return true
 }
 
 // carryOn retrieves up to budget packets of the level's current transfer. It returns their number,
 // and whether all packets of the transfer have been retrieved or it has failed.
-func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
+func (o *retrieval) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
 	x.leadsAway(t)
 	if t.put != nil {
-		return c.carryOnPut(x, l, t, budget)
+		return o.remote.carryOnPut(x, l, t, budget)
 	}
 	// bytes; as long as nothing arrives
-	most := max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize)
+	most := max(o.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize)
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
@@ -143,19 +143,19 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			ln = x.takeOwn(l)
 		}
 		if ln == nil {
-			c.counters.SendQueueNoTicket++
+			o.counters.SendQueueNoTicket++
 			return n, false
 		}
 		size := min(most, len(t.source))
 		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size],
 			AtOnce: size == len(t.source)}
-		if c.block > 0 {
+		if o.block > 0 {
 			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
 		}
 		t.source = t.source[size:]
 		t.destination += uint32(size)
 		t.lines++
-		c.loadOf(x, ln, t, &p)
+		o.loadOf(x, ln, t, &p)
 		n++
 	}
 	t.tailSize = copy(t.tail[:], t.lastSource)
@@ -176,25 +176,25 @@ func (x *Context) takeOwn(l arctic.Level) *line {
 }
 
 // blockTo returns how many bytes of a block a frame on a route has room for.
-func (c *Card) blockTo(route uint32) int {
-	if route != NoRoute && c.link.IsPeer(uint16(route)) {
-		return min(c.block, arctic.MaxBlock(c.link.SizeTo(uint16(route))))
+func (o *retrieval) blockTo(route uint32) int {
+	if route != NoRoute && o.link.IsPeer(uint16(route)) {
+		return min(o.block, arctic.MaxBlock(o.link.SizeTo(uint16(route))))
 	}
-	return c.block
+	return o.block
 }
 
 // blockOf returns the largest size of a transfer's blocks in bytes, 0 if its packets are not
 // blocks.
-func (c *Card) blockOf(t *transfer) int {
+func (o *retrieval) blockOf(t *transfer) int {
 	if t.put != nil && !t.put.window {
-		return c.writeBlock
+		return o.writeBlock
 	}
-	return c.block
+	return o.block
 }
 
 // finish sends the last packets of transfers of the level that are due, at most as many as most
 // says. It returns false when it found no line for one of them.
-func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
+func (o *retrieval) finish(x *Context, l arctic.Level, most int) bool {
 	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
 		if x.leadsAway(q.head) {
 			x.advance(q.head)
@@ -210,12 +210,12 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 			*x.long.linesTo(t)++
 		}
 		x.advance(t)
-		c.counters.PacketsRetrieved++
+		o.counters.PacketsRetrieved++
 		if t.put != nil {
-			c.launchTrailer(x, ln, t)
+			o.remote.launchTrailer(x, ln, t)
 			continue
 		}
-		c.loadOf(x, ln, t, t.notice())
+		o.loadOf(x, ln, t, t.notice())
 	}
 	return true
 }
@@ -237,7 +237,7 @@ func (x *Context) leadsAway(t *transfer) (failed bool) {
 }
 
 // loadOf loads a packet of a long transfer.
-func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
+func (o *retrieval) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
 	ln.Node, ln.typ, ln.transfer, ln.Part = t.header.Node(), t.header.Type(), t, t.state.parts()
-	c.loadPiece(x, t.level, ln, p)
+	o.loadPiece(x, t.level, ln, p)
 }

@@ -17,34 +17,34 @@ import (
 )
 
 // inPage returns the number of bytes from an address to the end of its page.
-func (c *Card) inPage(address uint64) int {
-	if c.cfg.RemotePage == 0 {
+func (u *remoteUnit) inPage(address uint64) int {
+	if u.cfg.RemotePage == 0 {
 		return math.MaxInt
 	}
-	page := uint64(c.cfg.RemotePage)
+	page := uint64(u.cfg.RemotePage)
 	return int(page - address%page)
 }
 
 // crossesPage reports whether an operation needs more than one page of the window, or of the memory
 // for its answer.
-func (c *Card) crossesPage(o *funi.Operation) bool {
+func (u *remoteUnit) crossesPage(o *funi.Operation) bool {
 	size := o.Bytes
 	if o.Operation == arctic.RemotePut || o.Operation == arctic.RemoteGet {
 		size = o.Length
 	}
-	return size > c.inPage(o.Address) || o.Operation == arctic.RemoteGet && o.Source != 0 && size >
-		c.inPage(uint64(o.Source))
+	return size > u.inPage(o.Address) || o.Operation == arctic.RemoteGet && o.Source != 0 && size >
+		u.inPage(uint64(o.Source))
 }
 
 // lastOf returns the size in bytes of the last packet of a put of many packets: at most 16, all in
 // one page.
-func (c *Card) lastOf(address uint64, bytes int) int {
+func (u *remoteUnit) lastOf(address uint64, bytes int) int {
 	last := bytes % arctic.TransferAlign
 	if last == 0 {
 		last = min(bytes, arctic.TransferAlign)
 	}
-	if c.cfg.RemotePage > 0 && last > 0 {
-		last = min(last, int((address+uint64(bytes)-1)%uint64(c.cfg.RemotePage))+1)
+	if u.cfg.RemotePage > 0 && last > 0 {
+		last = min(last, int((address+uint64(bytes)-1)%uint64(u.cfg.RemotePage))+1)
 	}
 	return last
 }

@@ -84,7 +84,7 @@ func (c *Card) SetPeer(p Peer) error {
 		return fmt.Errorf("setting peer %d: %w", p.Card, err)
 	}
 	c.link.SetPeer(p)
-	c.parted()
+	c.in.parted()
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (c *Card) SetPeer(p Peer) error {
 // ReasonDeparted. Call Step afterwards.
 func (c *Card) RemovePeer(card uint16) {
 	c.link.RemovePeer(card)
-	c.parted()
+	c.in.parted()
 }
 
 // Ended tells a direct card that the process of a node has ended. life is the incarnation of the
@@ -102,7 +102,7 @@ func (c *Card) RemovePeer(card uint16) {
 // passed. News of an incarnation that the card has not met changes nothing. Call Step afterwards.
 func (c *Card) Ended(card uint16, life uint32) {
 	c.link.Ended(card, life)
-	c.parted()
+	c.in.parted()
 }
 
 // Lives tells a direct card that the process of a node is there. life is the incarnation of the
@@ -110,9 +110,9 @@ func (c *Card) Ended(card uint16, life uint32) {
 func (c *Card) Lives(card uint16, life uint32) { c.link.Lives(card, life) }
 
 // parted returns the packets that waited for a peer that was removed or has moved.
-func (c *Card) parted() {
-	c.settleLines()
-	for _, x := range c.table.all {
+func (d *delivery) parted() {
+	d.settleLines()
+	for _, x := range d.table.all {
 		if len(x.owed) > 0 && !x.away {
 			x.publish()
 		}

@@ -10,66 +10,66 @@ import (
 )
 
 // preprocess takes a frame from port i.
-func (c *Card) preprocess(i int, b []byte) {
-	if t := c.link.Arrive(i, b); t != nil {
-		c.judge(t)
-		c.table.serving = nil
+func (d *delivery) preprocess(i int, b []byte) {
+	if t := d.link.Arrive(i, b); t != nil {
+		d.judge(t)
+		d.table.serving = nil
 	} else {
-		c.link.SpendsForAnswer()
+		d.link.SpendsForAnswer()
 	}
-	c.handled(i, b)
+	d.handled(i, b)
 }
 
 // handled ends the handling of a frame from port i.
-func (c *Card) handled(i int, b []byte) {
-	if c.link.Settles() {
-		c.settleLines()
+func (d *delivery) handled(i int, b []byte) {
+	if d.link.Settles() {
+		d.settleLines()
 	}
-	c.link.Observed(i, b)
+	d.link.Observed(i, b)
 }
 
 // judge accepts or rejects the packets of a frame and answers it.
-func (c *Card) judge(t *link.Train) {
-	x, reason := c.recipient(t)
-	c.table.serving = x
+func (d *delivery) judge(t *link.Train) {
+	x, reason := d.recipient(t)
+	d.table.serving = x
 	var trail *Trail
 	if x != nil {
 		trail = x.trail
 	}
 	cost := link.FrameTime + len(t.Packets) + len(t.Block)
-	if t.Payer = c.payerOf(t, x, reason); t.Payer == nil {
-		c.link.SpendsForNobody(cost)
+	if t.Payer = d.payerOf(t, x, reason); t.Payer == nil {
+		d.link.SpendsForNobody(cost)
 	} else {
-		c.link.Uses(t.Payer, cost)
+		d.link.Uses(t.Payer, cost)
 	}
 	// also where the memory of a process failed meanwhile (Abandon)
-	c.atOnce, c.single, c.due = false, false, nil
+	d.atOnce, d.single, d.due = false, false, nil
 	packet, rest := arctic.Next(t.Packets)
 	if len(rest) == 0 && trail == nil { // the only one
 		if reason == arctic.ReasonNone {
-			c.single = true
-			reason = c.accept(x, t, t.Level(), packet, &t.First, t.Block)
-			c.single = false
+			d.single = true
+			reason = d.accept(x, t, t.Level(), packet, &t.First, t.Block)
+			d.single = false
 		}
 		if reason == arctic.ReasonNone {
-			c.link.Accept(c.atOnce)
-			if c.due != nil {
-				c.sendDue()
+			d.link.Accept(d.atOnce)
+			if d.due != nil {
+				d.sendDue()
 			}
 			return
 		}
 		var v link.Verdict
-		c.rejected(x, reason)
+		d.rejected(x, reason)
 		v.Note(0, reason)
-		c.link.Answer(&v, c.atOnce)
+		d.link.Answer(&v, d.atOnce)
 		return
 	}
-	c.judgeAll(t, x, reason, trail)
+	d.judgeAll(t, x, reason, trail)
 }
 
 // judgeAll judges and answers a frame of several packets, or one of a context that is traced. All
 // packets are rejected if why is a reason.
-func (c *Card) judgeAll(t *link.Train, x *Context, why arctic.Reason, trail *Trail) {
+func (d *delivery) judgeAll(t *link.Train, x *Context, why arctic.Reason, trail *Trail) {
 	var v link.Verdict
 	l, packets, cost := t.Level(), t.Packets, 0
 	for i := 0; len(packets) > 0; i++ {
@@ -80,32 +80,32 @@ func (c *Card) judgeAll(t *link.Train, x *Context, why arctic.Reason, trail *Tra
 		switch {
 		case why != arctic.ReasonNone:
 		case trail == nil:
-			reason = c.accept(x, t, l, packet, &h, t.Block)
+			reason = d.accept(x, t, l, packet, &h, t.Block)
 		default:
 			reason = trail.accept(x, t, packet, i)
 		}
 		if reason != arctic.ReasonNone {
-			c.rejected(x, reason)
+			d.rejected(x, reason)
 			v.Note(i, reason)
 		}
 	}
 	if t.Payer != nil {
-		c.link.Spends(t.Payer, cost)
+		d.link.Spends(t.Payer, cost)
 	} else {
-		c.link.SpendsForNobody(cost)
+		d.link.SpendsForNobody(cost)
 	}
-	c.link.Answer(&v, c.atOnce)
+	d.link.Answer(&v, d.atOnce)
 }
 
 // payerOf returns the account that pays for the packets of a frame: that of their context. For a
 // node of the job without a context here it is the account of the job's contexts. nil: no account
 // on this card has caused the packets.
-func (c *Card) payerOf(t *link.Train, x *Context, why arctic.Reason) *link.Account {
+func (d *delivery) payerOf(t *link.Train, x *Context, why arctic.Reason) *link.Account {
 	switch {
 	case x != nil && x.account != nil:
 		return &x.account.Account
 	case why == arctic.ReasonNoContext || why == arctic.ReasonSwitching:
-		if g := c.routes.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
+		if g := d.routes.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
 			return &g.payer.Account
 		}
 	}
@@ -114,36 +114,36 @@ func (c *Card) payerOf(t *link.Train, x *Context, why arctic.Reason) *link.Accou
 
 // recipient returns the context that packets of a frame are for, or why all of them are rejected.
 // News of a node's place for a node that is not here is for the card itself: then there is neither.
-func (c *Card) recipient(t *link.Train) (*Context, arctic.Reason) {
+func (d *delivery) recipient(t *link.Train) (*Context, arctic.Reason) {
 	h := t.Header
-	x, why := c.routes.lookup(h.GID, t.First.Destination, h.Tag)
+	x, why := d.routes.lookup(h.GID, t.First.Destination, h.Tag)
 	if why == arctic.ReasonJob {
 		return nil, why // the group that is here is another job's, whoever sent the frame
 	}
 	// For a group that is not here nothing is delivered, and no table says where the group's
 	// nodes are.
-	if c.routes.fromElsewhere(t) {
+	if d.routes.fromElsewhere(t) {
 		if x != nil && x.arriving && h.GID != SystemGroup && x.node == t.First.Source && t.First.Kind ==
 			arctic.KindForward {
 			return x, why // it comes from a card that this one has not heard of as its home
 		}
-		c.counters.ForgedSource++
-		return nil, arctic.ReasonSourceNode // it is answered: the card is a peer, and its flow would wait
+		d.counters.ForgedSource++
+		return nil, arctic.ReasonSourceNode // it is answered: the peer's flow would wait
 	}
 	if why == arctic.ReasonNoContext && t.First.Kind == arctic.KindForward {
-		if c.routes.moving(h) != nil {
+		if d.routes.moving(h) != nil {
 			why = arctic.ReasonNone
 		}
 		return nil, why
 	}
-	if h.GID != SystemGroup || c.cfg.SystemEvent == nil {
+	if h.GID != SystemGroup || d.cfg.SystemEvent == nil {
 		return x, why
 	}
-	if !c.routes.isResident(SystemGroup) {
-		x, why = nil, arctic.ReasonSwitching // its senders try again until the system is here (thesis 3.3.2)
+	if !d.routes.isResident(SystemGroup) {
+		x, why = nil, arctic.ReasonSwitching // until the system is here (thesis 3.3.2)
 	}
 	if why == arctic.ReasonSwitching || x != nil && x.rejection != arctic.ReasonNone {
-		c.cfg.SystemEvent()
+		d.cfg.SystemEvent()
 	}
 	return x, why
 }
@@ -168,15 +168,15 @@ func (r *routes) moving(h *arctic.Header) *group {
 
 // settleLines takes settled lines back from the link: they are free, or their packets return to the
 // process.
-func (c *Card) settleLines() {
-	for settled := c.link.NextSettled(); settled != nil; settled = c.link.NextSettled() {
-		ln := c.table.lineOf(settled)
-		c.table.serving = ln.ctx
+func (d *delivery) settleLines() {
+	for settled := d.link.NextSettled(); settled != nil; settled = d.link.NextSettled() {
+		ln := d.table.lineOf(settled)
+		d.table.serving = ln.ctx
 		switch ln.Settled {
 		case link.Returned:
 			ln.ctx.returned(ln, ln.Reason)
 		case link.Discarded:
-			c.counters.Discarded++
+			d.counters.Discarded++
 			ln.ctx.free(ln)
 		case link.Moved:
 			ln.ctx.reroute(ln)
@@ -184,8 +184,8 @@ func (c *Card) settleLines() {
 			ln.ctx.delivered(ln)
 		}
 	}
-	c.table.serving = nil
-	for card, why, ok := c.link.NextAnew(); ok; card, why, ok = c.link.NextAnew() {
-		c.failTransfers(card, why)
+	d.table.serving = nil
+	for card, why, ok := d.link.NextAnew(); ok; card, why, ok = d.link.NextAnew() {
+		d.out.failTransfers(card, why)
 	}
 }

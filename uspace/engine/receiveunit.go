@@ -28,50 +28,50 @@ type receiveUnit struct {
 
 // runReceive ends the frames whose time has passed and starts on the next ones, at most a batch of
 // frames.
-func (c *Card) runReceive() {
-	u := &c.units.receive
-	u.next = Never
-	for range c.batchOfFrames() {
-		if u.frame == nil && !c.nextFrame() {
+func (u *model) runReceive() {
+	w := &u.receive
+	w.next = Never
+	for range u.in.batchOfFrames() {
+		if w.frame == nil && !u.nextFrame() {
 			return
 		}
-		if u.until > c.clock.now {
-			u.next = u.until
+		if w.until > u.clock.now {
+			w.next = w.until
 			return
 		}
-		if u.train == nil {
-			if u.train = c.link.Arrive(u.port, u.frame); u.train != nil {
-				u.untimed = u.train.Packets
+		if w.train == nil {
+			if w.train = u.link.Arrive(w.port, w.frame); w.train != nil {
+				w.untimed = w.train.Packets
 			}
 		}
-		if u.train != nil && !c.timeTrain() {
+		if w.train != nil && !u.timeTrain() {
 			return // the Operation Unit says when it goes on
 		}
-		b, t := u.frame, u.train
-		u.frame, u.train = nil, nil
-		if t != nil && c.link.Holds(t) {
-			c.judge(t)
+		b, t := w.frame, w.train
+		w.frame, w.train = nil, nil
+		if t != nil && u.link.Holds(t) {
+			u.in.judge(t)
 		}
-		c.handled(u.port, b)
+		u.in.handled(w.port, b)
 	}
-	c.clock.more = true
+	u.clock.more = true
 }
 
 // nextFrame gives the idle Preprocessor a frame from one of the ports, which take turns. The
 // previous frame goes back to its port.
-func (c *Card) nextFrame() bool {
-	u := &c.units.receive
-	for range c.cfg.Ports {
-		c.cfg.Ports[u.port].Release()
-		u.port = (u.port + 1) % len(c.cfg.Ports)
-		if c.cfg.Ports[u.port].Receive(c.received[:1]) == 0 {
+func (u *model) nextFrame() bool {
+	w := &u.receive
+	for range u.cfg.Ports {
+		u.cfg.Ports[w.port].Release()
+		w.port = (w.port + 1) % len(u.cfg.Ports)
+		if u.cfg.Ports[w.port].Receive(u.in.received[:1]) == 0 {
 			continue
 		}
-		u.frame, u.until = c.received[0], c.clock.now
-		if t := c.units.card; t != nil {
-			u.until += arrives(t, u.frame)
-		} else if f, err := arctic.Parse(u.frame); err == nil {
-			u.until += int64(f.Packets()) * u.takes
+		w.frame, w.until = u.in.received[0], u.clock.now
+		if t := u.times; t != nil {
+			w.until += arrives(t, w.frame)
+		} else if f, err := arctic.Parse(w.frame); err == nil {
+			w.until += int64(f.Packets()) * w.takes
 		}
 		return true
 	}

@@ -11,9 +11,29 @@ package engine
 // metadata.
 
 import (
+	"math/rand/v2"
+
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
+
+// remoteUnit is the part of the card that works on the memory of processes for others: it sends and
+// carries out remote writes, operations on windows and multicasts, and takes their answers.
+type remoteUnit struct {
+	core
+	routes *routes
+	table  *contexts
+	out    *retrieval
+	in     *delivery
+	model  *model
+
+	// unanswered lists operations that wait for answers only, and apart from them multicasts, which
+	// wait longer for each answer (request.patience).
+	unanswered [2]unanswered
+	proofs     rand.ChaCha8 // of multicasts; see ledger.go
+	generation uint16       // the latest of records of operations; see request.go
+	lent       *Tables      // tables for contexts that are made; nil: none
+}
 
 // put holds the fields of a remote write's record that a transfer's record lacks.
 type put struct {
@@ -42,7 +62,7 @@ func (p *put) waits() bool { return p.window && p.words > 0 }
 // takeRemote takes a request block. It returns false when there is no line or no record for it; the
 // block then stays in the send queue. Otherwise it returns the size in bytes of the packet that it
 // made, 0 for a block that makes none. A write of many packets becomes current.
-func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
+func (u *remoteUnit) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
 	var w funi.Slot
 	reason := arctic.ReasonRemoteRequest
 	if loadRequest(h, s, &w) {
@@ -50,11 +70,11 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 		_, operation := h.WindowOperation()
 		switch {
 		case operation:
-			bytes, reason, ok = c.takeOperation(x, l, h, s, &w)
+			bytes, reason, ok = u.takeOperation(x, l, h, s, &w)
 		case op == funi.RemotePut:
-			bytes, reason, ok = c.takePut(x, l, h, s, &w)
+			bytes, reason, ok = u.takePut(x, l, h, s, &w)
 		case op == funi.Multicast:
-			bytes, reason, ok = c.takeMulticast(x, l, h, s, &w)
+			bytes, reason, ok = u.takeMulticast(x, l, h, s, &w)
 		default:
 			reason = x.execute(op, &w)
 		}
@@ -72,7 +92,7 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 }
 
 // takePut takes a write. w holds the words of the slot up to the data.
-func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s,
+func (u *remoteUnit) takePut(x *Context, l arctic.Level, h funi.Header, s,
 	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var r arctic.Remote
 	memory, reason := x.readPut(w, &r)
@@ -80,17 +100,18 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s,
 		return 0, reason, true
 	}
 	if !fitsPacket(w) {
-		return 0, arctic.ReasonNone, c.beginPut(x, l, h, s, w, &r, memory)
+		return 0, arctic.ReasonNone, u.beginPut(x, l, h, s, w, &r, memory)
 	}
 	ln := x.take(l)
 	if ln == nil {
-		c.counters.SendQueueNoTicket++
+		u.counters.SendQueueNoTicket++
 		return 0, arctic.ReasonNone, false
 	}
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
 	n := encodePut(ln, s, w, &r, memory)
-	c.timeWrite(ln, w[funi.RemoteSourceWord] == 0, int(w[funi.RemoteLengthWord]), putWords(w)*arctic.WordSize, true)
-	c.launch(x, l, ln, arctic.KindRemote, n)
+	u.model.timeWrite(ln, w[funi.RemoteSourceWord] == 0, int(w[funi.RemoteLengthWord]), putWords(w)*arctic.WordSize,
+		true)
+	u.out.launch(x, l, ln, arctic.KindRemote, n)
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
@@ -195,13 +216,13 @@ func encodePut(ln *line, s, w *funi.Slot, r *arctic.Remote, memory []byte) int {
 }
 
 // launchPut encodes a remote write into a line and launches it.
-func (c *Card) launchPut(x *Context, l arctic.Level, ln *line, r *arctic.Remote) {
+func (u *remoteUnit) launchPut(x *Context, l arctic.Level, ln *line, r *arctic.Remote) {
 	ln.typ = r.Type()
-	c.launch(x, l, ln, arctic.KindRemote, arctic.PutRemote(ln.Data[arctic.PacketHeaderSize:], r))
+	u.out.launch(x, l, ln, arctic.KindRemote, arctic.PutRemote(ln.Data[arctic.PacketHeaderSize:], r))
 }
 
 // beginPut makes a write of many packets current. It returns false when no record is free.
-func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote,
+func (u *remoteUnit) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote,
 	memory []byte) bool {
 	q := &x.long.free[l] // there is a segment, so there are records
 	if q.head == nil {
@@ -215,15 +236,15 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	words := putWords(w)
 	*m = put{key: r.Key, offset: r.Offset, area: r.Area, counted: r.Counted, count: r.Delta, words: words}
 	arctic.PutWords(m.metadata[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
-	c.makeCurrent(x, l, t, h, w, m, memory, c.lastBytes(len(memory), words))
+	u.makeCurrent(x, l, t, h, w, m, memory, u.lastBytes(len(memory), words))
 	return true
 }
 
 // lastBytes returns the number of bytes in the last packet of a write of many packets, 0 if that
 // packet is a block.
-func (c *Card) lastBytes(size, words int) int {
+func (u *remoteUnit) lastBytes(size, words int) int {
 	last := size % arctic.TransferAlign
-	if last == 0 && (words > 0 || c.writeBlock == 0) {
+	if last == 0 && (words > 0 || u.out.writeBlock == 0) {
 		last = arctic.TransferAlign
 	}
 	return last
@@ -231,24 +252,24 @@ func (c *Card) lastBytes(size, words int) int {
 
 // makeCurrent makes the write of many packets in m current. t is its record, and last is the number
 // of bytes in its last packet.
-func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put,
+func (u *remoteUnit) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put,
 	memory []byte, last int) {
 	m.bytes = len(memory) - last
 	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord],
 		from: w[funi.RemoteSourceWord], put: m,
-		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.routes.of(x.group, h.Node())}
+		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: u.routes.of(x.group, h.Node())}
 	x.advance(t)
 	x.taken[l]++
 	if x.trail != nil {
-		x.trail.took(l, c.clock.now)
+		x.trail.took(l, u.clock.now)
 	}
 }
 
 // beginWindowPut makes a put of many packets to a window current; the caller has made sure that a
 // record is free. memory is the data, nil if that is in the slot. q is the record of the operation,
 // or nil.
-func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation,
-	memory []byte, q *request) {
+func (u *remoteUnit) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int,
+	o *funi.Operation, memory []byte, q *request) {
 	t := x.long.free[l].pop()
 	m := t.put
 	if m == nil {
@@ -266,16 +287,16 @@ func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *f
 		m.asked, m.asks = true, q.id()
 		q.tried = true
 	}
-	c.makeCurrent(x, l, t, h, w, m, memory, c.lastOf(o.Address, len(memory)))
+	u.makeCurrent(x, l, t, h, w, m, memory, u.lastOf(o.Address, len(memory)))
 }
 
 // carryOnPut retrieves up to budget packets of the level's current write. It returns their number,
 // and whether the write is no longer current: it may have been set aside.
-func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
+func (u *remoteUnit) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
 	most := arctic.MaxRemoteBytes
-	if b := c.blockOf(t); b > 0 {
-		most = c.remoteBlockTo(t.route, b)
+	if b := u.out.blockOf(t); b > 0 {
+		most = u.remoteBlockTo(t.route, b)
 	}
 	room := budget
 	if !x.closing {
@@ -294,14 +315,14 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 			ln = x.takeOwn(l)
 		}
 		if ln == nil {
-			c.counters.SendQueueNoTicket++
+			u.counters.SendQueueNoTicket++
 			return n, false
 		}
 		if m.window {
 			t.lines++
 			*x.long.linesTo(t)++
 			n++
-			c.launchPiece(x, l, ln, t, most)
+			u.launchPiece(x, l, ln, t, most)
 			if t.source == nil {
 				break
 			}
@@ -314,12 +335,12 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		n++
 		if len(t.source) == 0 {
 			r.Metadata, r.Data, r.Delta = m.metadata[:m.words*arctic.WordSize], t.lastSource, m.count
-			c.timeWrite(ln, false, len(r.Data), len(r.Metadata), true)
-			c.launchPut(x, l, ln, &r)
+			u.model.timeWrite(ln, false, len(r.Data), len(r.Metadata), true)
+			u.launchPut(x, l, ln, &r)
 			break
 		}
 		size := min(most, len(t.source))
-		if r.Data = t.source[:size]; c.writeBlock > 0 {
+		if r.Data = t.source[:size]; u.out.writeBlock > 0 {
 			r.Block, r.Data, ln.Block, ln.Counts = true, nil, r.Data, m.counted
 		}
 		last := size == len(t.source) && len(t.lastSource) == 0
@@ -333,8 +354,8 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		t.source = t.source[size:]
 		m.offset += uint32(size)
 		ln.Part = true
-		c.timeWrite(ln, false, size, 0, last)
-		c.launchPut(x, l, ln, &r)
+		u.model.timeWrite(ln, false, size, 0, last)
+		u.launchPut(x, l, ln, &r)
 		if last {
 			break
 		}
@@ -349,17 +370,17 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 
 // launchPiece launches the next packet of a put to a window. When that is the last packet, the put
 // no longer has a source.
-func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, most int) {
+func (u *remoteUnit) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, most int) {
 	m := t.put
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, ID: m.asks}
 	ln.Node, ln.transfer, ln.Part = t.header.Node(), t, true
-	size := min(most, len(t.source), c.inPage(m.address))
+	size := min(most, len(t.source), u.inPage(m.address))
 	switch {
 	case size == 0:
 		r.Operands, t.source = t.lastSource, nil
 		r.Ack = m.asked
 		r.Bytes = len(r.Operands)
-	case c.block > 0 && !m.inSlot && (size%arctic.TransferAlign == 0 || size > arctic.MaxRemoteBytes):
+	case u.out.block > 0 && !m.inSlot && (size%arctic.TransferAlign == 0 || size > arctic.MaxRemoteBytes):
 		size &^= arctic.TransferAlign - 1 // what is left up to the end of the page fits a packet
 		r.Block, ln.Block = true, t.source[:size]
 	default:
@@ -372,13 +393,13 @@ func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, mo
 		}
 		m.address += uint64(size)
 	}
-	c.timeWrite(ln, m.inSlot, len(r.Operands)+len(ln.Block), 0, t.source == nil)
+	u.model.timeWrite(ln, m.inSlot, len(r.Operands)+len(ln.Block), 0, t.source == nil)
 	ln.typ = r.Type()
-	c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r))
+	u.out.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r))
 }
 
 // launchTrailer launches the last packet of a put when the others have arrived.
-func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
+func (u *remoteUnit) launchTrailer(x *Context, ln *line, t *transfer) {
 	m := t.put
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, Bytes: t.tailSize, ID: m.asks, Ack: true}
 	ln.Node, ln.transfer, ln.Part, ln.typ = t.header.Node(), t, true, r.Type()|arctic.TrailerFlag
@@ -389,15 +410,15 @@ func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	for ; n%arctic.WordSize != 0; n++ {
 		b[n] = 0
 	}
-	c.timeWrite(ln, m.inSlot, t.tailSize, m.words*arctic.WordSize, true)
-	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
+	u.model.timeWrite(ln, m.inSlot, t.tailSize, m.words*arctic.WordSize, true)
+	u.out.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 
 // remoteBlockTo returns the number of bytes, up to most, that a frame on a route can carry of a
 // remote write's block.
-func (c *Card) remoteBlockTo(route uint32, most int) int {
-	if route != NoRoute && c.link.IsPeer(uint16(route)) {
-		return min(most, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))
+func (u *remoteUnit) remoteBlockTo(route uint32, most int) int {
+	if route != NoRoute && u.link.IsPeer(uint16(route)) {
+		return min(most, arctic.MaxRemoteBlock(u.link.SizeTo(uint16(route))))
 	}
 	return most
 }

@@ -20,9 +20,9 @@ package engine
 //
 // The generation also keeps out answers to a process that has ended and whose place another has.
 // The records of a context begin with a generation that no record of the card has had
-// (Card.generation). The next incarnation of a card begins elsewhere among the 65,536. A process
-// may have made up the generations in an image, so they count in its job alone (group.generation).
-// A job with such an image begins its records after them, too.
+// (remoteUnit.generation). The next incarnation of a card begins elsewhere among the 65,536. A
+// process may have made up the generations in an image, so they count in its job alone
+// (group.generation). A job with such an image begins its records after them, too.
 //
 //	free --take--> asking --all asked--> waiting --complete--> free
 //
@@ -63,7 +63,7 @@ type request struct {
 	listed       bool     // on requests.asking
 	nextAsking   *request // on that list
 	of           *Context
-	waits        bool // on Card.unanswered
+	waits        bool // on remoteUnit.unanswered
 	due          int64
 	before, next *request
 }
@@ -74,7 +74,7 @@ type requests struct {
 	free      []uint16
 	asking    [arctic.Levels]asks
 	completed uint64
-	latest    *uint16 // Card.generation, or that of the group
+	latest    *uint16 // remoteUnit.generation, or that of the group
 	// owed are completions that wait for the context to be back.
 	owed []completion
 	long [longLedgers]*longLedger
@@ -132,9 +132,9 @@ func (r *remote) makeRequests(x *Context) {
 	n := &r.requests
 	n.table = make([]request, min(len(r.ring), funi.MaxRequests))
 	n.free = make([]uint16, len(n.table))
-	n.latest = &x.card.generation
+	n.latest = &x.card.remote.generation
 	if g := x.group; g != nil && g.adopted {
-		reached(&g.generation, x.card.generation)
+		reached(&g.generation, x.card.remote.generation)
 		n.latest = &g.generation
 	}
 	*n.latest++
@@ -149,7 +149,7 @@ func (r *remote) makeRequests(x *Context) {
 func (r *remote) adoptRequests(x *Context, generations []uint16) {
 	g := x.group
 	if !g.adopted {
-		g.adopted, g.generation = true, x.card.generation
+		g.adopted, g.generation = true, x.card.remote.generation
 	}
 	r.makeRequests(x)
 	for i := range r.requests.table {
@@ -173,7 +173,7 @@ func reached(latest *uint16, generation uint16) {
 const generations = 40503
 
 // takeOperation takes the request block of an operation on a window; see takeRemote.
-func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
+func (u *remoteUnit) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
 	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
@@ -181,7 +181,7 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
 		return 0, reason, true
 	}
 	asks := o.Asked()
-	crosses := c.crossesPage(&o)
+	crosses := u.crossesPage(&o)
 	long := o.Operation == arctic.RemotePut && (crosses || o.Source != 0 && o.Length+words*arctic.WordSize >
 		arctic.MaxRemoteBytes)
 	if long && x.long == nil {
@@ -196,7 +196,7 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
 	var ln *line
 	if !long && o.Operation != arctic.RemoteGet {
 		if ln = x.take(l); ln == nil {
-			c.counters.SendQueueNoTicket++
+			u.counters.SendQueueNoTicket++
 			return 0, arctic.ReasonNone, false
 		}
 	}
@@ -211,19 +211,19 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
 	}
 	switch {
 	case long:
-		c.beginWindowPut(x, l, h, s, w, words, &o, memory, q)
+		u.beginWindowPut(x, l, h, s, w, words, &o, memory, q)
 		return 0, arctic.ReasonNone, true
 	case o.Operation == arctic.RemoteGet:
 		q.total, q.memory, q.into = o.Length, memory, o.Source
 		x.remote.requests.asking[l].push(q)
-		c.askMore(x, l, retrieveBatch)
+		u.askMore(x, l, retrieveBatch)
 		return 0, arctic.ReasonNone, true
 	}
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
 	n := encodeOperation(ln, s, words, &o, memory)
-	c.timeWrite(ln, o.Source == 0, o.OperandBytes(), words*arctic.WordSize, true)
-	ln.asksFor(c, q, o.Bytes)
-	c.launch(x, l, ln, arctic.KindRemote, n)
+	u.model.timeWrite(ln, o.Source == 0, o.OperandBytes(), words*arctic.WordSize, true)
+	ln.asksFor(u, q, o.Bytes)
+	u.out.launch(x, l, ln, arctic.KindRemote, n)
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
@@ -233,7 +233,7 @@ func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *f
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
 	if reason != arctic.ReasonNone || o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || x.asking(l) ||
-		x.card.crossesPage(&o) {
+		x.card.remote.crossesPage(&o) {
 		return 0
 	}
 	var q *request
@@ -254,7 +254,7 @@ func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *f
 	} else {
 		n = encodeOperation(ln, s, words, &o, memory)
 	}
-	ln.asksFor(x.card, q, o.Length)
+	ln.asksFor(&x.card.remote, q, o.Length)
 	return n
 }
 
@@ -344,7 +344,7 @@ func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memor
 
 // asksFor makes a line's packet one of the record's operation. If the operation has an answer, the
 // packet asks for the given number of bytes of it. Without a record asksFor does nothing.
-func (ln *line) asksFor(c *Card, q *request, bytes int) {
+func (ln *line) asksFor(u *remoteUnit, q *request, bytes int) {
 	if q == nil {
 		return
 	}
@@ -354,12 +354,12 @@ func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	if q.asks {
 		q.asked += bytes
 	}
-	c.unanswered[q.kind()].remove(q) // that it is accepted comes first
+	u.unanswered[q.kind()].remove(q) // that it is accepted comes first
 }
 
 // askMore sends packets of the level's gets, within the budget and the account's bytes, and returns
 // their number. noLine: one of them found no line.
-func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bool) {
+func (u *remoteUnit) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bool) {
 	list := &x.remote.requests.asking[l]
 	for q := list.head; q != nil; q = list.head {
 		if !q.open || q.total == q.asked && q.tried { // it has asked for all, or has failed
@@ -369,17 +369,17 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 			}
 			continue
 		}
-		size := c.pieceOf(x, q)
+		size := u.pieceOf(x, q)
 		if !q.mayAsk(size) {
 			return n, false // those behind it wait: they may be for the same node
 		}
 		if n == budget || x.account.retrieval <= 0 {
-			c.clock.more = true
+			u.clock.more = true
 			return n, false
 		}
 		ln := x.take(l)
 		if ln == nil {
-			c.counters.SendQueueNoTicket++
+			u.counters.SendQueueNoTicket++
 			return n, true
 		}
 		w := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: q.key, Address: q.address, Bytes: size, ID: q.id()}
@@ -391,9 +391,9 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 		x.works(pieceBytes)
 		ln.Node, ln.typ, ln.Part = q.node, w.Type(), true
 		ln.request, ln.argument = 0, q.cookie
-		c.timeWrite(ln, true, 0, 0, true)
-		ln.asksFor(c, q, size)
-		c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &w))
+		u.model.timeWrite(ln, true, 0, 0, true)
+		ln.asksFor(u, q, size)
+		u.out.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &w))
 	}
 	return n, false
 }
@@ -401,14 +401,14 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 // pieceOf returns the number of bytes that the next packet of a get asks for. A rest that fits a
 // packet, of the pages or of the get, is asked for whole. Otherwise the packet asks for at most a
 // frame's block.
-func (c *Card) pieceOf(x *Context, q *request) int {
-	left := min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))
+func (u *remoteUnit) pieceOf(x *Context, q *request) int {
+	left := min(q.total-q.asked, u.inPage(q.address), u.inPage(uint64(q.into)+uint64(q.asked)))
 	if left <= arctic.MaxResponseBytes {
 		return left
 	}
 	most := arctic.MaxResponseBytes
-	if c.block > 0 {
-		most = max(min(c.remoteBlockTo(c.routes.of(x.group, q.node), c.block), arctic.MaxGetBytes),
+	if u.out.block > 0 {
+		most = max(min(u.remoteBlockTo(u.routes.of(x.group, q.node), u.out.block), arctic.MaxGetBytes),
 			most) &^ (arctic.TransferAlign - 1)
 	}
 	return min(most, left&^(arctic.TransferAlign-1))
@@ -426,7 +426,7 @@ func (x *Context) asking(l arctic.Level) bool {
 		return false
 	}
 	q := x.remote.requests.asking[l].head
-	return q != nil && (!q.open || q.total == q.asked || q.mayAsk(x.card.pieceOf(x, q)))
+	return q != nil && (!q.open || q.total == q.asked || q.mayAsk(x.card.remote.pieceOf(x, q)))
 }
 
 // acknowledged notes that a packet of the operation with that identification has been accepted.
@@ -438,7 +438,7 @@ func (x *Context) acknowledged(id uint32) {
 	if q.lines--; !q.asks {
 		x.complete(q, arctic.ReasonNone)
 	} else if q.lines == 0 {
-		x.card.awaitAnswer(q)
+		x.card.remote.awaitAnswer(q)
 	}
 }
 
@@ -485,7 +485,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 		return
 	}
 	if q.waits {
-		x.card.awaitAnswer(q)
+		x.card.remote.awaitAnswer(q)
 	}
 	x.calm, x.card.clock.more = false, true // the next may be asked for
 }
@@ -493,7 +493,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 // complete reports an operation to its process, and frees the record.
 func (x *Context) complete(q *request, reason arctic.Reason) {
 	r := x.remote
-	x.card.unanswered[q.kind()].remove(q)
+	x.card.remote.unanswered[q.kind()].remove(q)
 	if q.operation == arctic.RemoteMulticast {
 		var d funi.Delivery
 		reason, d = q.ledger.close(reason)
@@ -559,7 +559,7 @@ func (x *Context) tellOwed() {
 	n := &x.remote.requests
 	for i := range n.table {
 		if q := &n.table[i]; q.waits {
-			x.card.awaitAnswer(q)
+			x.card.remote.awaitAnswer(q)
 		}
 	}
 	for i := range n.owed {
@@ -611,7 +611,7 @@ func (x *Context) forgetRequests() {
 	}
 	for i := range x.remote.requests.table {
 		q := &x.remote.requests.table[i]
-		x.card.unanswered[q.kind()].remove(q)
+		x.card.remote.unanswered[q.kind()].remove(q)
 	}
 }
 
@@ -657,10 +657,13 @@ func (u *unanswered) due() int64 {
 	return u.head.due
 }
 
-// answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
-func (c *Card) answerTimeout() int64 { return int64(c.cfg.PeerTimeout + c.cfg.MaxHold) }
+// due returns the time at which the first operation of all is given up.
+func (u *remoteUnit) due() int64 { return min(u.unanswered[0].due(), u.unanswered[1].due()) }
 
-// kind returns the index of the record's list in Card.unanswered.
+// answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
+func (u *remoteUnit) answerTimeout() int64 { return int64(u.cfg.PeerTimeout + u.cfg.MaxHold) }
+
+// kind returns the index of the record's list in remoteUnit.unanswered.
 func (q *request) kind() int {
 	if q.operation == arctic.RemoteMulticast {
 		return 1
@@ -669,27 +672,29 @@ func (q *request) kind() int {
 }
 
 // awaitAnswer gives an operation its full time for its next answer, from now on.
-func (c *Card) awaitAnswer(q *request) { c.unanswered[q.kind()].push(q, c.clock.now+q.patience()) }
+func (u *remoteUnit) awaitAnswer(q *request) {
+	u.unanswered[q.kind()].push(q, u.clock.now+q.patience())
+}
 
 // givenUpInStep is the highest number of operations that a step gives up.
 const givenUpInStep = 64
 
 // giveUpUnanswered completes operations whose answers are overdue.
-func (c *Card) giveUpUnanswered() {
+func (u *remoteUnit) giveUpUnanswered() {
 	for range givenUpInStep {
-		q := c.unanswered[0].head
-		if c.unanswered[1].due() < c.unanswered[0].due() {
-			q = c.unanswered[1].head
+		q := u.unanswered[0].head
+		if u.unanswered[1].due() < u.unanswered[0].due() {
+			q = u.unanswered[1].head
 		}
-		if q == nil || q.due > c.clock.now {
+		if q == nil || q.due > u.clock.now {
 			return
 		}
-		c.table.serving = q.of
+		u.table.serving = q.of
 		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
-			c.awaitAnswer(q)
+			u.awaitAnswer(q)
 		} else {
 			x.complete(q, arctic.ReasonSilent)
 		}
 	}
-	c.clock.more = true
+	u.clock.more = true
 }

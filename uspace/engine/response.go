@@ -61,30 +61,30 @@ func (x *Context) makeAnswers() {
 func (x *Context) allAnswered() bool { return x.answers == nil || x.answers.free == 1<<answerLines-1 }
 
 // answer sends data to the node that asked for it. The line holds a copy of the data.
-func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte) {
+func (u *remoteUnit) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte) {
 	r := arctic.Response{ID: id, Offset: offset, Data: data}
-	c.timeWrite(ln, false, len(data), 0, false)
-	c.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
+	u.model.timeWrite(ln, false, len(data), 0, false)
+	u.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
 }
 
 // answerBlock sends a block of a window's memory to the node that asked for it.
-func (c *Card) answerBlock(x *Context, ln *line, node uint16, id, offset uint32, memory []byte) {
+func (u *remoteUnit) answerBlock(x *Context, ln *line, node uint16, id, offset uint32, memory []byte) {
 	r := arctic.Response{ID: id, Offset: offset, Block: true}
 	ln.Block = memory
-	c.timeWrite(ln, false, len(memory), 0, false)
-	c.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
+	u.model.timeWrite(ln, false, len(memory), 0, false)
+	u.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
 }
 
-func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
+func (u *remoteUnit) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 	ln.Node, ln.Answer, ln.typ = node, true, typ
-	route := c.routes.of(x.group, node)
-	if c.single && ln.Block == nil && route != NoRoute && uint16(route) != c.cfg.Card {
-		c.compose(x, arctic.Reply, ln, arctic.KindResponse, words, route)
-		c.due, c.dueTo = ln, uint16(route)
+	route := u.routes.of(x.group, node)
+	if u.in.single && ln.Block == nil && route != NoRoute && uint16(route) != u.cfg.Card {
+		u.out.compose(x, arctic.Reply, ln, arctic.KindResponse, words, route)
+		u.in.due, u.in.dueTo = ln, uint16(route)
 		return
 	}
-	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
-	c.clock.more = true
+	u.out.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
+	u.clock.more = true
 	if x.looping {
 		x.stir() // it is for a context of this card, and this one may be asleep
 	}
@@ -92,15 +92,15 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 
 // sendDue sends the answer to the only packet of a frame that has been accepted. The answer leaves
 // at once, with the acknowledgment, if nothing waits before it.
-func (c *Card) sendDue() {
-	ln := c.due
-	c.due = nil
-	if c.link.Lone(c.dueTo, arctic.Reply, &ln.Line) {
-		c.flushes = true
+func (d *delivery) sendDue() {
+	ln := d.due
+	d.due = nil
+	if d.link.Lone(d.dueTo, arctic.Reply, &ln.Line) {
+		d.flushes = true
 	} else {
-		c.link.Queue(c.dueTo, arctic.Reply, &ln.Line)
+		d.link.Queue(d.dueTo, arctic.Reply, &ln.Line)
 	}
-	c.clock.more = true
+	d.clock.more = true
 }
 
 // keepAnswers copies the blocks of answers under way from memory that the card may no longer use.
@@ -125,10 +125,10 @@ func (x *Context) keepAnswers(memory []byte) {
 
 // acceptResponse takes the answer to a request of the context, with the block behind it if there is
 // one. It returns the reason if the answer is rejected.
-func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (u *remoteUnit) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var a arctic.Response
 	if !p.Response(h, &a) || a.Block != (len(block) > 0) || h.Level != arctic.Reply {
-		c.counters.AnswersRefused++
+		u.counters.AnswersRefused++
 		return arctic.ReasonRemoteForm
 	}
 	if x.drain { // the owner takes the context off the card
@@ -148,7 +148,7 @@ func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeade
 		reason = q.examine(h.Source, &a)
 	}
 	if reason != arctic.ReasonNone {
-		c.counters.AnswersRefused++
+		u.counters.AnswersRefused++
 		return reason
 	}
 	q.answered(x, &a)

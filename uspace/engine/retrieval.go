@@ -9,27 +9,48 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
+// retrieval moves what processes send into lines, and the lines to the link or to contexts of this
+// card.
+type retrieval struct {
+	core
+	routes *routes
+	table  *contexts
+	sched  *scheduler
+	in     *delivery
+	model  *model
+	remote *remoteUnit
+
+	opened     transfersTo // long transfers
+	late       lates       // remote writes that may become late
+	block      int         // most bytes of a block, or 0: none
+	writeBlock int         // the same for writes that areas may count (remote.go)
+	// unrouted is how many packets wait for a route. missesDue is when the first of them has waited
+	// for long enough; Never: none waits (routemiss.go).
+	unrouted  int
+	missesDue int64
+}
+
 // retrieve moves pending packets of the context into free lines, replies first. A packet for which
 // there is no line stays in the send queue.
-func (c *Card) retrieve(x *Context) {
+func (o *retrieval) retrieve(x *Context) {
 	noLine := false
 	for _, l := range arctic.ByPriority {
 		pending := x.iface.Pending(l)
 		if (x.long == nil || x.long.open == 0) && x.finished[l] == 0 && !x.asking(l) &&
-			(pending == 0 || pending == 1 && c.lone(x, l)) {
+			(pending == 0 || pending == 1 && o.lone(x, l)) {
 			continue
 		}
-		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
+		noLine = o.retrieveLevel(x, l, x.batch()) || noLine
 	}
 	if x.looping {
-		if x.loopHold <= c.clock.now || x.loopRoom != x.account.room {
-			freed := c.loopback(x)
+		if x.loopHold <= o.clock.now || x.loopRoom != x.account.room {
+			freed := o.loopback(x)
 			if freed && noLine {
-				c.clock.more = true // for what found no line there is one now
+				o.clock.more = true // for what found no line there is one now
 			}
 			x.holdLoop(freed)
 		}
-		c.clock.loopNext = min(c.clock.loopNext, x.loopHold)
+		o.clock.loopNext = min(o.clock.loopNext, x.loopHold)
 	}
 	if x.starved = noLine; noLine {
 		x.works(triedBytes)
@@ -39,8 +60,8 @@ func (c *Card) retrieve(x *Context) {
 // lone sends the only message of a send queue, or a write or operation of one packet, at once. It
 // does so only if nothing unusual is about the packet or before it; the link checks its own part. A
 // request goes this way only if no other context may have a reply.
-func (c *Card) lone(x *Context, l arctic.Level) bool {
-	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.sched.awake) > 1 {
+func (o *retrieval) lone(x *Context, l arctic.Level) bool {
+	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(o.sched.awake) > 1 {
 		return false
 	}
 	s := x.iface.Slot(l, 0)
@@ -49,8 +70,8 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 		return false
 	}
 	node := h.Node()
-	route := c.routes.of(x.group, node)
-	if route == NoRoute || uint16(route) == c.cfg.Card {
+	route := o.routes.of(x.group, node)
+	if route == NoRoute || uint16(route) == o.cfg.Card {
 		return false
 	}
 	ln := x.take(l)
@@ -66,13 +87,13 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 		x.free(ln)
 		return false
 	}
-	c.compose(x, l, ln, kind, n, route)
-	if !c.link.Lone(uint16(route), l, &ln.Line) {
-		c.link.Queue(uint16(route), l, &ln.Line)
+	o.compose(x, l, ln, kind, n, route)
+	if !o.link.Lone(uint16(route), l, &ln.Line) {
+		o.link.Queue(uint16(route), l, &ln.Line)
 	}
 	x.iface.Retire(l, 1)
-	c.table.show(x)
-	c.counters.PacketsRetrieved++
+	o.table.show(x)
+	o.counters.PacketsRetrieved++
 	a := x.account
 	a.retrieval -= int(ln.Size) + packetBytes
 	return true
@@ -80,16 +101,16 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 
 // retrieveLevel moves up to budget pending packets of a level, within the bytes that the account
 // has left in this step. It reports whether it found no line for one of them.
-func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine bool) {
-	if x.long != nil && !c.finish(x, l, openTransfers) {
+func (o *retrieval) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine bool) {
+	if x.long != nil && !o.finish(x, l, openTransfers) {
 		noLine = true
 	}
 	if x.finished[l] > 0 && x.sending {
-		c.retireFinished(x, l)
+		o.retireFinished(x, l)
 	}
 	if x.asking(l) && x.sending {
-		asked, none := c.askMore(x, l, budget)
-		c.counters.PacketsRetrieved += uint64(asked)
+		asked, none := o.remote.askMore(x, l, budget)
+		o.counters.PacketsRetrieved += uint64(asked)
 		noLine = noLine || none
 	}
 	n := x.iface.Pending(l)
@@ -98,7 +119,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		return noLine
 	}
 	if x.trail != nil {
-		x.trail.saw(l, n-x.taken[l], c.clock.now)
+		x.trail.saw(l, n-x.taken[l], o.clock.now)
 	}
 	packets := 0
 	a := x.account
@@ -108,7 +129,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		}
 		if x.current[l] != nil {
 			most := min(budget-packets, a.retrieval/pieceBytes+1)
-			some, done := c.carryOn(x, l, most)
+			some, done := o.carryOn(x, l, most)
 			packets += some
 			a.retrieval -= some * pieceBytes
 			if !done {
@@ -123,7 +144,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		s := x.iface.Slot(l, x.taken[l])
 		h := funi.Header(s.Load(0))
 		if h.Remote() {
-			took, ok := c.takeRemote(x, l, h, s)
+			took, ok := o.remote.takeRemote(x, l, h, s)
 			if !ok {
 				noLine = true
 				break
@@ -142,7 +163,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			continue
 		}
 		if h.Many() && h.Words() == 0 {
-			if !c.begin(x, l, h, s) {
+			if !o.begin(x, l, h, s) {
 				noLine = true // or rather no record, which comes free like a line
 				break
 			}
@@ -155,26 +176,26 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		}
 		ln := x.take(l)
 		if ln == nil {
-			c.counters.SendQueueNoTicket++
+			o.counters.SendQueueNoTicket++
 			noLine = true
 			break
 		}
-		c.load(x, l, ln, h, s)
+		o.load(x, l, ln, h, s)
 		a.retrieval -= int(ln.Size) + packetBytes
 		x.taken[l]++
 		x.retrieved(l)
 		packets++
 	}
 	if packets > 0 {
-		c.link.Uses(&a.Account, packets*slotBytes)
+		o.link.Uses(&a.Account, packets*slotBytes)
 	}
 	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || x.waitsAside(l) || n > x.taken[l]) {
-		c.clock.more = true
+		o.clock.more = true
 	}
 	if x.finished[l] > 0 {
-		c.retireFinished(x, l)
+		o.retireFinished(x, l)
 	}
-	c.counters.PacketsRetrieved += uint64(packets)
+	o.counters.PacketsRetrieved += uint64(packets)
 	return noLine
 }
 
@@ -198,8 +219,8 @@ func (x *Context) retrieved(l arctic.Level) {
 }
 
 // retireFinished gives slots back to the process.
-func (c *Card) retireFinished(x *Context, l arctic.Level) {
-	c.table.touch(x)
+func (o *retrieval) retireFinished(x *Context, l arctic.Level) {
+	o.table.touch(x)
 	x.iface.Retire(l, x.finished[l])
 	x.taken[l] -= x.finished[l]
 	x.finished[l] = 0
@@ -207,37 +228,37 @@ func (c *Card) retireFinished(x *Context, l arctic.Level) {
 
 // load copies a slot once into a line in wire format and queues the line to its flow. From here on
 // the process cannot change the packet. The slot's header was read before and is passed in.
-func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
+func (o *retrieval) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	if h.Transfer() {
-		c.loadTransfer(x, l, ln, h, s)
+		o.loadTransfer(x, l, ln, h, s)
 		return
 	}
 	n := h.Length()
 	ln.Node, ln.typ, ln.request = h.Node(), h.Type(), h
 	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
-	c.launch(x, l, ln, arctic.KindMessage, n)
+	o.launch(x, l, ln, arctic.KindMessage, n)
 }
 
 // launch writes the header of a packet of n payload words, which are in the line, and
 // queues the line to its flow.
-func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
-	route := c.routes.of(x.group, ln.Node)
+func (o *retrieval) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
+	route := o.routes.of(x.group, ln.Node)
 	if t := ln.transfer; t != nil && t.needsHome(ln) {
 		route = t.route
 	}
-	c.compose(x, l, ln, kind, n, route)
+	o.compose(x, l, ln, kind, n, route)
 	if x.trail != nil {
-		x.trail.launched(ln, l, c.clock.now)
+		x.trail.launched(ln, l, o.clock.now)
 	}
-	c.send(x, l, ln, route)
+	o.send(x, l, ln, route)
 }
 
 // send queues a packet to the flow of its route.
-func (c *Card) send(x *Context, l arctic.Level, ln *line, route uint32) {
+func (o *retrieval) send(x *Context, l arctic.Level, ln *line, route uint32) {
 	switch {
 	case route == NoRoute:
-		c.noRoute(x, ln)
-	case uint16(route) == c.cfg.Card:
+		o.noRoute(x, ln)
+	case uint16(route) == o.cfg.Card:
 		q := &x.loop[l][loopOf(ln)]
 		if q.Head() == nil {
 			x.loopHold = 0 // what waits is not before it
@@ -245,12 +266,12 @@ func (c *Card) send(x *Context, l arctic.Level, ln *line, route uint32) {
 		q.Push(&ln.Line)
 		x.looping = true
 	default:
-		c.link.Queue(uint16(route), l, &ln.Line)
+		o.link.Queue(uint16(route), l, &ln.Line)
 	}
 }
 
 // compose writes the header of a packet of n payload words, which are in the line.
-func (c *Card) compose(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int, route uint32) {
+func (o *retrieval) compose(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int, route uint32) {
 	ln.Size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
 	ln.Belongs(x.owner)
 	// Field by field, because a composite would be built elsewhere and copied.
@@ -301,27 +322,27 @@ func (x *Context) holdLoop(freed bool) {
 }
 
 // roomMade has packets tried again for which the context had no room and now has some.
-func (c *Card) roomMade(x *Context) {
+func (o *retrieval) roomMade(x *Context) {
 	for l := range arctic.Levels {
 		if x.noRoom[l] && x.iface.Vacant(arctic.Level(l)) != nil {
 			x.noRoom[l] = false
 			x.account.room++
-			c.clock.more = true
+			o.clock.more = true
 		}
 	}
 }
 
 // loopback delivers packets between contexts of this card, which never see a port. A packet for
 // which the receive queue has no room waits in its line. loopback reports whether a line was freed.
-func (c *Card) loopback(x *Context) (freed bool) {
+func (o *retrieval) loopback(x *Context) (freed bool) {
 	x.looping, x.forBus = false, false
 	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.Head() != nil {
 				if i == loopChains {
-					freed = c.loopChained(x, q) || freed
+					freed = o.loopChained(x, q) || freed
 				} else {
-					freed = c.loopQueue(x, l, q) || freed
+					freed = o.loopQueue(x, l, q) || freed
 				}
 				x.looping = x.looping || q.Head() != nil
 			}
@@ -340,32 +361,32 @@ func packetCost(k arctic.Kind) int {
 
 // loopQueue delivers the packets of one list, up to the first that finds no room. It stays within
 // the bytes that the account has left in this step, because a block is copied.
-func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
+func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
 	for a := x.account; q.Head() != nil; {
 		if a.local <= 0 {
-			c.clock.more = true
+			o.clock.more = true
 			break
 		}
-		ln := c.table.lineOf(q.Head())
-		to, reason := c.routes.lookup(x.gid, ln.Node, x.tag)
+		ln := o.table.lineOf(q.Head())
+		to, reason := o.routes.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
-		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
+		if o.model != nil && !o.model.timeLocal(x, to, ln, p, &h) {
 			break
 		}
-		c.table.serving = to
+		o.table.serving = to
 		cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)
 		if reason == arctic.ReasonNone {
-			reason = c.accept(to, nil, l, p, &h, ln.Block)
+			reason = o.in.accept(to, nil, l, p, &h, ln.Block)
 		}
-		c.table.serving = x
-		if reason == arctic.ReasonMoved && c.routes.of(x.group, ln.Node) != uint32(c.cfg.Card) {
-			x.reroute(c.table.lineOf(q.Pop()))
+		o.table.serving = x
+		if reason == arctic.ReasonMoved && o.routes.of(x.group, ln.Node) != uint32(o.cfg.Card) {
+			x.reroute(o.table.lineOf(q.Pop()))
 			continue
 		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
-			c.link.Uses(&a.Account, triedBytes)
+			o.link.Uses(&a.Account, triedBytes)
 			// the others wants no room, but that its process reads
 			if to != nil && to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) {
 				to.noRoom[l], to.calm = true, false
@@ -375,8 +396,8 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		q.Pop()
 		freed = true
 		a.local -= cost
-		c.link.Uses(&a.Account, cost)
-		c.counters.LoopedToOwnCard++
+		o.link.Uses(&a.Account, cost)
+		o.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.delivered(ln)
 		} else {

@@ -14,7 +14,6 @@ import (
 	"math"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/engine/link"
 )
 
 // SystemGroup is the privileged group of thesis 3.3.2.
@@ -25,12 +24,9 @@ var ErrRoute = errors.New("engine: a route is the number of the card or of a pee
 
 // routes holds the groups of a card and their route tables.
 type routes struct {
-	cfg      *Config
-	clock    *clock
-	link     *link.End
-	counters *Counters
-	sched    *scheduler
-	table    *contexts
+	core
+	sched *scheduler
+	table *contexts
 
 	groups [arctic.MaxGID + 1]*group
 	common []uint32 // the table of groups without one of their own
@@ -38,6 +34,7 @@ type routes struct {
 	// patience is when the card ends its wait for the first of the expected nodes that packets have
 	// asked for; Never: it waits for none.
 	patience int64
+	moved    bool // a node of some group has moved since the card was made
 }
 
 // group is the record of a GID.
@@ -225,7 +222,7 @@ func (c *Card) SetRoute(node uint16, route uint32) error {
 		c.routes.common, c.routes.own = own, true
 	}
 	c.routes.common[node] = route
-	c.routed()
+	c.out.routed()
 	return nil
 }
 
@@ -249,7 +246,7 @@ func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 		g.routes = append([]uint32{}, routes...)
 	}
 	g.forgetMoves()
-	c.routed()
+	c.out.routed()
 	c.routes.leaveGroup(gid, g)
 	return nil
 }

@@ -27,59 +27,59 @@ import (
 const missesInStep = 256
 
 // noRoute holds or returns a packet for a node without a route.
-func (c *Card) noRoute(x *Context, ln *line) {
-	wait := c.cfg.Fault != nil && c.cfg.Fault(x.gid, ln.Node, x.node, arctic.ReasonNoRoute)
+func (o *retrieval) noRoute(x *Context, ln *line) {
+	wait := o.cfg.Fault != nil && o.cfg.Fault(x.gid, ln.Node, x.node, arctic.ReasonNoRoute)
 	if !wait || ln.Index >= ownLine || ln.transfer != nil || x.forward != nil || x.detached {
 		x.returned(ln, arctic.ReasonNoRoute)
 		return
 	}
-	ln.missed = c.clock.now
+	ln.missed = o.clock.now
 	x.unrouted.Push(&ln.Line)
-	c.unrouted++
-	c.missesDue = min(c.missesDue, c.clock.now+int64(c.cfg.ConnectTimeout))
+	o.unrouted++
+	o.missesDue = min(o.missesDue, o.clock.now+int64(o.cfg.ConnectTimeout))
 }
 
 // giveUpMisses returns packets that have waited for a route for ConnectTimeout, at most
 // missesInStep in a step.
-func (c *Card) giveUpMisses() {
-	c.missesDue = Never
+func (o *retrieval) giveUpMisses() {
+	o.missesDue = Never
 	left := missesInStep
-	for _, x := range c.table.all {
-		c.table.serving = x
+	for _, x := range o.table.all {
+		o.table.serving = x
 		for x.unrouted.Head() != nil {
-			due := c.table.lineOf(x.unrouted.Head()).missed + int64(c.cfg.ConnectTimeout)
-			if due > c.clock.now || left == 0 {
-				c.missesDue = min(c.missesDue, due)
+			due := o.table.lineOf(x.unrouted.Head()).missed + int64(o.cfg.ConnectTimeout)
+			if due > o.clock.now || left == 0 {
+				o.missesDue = min(o.missesDue, due)
 				break
 			}
 			left--
-			c.unrouted--
-			x.returned(c.table.lineOf(x.unrouted.Pop()), arctic.ReasonNoRoute)
+			o.unrouted--
+			x.returned(o.table.lineOf(x.unrouted.Pop()), arctic.ReasonNoRoute)
 		}
 	}
 }
 
 // routed sends the waiting packets whose nodes have a route now.
-func (c *Card) routed() {
-	if c.unrouted == 0 {
+func (o *retrieval) routed() {
+	if o.unrouted == 0 {
 		return
 	}
-	for _, x := range c.table.all {
+	for _, x := range o.table.all {
 		waiting := x.unrouted
 		x.unrouted = link.Lines{}
 		for waiting.Head() != nil {
-			ln := c.table.lineOf(waiting.Pop())
-			route := c.routes.of(x.group, ln.Node)
+			ln := o.table.lineOf(waiting.Pop())
+			route := o.routes.of(x.group, ln.Node)
 			if route == NoRoute {
 				x.unrouted.Push(&ln.Line)
 				continue
 			}
-			c.unrouted--
+			o.unrouted--
 			h := arctic.Packet(ln.Data[:ln.Size]).Header()
 			h.Route = route & arctic.MaxRoute
 			h.Encode(ln.Data[:])
-			c.send(x, h.Level, ln, route)
-			c.clock.more = true
+			o.send(x, h.Level, ln, route)
+			o.clock.more = true
 			if x.looping && !x.away {
 				x.stir() // it is for a context of this card, and this one may be asleep
 			}

@@ -30,20 +30,20 @@ func (c *Card) Step(now int64) int64 {
 		c.sched.look()
 	}
 	c.link.Begin(now)
-	if c.late.next() <= now {
-		c.keepLate()
+	if c.out.late.next() <= now {
+		c.out.keepLate()
 	}
-	if min(c.unanswered[0].due(), c.unanswered[1].due()) <= now {
-		c.giveUpUnanswered()
+	if c.remote.due() <= now {
+		c.remote.giveUpUnanswered()
 	}
-	if c.missesDue <= now {
-		c.giveUpMisses()
+	if c.out.missesDue <= now {
+		c.out.giveUpMisses()
 	}
 	c.table.serving = nil
-	if len(c.tellers) > 0 || c.signsDue <= now {
-		c.tellSigns()
+	if len(c.move.tellers) > 0 || c.move.signsDue <= now {
+		c.move.tellSigns()
 	}
-	if c.units == nil {
+	if c.model == nil {
 		c.stepNative()
 	} else {
 		c.stepTimed()
@@ -54,8 +54,8 @@ func (c *Card) Step(now int64) int64 {
 	if c.clock.more || c.link.Again() {
 		return c.clock.now
 	}
-	return min(c.link.Next(), c.clock.loopNext, c.routes.patience, c.missesDue, c.late.next(), c.unanswered[0].due(),
-		c.unanswered[1].due(), c.signsDue, c.sched.resumes)
+	return min(c.link.Next(), c.clock.loopNext, c.routes.patience, c.out.missesDue, c.out.late.next(),
+		c.remote.due(), c.move.signsDue, c.sched.resumes)
 }
 
 // stepNative is a step of a card whose units take no time.
@@ -68,21 +68,21 @@ func (c *Card) stepNative() {
 	c.table.serving = nil
 	c.link.Send()
 	c.link.Flush()
-	c.arrived = false
+	c.in.arrived = false
 	for i := range c.cfg.Ports {
-		c.receive(i)
+		c.in.receive(i)
 	}
-	if c.flushes { // an answer is under way
-		c.flushes = false
+	if c.in.flushes { // an answer is under way
+		c.in.flushes = false
 		c.link.Flush()
 	}
 	c.link.Expire()
 	if c.link.Settles() {
-		c.settleLines()
+		c.in.settleLines()
 	}
 	if len(c.table.touched) > 0 {
 		c.publish()
-	} else if c.sched.tickets && !c.arrived {
+	} else if c.sched.tickets && !c.in.arrived {
 		c.sched.publishTickets()
 	}
 }
@@ -94,20 +94,20 @@ func (c *Card) stepTimed() {
 		c.table.touch(x) // its units may move packets without being asked
 		c.sched.attend(x)
 	}
-	c.runUnits() // what ends now may leave in this step
+	c.model.runUnits() // what ends now may leave in this step
 	c.link.SendTimed()
 	c.link.Flush()
-	c.runReceive()
+	c.model.runReceive()
 	c.link.Expire()
-	c.settleLines()
-	c.runUnits() // what arrived may be next
+	c.in.settleLines()
+	c.model.runUnits() // what arrived may be next
 	for _, x := range c.table.touched {
 		x.publish()
 	}
 	if c.sched.tickets && (c.Progress() == before || c.clock.step%64 == 0) {
 		c.sched.publishTickets()
 	}
-	c.clock.loopNext = min(c.units.next, c.units.receive.next)
+	c.clock.loopNext = min(c.model.next, c.model.receive.next)
 	for _, x := range c.sched.awake {
 		// a write may wait for its process to read, which tells nobody
 		if x.looping && !x.halted && !x.forBus {
@@ -121,7 +121,7 @@ func (c *Card) publish() {
 	for _, x := range c.table.touched {
 		c.table.serving = x
 		if !x.calm && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
-			c.drain(x)
+			c.in.drain(x)
 		}
 		x.publish()
 	}
@@ -133,26 +133,26 @@ func (c *Card) publish() {
 
 // receive takes one batch of frames from port i. The port gets them back before the next batch; by
 // then the packets that they called for have been sent.
-func (c *Card) receive(i int) {
-	p := c.cfg.Ports[i]
+func (d *delivery) receive(i int) {
+	p := d.cfg.Ports[i]
 	p.Release()
-	most := c.batchOfFrames()
-	n := p.Receive(c.received[:most])
+	most := d.batchOfFrames()
+	n := p.Receive(d.received[:most])
 	if n == 0 {
 		return
 	}
-	c.arrived = true
-	for _, b := range c.received[:n] {
-		c.preprocess(i, b)
+	d.arrived = true
+	for _, b := range d.received[:n] {
+		d.preprocess(i, b)
 	}
 	if n == most {
-		c.clock.more = true
+		d.clock.more = true
 	}
 }
 
 // batchOfFrames returns the highest number of frames that a step takes from a port.
-func (c *Card) batchOfFrames() int {
-	if c.Contended() {
+func (d *delivery) batchOfFrames() int {
+	if d.link.Contended() {
 		return contendedReceive
 	}
 	return receiveBatch

@@ -98,7 +98,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node,
 			x.gid, ErrNotReady)
 	}
-	if c.underWay(x) {
+	if x.underWay() {
 		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node,
 			x.gid, ErrNotReady)
 	}
@@ -108,7 +108,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	}
 	c.table.serving = x
 	x.control()
-	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
+	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.in.drainOut(x)}
 	for r := range s.Registers {
 		s.Registers[r] = x.iface.Load(funi.Register(r))
 	}
@@ -152,8 +152,8 @@ func (t *contexts) offerSet(x *Context) {
 
 // drainOut empties the receive FIFOs into a pair of drain queues, halts the receive
 // queues, and returns the contents of the drain queues.
-func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
-	c.drain(x) // what there is room for
+func (d *delivery) drainOut(x *Context) [arctic.Levels][]funi.Slot {
+	d.drain(x) // what there is room for
 	x.stopReceiving()
 	if x.drained() {
 		return [arctic.Levels][]funi.Slot{}
@@ -161,7 +161,7 @@ func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
 	drain := x.drain
 	x.drain = true
 	x.iface.Divert(1 << bits.Len(uint(len(x.fifo[0].entries))))
-	c.drain(x)
+	d.drain(x)
 	x.drain = drain
 	return x.iface.Diverted()
 }
@@ -196,7 +196,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.restoring = true
 	for _, l := range arctic.ByPriority {
 		for i := range s.Drained[l] {
-			c.restore(x, l, &s.Drained[l][i])
+			c.in.restore(x, l, &s.Drained[l][i])
 		}
 	}
 	x.restoring = false
@@ -208,21 +208,21 @@ func (c *Card) SwitchIn(s *Saved) error {
 }
 
 // restore returns a drained packet to the Delivery Unit.
-func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
+func (d *delivery) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	var packet [arctic.MaxPacketSize]byte
 	wire, ok := x.repack(l, s, &packet)
 	if !ok { // it is none that was drained: the owner of the state has changed it
-		c.counters.Discarded++
+		d.counters.Discarded++
 		return
 	}
 	rejection := x.rejection // CTXM may still be set
 	x.rejection = arctic.ReasonNone
-	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]),
+	reason := d.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]),
 		&wire, nil)
 	x.rejection = rejection
 	if reason != arctic.ReasonNone {
 		// The process has unregistered the segment meanwhile.
-		c.counters.Discarded++
+		d.counters.Discarded++
 		x.memoryError(reason)
 	}
 }

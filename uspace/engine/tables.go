@@ -44,12 +44,12 @@ func NewTables(s funi.RemoteSizes, memory []byte) *Tables {
 // context wants. nil ends that. Each context needs tables of its own, so lend them for one call of
 // Attach or Arrive. The owner has them back, with any content, when the context has been detached,
 // abandoned or exported. Without lent tables the card makes its own.
-func (c *Card) Lend(t *Tables) { c.lent = t }
+func (c *Card) Lend(t *Tables) { c.remote.lent = t }
 
 // newRemote returns a context's remote memory with the tables that were lent, or with new ones. It
 // returns nil for zero sizes.
-func (c *Card) newRemote(s funi.RemoteSizes) *remote {
-	t := c.lent
+func (u *remoteUnit) newRemote(s funi.RemoteSizes) *remote {
+	t := u.lent
 	switch {
 	case s.KeySlots == 0:
 		return nil

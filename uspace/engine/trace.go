@@ -321,7 +321,7 @@ func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link
 		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, to, l, seq, index) {
 			s := t.of(ln)
 			if s.retrieved == 0 {
-				s.seen, s.retrieved = c.clock.now, c.clock.now // it was there before it was followed
+				s.seen, s.retrieved = c.clock.now, c.clock.now // there before it was followed
 			}
 			o := t.tracer.begin()
 			s.serial = o.serial
@@ -386,7 +386,7 @@ func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, index int
 	c, h := x.card, train.Header
 	before := x.fifo[h.Level].n
 	who := p.Header()
-	reason := c.accept(x, train, h.Level, p, &who, train.Block)
+	reason := c.in.accept(x, train, h.Level, p, &who, train.Block)
 	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, index) {
 		return reason
 	}

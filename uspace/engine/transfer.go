@@ -168,7 +168,7 @@ func (x *Context) advance(t *transfer) {
 			}
 			x.mayBeLate(t)
 		case transferRetrieved:
-			x.card.late.remove(t)
+			x.card.out.late.remove(t)
 		case transferDue:
 			n.due[l].remove(t)
 		}
@@ -177,7 +177,7 @@ func (x *Context) advance(t *transfer) {
 			n.giveRecord(t)
 		case transferRetrieving:
 			n.open++
-			x.card.opened.add(t)
+			x.card.out.opened.add(t)
 			x.current[l] = t
 			n.slots[l].push(t)
 		case transferDue:
@@ -185,7 +185,7 @@ func (x *Context) advance(t *transfer) {
 			x.card.clock.more = true
 		case transferOver:
 			n.open--
-			x.card.opened.remove(t)
+			x.card.out.opened.remove(t)
 			t.forgetLate()
 			switch {
 			case t.put != nil && t.put.asked:
@@ -203,7 +203,8 @@ func (x *Context) advance(t *transfer) {
 
 // needsSource reports whether the card may still read the source of a transfer.
 func (x *Context) needsSource(t *transfer) bool {
-	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.blockOf(t) > 0)
+	return !t.late.copied &&
+		(t.state == transferRetrieving || t.state == transferRetrieved && x.card.out.blockOf(t) > 0)
 }
 
 // finishSlots finishes the slots of transfers, and the slots behind each, up to the first transfer
@@ -276,22 +277,22 @@ func (x *Context) giveUpTo(t *transfer, route uint32, keep func(*link.Line) bool
 // the peer was restarted, it has lost their data, and a last packet would tell the process that is
 // there now of data that never came. Transfers to other cards pay nothing, since a peer can be made
 // to begin new epochs often.
-func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
-	c.clock.more = true
-	c.failTransfersOf(c.opened.to(uint32(card)), card, reason)
-	if !c.moves {
+func (o *retrieval) failTransfers(card uint16, reason arctic.Reason) {
+	o.clock.more = true
+	o.failTransfersOf(o.opened.to(uint32(card)), card, reason)
+	if !o.routes.moved {
 		return
 	}
-	for i := range c.opened { // some of a transfer may have gone there since its node has
-		c.failTransfersOf(&c.opened[i], card, reason)
+	for i := range o.opened { // some of a transfer may have gone there since its node has
+		o.failTransfersOf(&o.opened[i], card, reason)
 	}
 }
 
 // failTransfersOf returns those of the transfers that are on a list.
-func (c *Card) failTransfersOf(list **transfer, card uint16, reason arctic.Reason) {
+func (o *retrieval) failTransfersOf(list **transfer, card uint16, reason arctic.Reason) {
 	for t := *list; t != nil; {
 		next := t.after // nothing here opens or ends another
-		if t.route == uint32(card) || c.moves && t.of.ctx.home(t) == uint32(card) {
+		if t.route == uint32(card) || o.routes.moved && t.of.ctx.home(t) == uint32(card) {
 			x := t.of.ctx
 			x.failTransfer(t, reason)
 			if t.state == transferDue { // with nothing in the cache to wait for
@@ -311,8 +312,8 @@ func (x *Context) forgetTransfers() {
 	for l := range x.long.records {
 		for _, t := range x.long.records[l] {
 			if t.isOpen() {
-				x.card.opened.remove(t)
-				x.card.late.remove(t)
+				x.card.out.opened.remove(t)
+				x.card.out.late.remove(t)
 				t.forgetLate()
 			}
 		}

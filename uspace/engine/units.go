@@ -117,8 +117,15 @@ type unit struct {
 	at     int              // the packet's index in the receive FIFO
 }
 
-// units holds these two units, the Operation Unit, and those of the network's side.
-type units struct {
+// model holds these two units, the Operation Unit, and those of the network's side.
+type model struct {
+	core
+	routes *routes
+	sched  *scheduler
+	in     *delivery
+	out    *retrieval
+	remote *remoteUnit
+
 	receive  receiveUnit
 	operate  operateUnit
 	bus      *timing.Bus
@@ -126,7 +133,7 @@ type units struct {
 	slots    []int        // sizes that move words of slots
 	unmarked bool         // Timing.HeadUnwritten
 	group    int          // Timing.GroupWords
-	card     *timing.Card // Timing.Card
+	times    *timing.Card // Timing.Card
 	retrieve unit
 	deliver  unit
 	first    int   // unit that asks for the bus first: retrievesFirst, ...
@@ -143,14 +150,15 @@ const (
 	operatesFirst
 )
 
-func newUnits(cfg *Config) *units {
-	t := cfg.Timing
+func newModel(all core, routes *routes, sched *scheduler, in *delivery, out *retrieval, remote *remoteUnit) *model {
+	t := all.cfg.Timing
 	slots := t.Bursts
 	if t.QueueBurst > 0 {
 		slots = slices.DeleteFunc(slices.Clone(slots), func(words int) bool { return words > t.QueueBurst })
 	}
-	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1),
-		card: t.Card, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
+	return &model{core: all, routes: routes, sched: sched, in: in, out: out, remote: remote,
+		bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1),
+		times: t.Card, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
 		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}, entries: t.WindowEntries,
 		entryWords: max(t.EntryWords, 1)}
 }
@@ -160,13 +168,13 @@ func (x *Context) sends() bool { return x.retrieving || x.card.link.WorksFor() =
 
 // underWay reports whether a unit works on a packet of the context, or will at once. In
 // context-switch mode delivery goes on as far as there is room (thesis 4.2).
-func (c *Card) underWay(x *Context) bool {
+func (x *Context) underWay() bool {
 	if x.sends() || x.delivering {
 		return true
 	}
 	for l := range arctic.Levels {
 		if !x.fifo[l].bypass && x.next(arctic.Level(l)) >= 0 {
-			c.clock.more = true // the owner steps the card for it
+			x.card.clock.more = true // the owner steps the card for it
 			return true
 		}
 	}
@@ -175,7 +183,7 @@ func (c *Card) underWay(x *Context) bool {
 
 // leave takes the packets of a context that is being reset or detached from the units. A
 // transaction that is under way ends.
-func (u *units) leave(x *Context) {
+func (u *model) leave(x *Context) {
 	for _, w := range []*unit{&u.retrieve, &u.deliver} {
 		if w.x == x {
 			u.release(w)
@@ -186,19 +194,19 @@ func (u *units) leave(x *Context) {
 
 // engage gives a unit a packet of the context, and notes in the context that the packet is
 // under way, for control.go and switch.go.
-func (u *units) engage(w *unit, x *Context, l arctic.Level) {
+func (u *model) engage(w *unit, x *Context, l arctic.Level) {
 	w.x, w.level = x, l
 	*u.note(w) = true
 }
 
 // release takes the packet from a unit.
-func (u *units) release(w *unit) {
+func (u *model) release(w *unit) {
 	*u.note(w) = false
 	w.x = nil
 }
 
 // note returns the flag in a context that says that the unit works on a packet of the context.
-func (u *units) note(w *unit) *bool {
+func (u *model) note(w *unit) *bool {
 	if w == &u.retrieve {
 		return &w.x.retrieving
 	}
@@ -206,9 +214,8 @@ func (u *units) note(w *unit) *bool {
 }
 
 // runUnits ends the work whose time has passed and starts the work that a free unit can start.
-func (c *Card) runUnits() {
-	u := c.units
-	c.moveWithoutBus() // a context that had no room, or was away, may take them now
+func (u *model) runUnits() {
+	u.moveWithoutBus() // a context that had no room, or was away, may take them now
 	for again := true; again; {
 		u.next = Never
 		again = false
@@ -216,38 +223,38 @@ func (c *Card) runUnits() {
 		for i := range 3 {
 			switch (first + i) % 3 {
 			case retrievesFirst:
-				again = c.runUnit(&u.retrieve) || again
+				again = u.runUnit(&u.retrieve) || again
 			case deliversFirst:
-				again = c.runUnit(&u.deliver) || again
+				again = u.runUnit(&u.deliver) || again
 			default:
-				again = c.runOperation() || again
+				again = u.runOperation() || again
 			}
 		}
 		if again {
-			c.moveWithoutBus()
+			u.moveWithoutBus()
 		}
 	}
 }
 
 // moveWithoutBus does the work that needs no bus. Packets from this card to itself go into FIFOs
 // that have room, and slots that are no longer needed are retired.
-func (c *Card) moveWithoutBus() {
-	for i := 0; i < len(c.sched.awake); i++ { // one of them may wake more
-		x := c.sched.awake[i]
+func (u *model) moveWithoutBus() {
+	for i := 0; i < len(u.sched.awake); i++ { // one of them may wake more
+		x := u.sched.awake[i]
 		if x.looping && !x.halted {
 			x.account.local = link.AloneBytes // the FIFOs hold less
-			if freed := c.loopback(x); freed || x.loopHold <= c.clock.now {
+			if freed := u.out.loopback(x); freed || x.loopHold <= u.clock.now {
 				x.holdLoop(freed)
 			}
 		}
 		for l := range arctic.Levels {
 			if x.finished[l] > 0 && x.sending {
-				c.retireFinished(x, arctic.Level(l))
+				u.out.retireFinished(x, arctic.Level(l))
 			}
 			if !x.halted && x.sending && x.asking(arctic.Level(l)) {
 				x.account.retrieval = link.AloneBytes // the lines are fewer
-				asked, noLine := c.askMore(x, arctic.Level(l), retrieveBatch)
-				c.counters.PacketsRetrieved += uint64(asked)
+				asked, noLine := u.remote.askMore(x, arctic.Level(l), retrieveBatch)
+				u.counters.PacketsRetrieved += uint64(asked)
 				x.starved = x.starved || noLine
 			}
 		}
@@ -256,45 +263,44 @@ func (c *Card) moveWithoutBus() {
 
 // runUnit lets a unit go on and reports whether it has moved a packet. If it has, there may be work
 // for either unit.
-func (c *Card) runUnit(w *unit) (moved bool) {
-	u := c.units
+func (u *model) runUnit(w *unit) (moved bool) {
 	for {
-		if w.until > c.clock.now {
+		if w.until > u.clock.now {
 			u.next = min(u.next, w.until)
 			return moved
 		}
 		if w.until != 0 && w.done == w.n && w.tail > 0 {
-			w.until = c.clock.now + w.tail
+			w.until = u.clock.now + w.tail
 			w.tail = 0
 			continue
 		}
 		if w.until != 0 && w.done == w.n {
 			w.until = 0
-			c.move(w)
+			u.move(w)
 			u.after(w)
 			moved = true
 		}
 		w.until = 0
 		if w.x == nil {
-			if !c.assign(w) {
+			if !u.assign(w) {
 				return moved
 			}
 			if w.lead > 0 {
-				w.until = c.clock.now + w.lead
+				w.until = u.clock.now + w.lead
 				continue
 			}
 		}
 		if w.n == 0 && w.tail > 0 {
-			w.until = c.clock.now + w.tail
+			w.until = u.clock.now + w.tail
 			w.tail = 0
 			continue
 		}
 		if w.n == 0 {
-			c.move(w)
+			u.move(w)
 			moved = true
 			continue
 		}
-		at, granted := u.bus.Card(c.clock.now, int(w.bursts[w.done]))
+		at, granted := u.bus.Card(u.clock.now, int(w.bursts[w.done]))
 		if !granted {
 			u.next = min(u.next, at)
 			return moved
@@ -309,7 +315,7 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 }
 
 // after lets the units behind a unit ask for the bus before it.
-func (u *units) after(w *unit) {
+func (u *model) after(w *unit) {
 	if u.first = operatesFirst; w == &u.retrieve {
 		u.first = deliversFirst
 	}
@@ -317,36 +323,35 @@ func (u *units) after(w *unit) {
 
 // move moves the packet whose transactions have ended, unless its context has left meanwhile. A
 // mode that waits for the packet's end has closed the send queues to others.
-func (c *Card) move(w *unit) {
+func (u *model) move(w *unit) {
 	x := w.x
 	if x == nil {
 		return
 	}
-	c.units.release(w)
+	u.release(w)
 	switch {
-	case w == &c.units.deliver:
-		c.drainOne(x, w.level, w.at)
+	case w == &u.deliver:
+		u.in.drainOne(x, w.level, w.at)
 	default:
-		more, closing := c.clock.more, x.closing
+		more, closing := u.clock.more, x.closing
 		x.account.retrieval = link.AloneBytes            // a packet at a time, for any account
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
 		if x.long != nil && x.long.due[w.level].head != nil {
-			c.finish(x, w.level, 1)
+			u.out.finish(x, w.level, 1)
 		} else {
-			c.retrieveLevel(x, w.level, 1)
+			u.out.retrieveLevel(x, w.level, 1)
 		}
-		c.clock.more, x.closing = more, closing // the unit itself sees what else is pending
+		u.clock.more, x.closing = more, closing // the unit itself sees what else is pending
 	}
 }
 
 // assign gives an idle unit its next packet: replies first, contexts in turn.
-func (c *Card) assign(w *unit) bool {
-	u := c.units
-	for i := range c.sched.awake {
-		x := c.sched.awake[(u.turn+i)%len(c.sched.awake)]
+func (u *model) assign(w *unit) bool {
+	for i := range u.sched.awake {
+		x := u.sched.awake[(u.turn+i)%len(u.sched.awake)]
 		for _, l := range arctic.ByPriority {
 			w.n, w.done, w.queue, w.lead, w.tail, w.direct = 0, 0, 0, w.setup, 0, false
-			if w == &u.retrieve && c.retrievable(x, l) || w == &u.deliver && c.deliverable(x, l) {
+			if w == &u.retrieve && u.retrievable(x, l) || w == &u.deliver && u.deliverable(x, l) {
 				u.engage(w, x, l)
 				u.turn += i + 1
 				return true
@@ -358,8 +363,7 @@ func (c *Card) assign(w *unit) bool {
 
 // retrievable notes the transactions of the next packet of a send queue. It returns false
 // if there is none, or no line for it.
-func (c *Card) retrievable(x *Context, l arctic.Level) bool {
-	u := c.units
+func (u *model) retrievable(x *Context, l arctic.Level) bool {
 	w := &u.retrieve
 	if x.halted {
 		return false
@@ -374,7 +378,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	own := x.closing && !last && x.current[l] != nil && !x.long.inUse[l]
 	if !own && !x.ticket.any(l) && !(x.current[l] == nil && !last && x.opensRemote(l)) {
 		if !x.starved {
-			c.counters.SendQueueNoTicket++
+			u.counters.SendQueueNoTicket++
 		}
 		x.starved = true // the line that comes free makes the card step again
 		return false
@@ -412,8 +416,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 
 // deliverable notes the transactions of the next packet of a receive FIFO. It returns
 // false if there is none, or no slot for it.
-func (c *Card) deliverable(x *Context, l arctic.Level) bool {
-	u := c.units
+func (u *model) deliverable(x *Context, l arctic.Level) bool {
 	q := &x.fifo[l]
 	at := x.next(l)
 	if at < 0 {
@@ -476,7 +479,7 @@ func isPart(p arctic.Packet) bool {
 }
 
 // message notes the transactions of a message of the given number of words.
-func (u *units) message(w *unit, words int) {
+func (u *model) message(w *unit, words int) {
 	if words > 0 {
 		arguments := (words - 1 + u.group - 1) / u.group * u.group
 		words = 1 + min(arguments, arctic.MaxPayloadWords-1)
@@ -485,7 +488,7 @@ func (u *units) message(w *unit, words int) {
 }
 
 // slot notes the transactions of the first words of a slot.
-func (u *units) slot(w *unit, words int) {
+func (u *model) slot(w *unit, words int) {
 	first := min(words, funi.DataWord)
 	u.splitBy(w, u.slots, first)
 	u.splitBy(w, u.slots, words-first)
@@ -493,10 +496,10 @@ func (u *units) slot(w *unit, words int) {
 }
 
 // split notes the transactions that move a number of words of data.
-func (u *units) split(w *unit, words int) { u.splitBy(w, u.sizes, words) }
+func (u *model) split(w *unit, words int) { u.splitBy(w, u.sizes, words) }
 
 // splitBy notes transactions of the given sizes that move a number of words.
-func (u *units) splitBy(w *unit, sizes []int, words int) {
+func (u *model) splitBy(w *unit, sizes []int, words int) {
 	for words > 0 {
 		size := burstOf(sizes, words)
 		u.add(w, size)
@@ -514,7 +517,7 @@ func holds(sizes []int, words int) int {
 	return sizes[len(sizes)-1]
 }
 
-func (u *units) add(w *unit, words int) {
+func (u *model) add(w *unit, words int) {
 	w.bursts[w.n] = uint8(words)
 	w.n++
 }

@@ -15,8 +15,7 @@ type windowEntry struct{ key, page uint64 }
 
 // fetchEntry notes that the entry of an address of a window is fetched, if the card does not hold
 // it.
-func (c *Card) fetchEntry(x *Context, key, address uint64) {
-	u := c.units
+func (u *model) fetchEntry(x *Context, key, address uint64) {
 	if u.entries == 0 {
 		return
 	}
@@ -25,7 +24,7 @@ func (c *Card) fetchEntry(x *Context, key, address uint64) {
 		r.entries = make([]windowEntry, u.entries) // once
 	}
 	page := uint64(1)
-	if size := uint64(c.cfg.RemotePage); size > 0 {
+	if size := uint64(u.cfg.RemotePage); size > 0 {
 		page += address / size
 	}
 	e := &r.entries[(page+uint64(uint16(key)))%uint64(u.entries)]
@@ -34,7 +33,7 @@ func (c *Card) fetchEntry(x *Context, key, address uint64) {
 	}
 	*e = windowEntry{key, page}
 	u.operate.move(u.entryWords)
-	c.counters.EntriesFetched++
+	u.counters.EntriesFetched++
 }
 
 // forgetEntries has the card hold no entries of the context: its process goes, or has closed a

@@ -33,20 +33,20 @@ import (
 )
 
 // fetch notes the work of the Retrieval Unit for a write, or for its first packet.
-func (u *units) fetch(w *unit, inSlot bool, data int) {
+func (u *model) fetch(w *unit, inSlot bool, data int) {
 	if inSlot {
 		w.direct = true
 		return
 	}
-	w.lead += int64(u.card.DMA.Start.Duration(data, 0))
+	w.lead += int64(u.times.DMA.Start.Duration(data, 0))
 	u.split(w, max(wordsOf(data), 1))
 }
 
 // place notes the work of the Delivery Unit for a write.
-func (u *units) place(w *unit, r *arctic.Remote, notifies bool) {
+func (u *model) place(w *unit, r *arctic.Remote, notifies bool) {
 	words := wordsOf(len(r.Data))
 	if notifies {
-		w.tail = int64(u.card.Notify.Duration(len(r.Data), len(r.Metadata)))
+		w.tail = int64(u.times.Notify.Duration(len(r.Data), len(r.Metadata)))
 	} else {
 		words += len(r.Metadata) / arctic.WordSize
 	}
@@ -55,13 +55,13 @@ func (u *units) place(w *unit, r *arctic.Remote, notifies bool) {
 
 // timeWrite notes in a line the time that its packet of a write takes the Transmit Scheduler. data
 // and metadata are the packet's bytes; last says that it is the last packet of its message.
-func (c *Card) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
-	if c.units == nil || c.units.card == nil {
+func (u *model) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
+	if u == nil || u.times == nil {
 		return
 	}
-	s := &c.units.card.DMA
+	s := &u.times.DMA
 	if inSlot {
-		s = &c.units.card.Direct
+		s = &u.times.Direct
 	}
 	ln.Takes, ln.Behind = s.Send.Duration(data, metadata), 0
 	if last {
