@@ -20,28 +20,9 @@ package daemon
 import (
 	"fmt"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/arctic"
 )
-
-// Accesses says what the daemon does about refused accesses to windows.
-type Accesses uint8
-
-const (
-	CountAccesses Accesses = iota // counts refused accesses
-	// SuspendWindows also has a window suspended when one node has had Config.RefusedLimit accesses
-	// refused.
-	SuspendWindows
-)
-
-// String returns the name that the configuration uses.
-func (a Accesses) String() string { return [...]string{"count", "suspend"}[a&1] }
-
-// DefaultRefusedLimit is the number of refused accesses of one node that suspends a window, if the
-// configuration does not say.
-const DefaultRefusedLimit = 1000
-
-// mostRefused is the largest Config.RefusedLimit.
-const mostRefused = 1_000_000
 
 // suspects is the number of nodes that a process counts refused accesses of: the first ones.
 const suspects = 16
@@ -82,7 +63,7 @@ func (d *Daemon) faulted(gid, node, source uint16, reason arctic.Reason) (hold b
 	f := &a.job.faults
 	f.Count(reason)
 	l.faulted.Count(reason)
-	if d.cfg.Accesses != SuspendWindows || l.now < a.suspicion.rest || !forbidden(reason) ||
+	if d.cfg.Accesses != config.SuspendWindows || l.now < a.suspicion.rest || !forbidden(reason) ||
 		!a.suspicion.refused(source, d.cfg.RefusedLimit) {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
@@ -179,7 +180,7 @@ func TestMissesAndRefusalsAreCounted(t *testing.T) {
 func TestWindowIsSuspendedAfterRefusals(t *testing.T) {
 	const limit = 5
 	b := newBed(t)
-	suspends := func(c *daemon.Config) { c.Accesses, c.RefusedLimit = daemon.SuspendWindows, limit }
+	suspends := func(c *daemon.Config) { c.Accesses, c.RefusedLimit = config.SuspendWindows, limit }
 	daemons := []*running{b.start(0, suspends), b.start(1, suspends)}
 	gid, token := windowJob(t, []uint16{0, 1, 0}, daemons...)
 	owner, offender, user := newWindowEnd(t, daemons[1], gid, 1, token), newWindowEnd(t, daemons[0], gid, 0, token),

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/hwprofiles"
@@ -114,10 +115,10 @@ func TestAdministration(t *testing.T) {
 func TestRootMayBeNoAdministrator(t *testing.T) {
 	b := newBed(t)
 	for _, c := range []struct {
-		who  daemon.Who
+		who  config.Who
 		want error
-	}{{daemon.Who{}, attach.ErrForbidden}, {daemon.Who{Users: []uint32{0}}, nil},
-		{daemon.Who{Users: []uint32{7}}, attach.ErrForbidden}} {
+	}{{config.Who{}, attach.ErrForbidden}, {config.Who{Users: []uint32{0}}, nil},
+		{config.Who{Users: []uint32{7}}, attach.ErrForbidden}} {
 		d := b.start(0, func(f *daemon.Config) { f.NotRoot, f.Administrators = true, c.who })
 		if err := d.admin(t, `{"do": "gid-list"}`, nil); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("administrators %+v: %v, want %v", c.who, err, c.want)
@@ -304,6 +305,6 @@ func TestMetrics(t *testing.T) {
 	for _, bad := range []string{"0.0.0.0:1", "10.0.0.1:80", ":9464", "unix:relative", "localhost:1"} {
 		c := b.config(1)
 		c.Metrics = bad
-		wantError(t, c.Check(), daemon.ErrConfig)
+		wantError(t, c.Check(), config.ErrConfig)
 	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -48,7 +49,7 @@ const (
 type arrival struct {
 	fd   int
 	peer peer
-	rule *Rule
+	rule *config.Rule
 	why  error // reason of the refusal; nil: the connection is counted, and will be served
 }
 

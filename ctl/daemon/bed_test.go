@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/attach"
@@ -61,8 +62,8 @@ func newBedOf(t testing.TB, o lab.Options) *bed {
 
 // config returns the configuration of a host's daemon.
 func (b *bed) config(host int) daemon.Config {
-	return daemon.Config{Socket: filepath.Join(b.dir, fmt.Sprintf("host-%d.sock", host)), Card: uint16(host),
-		Peers: b.lab.Peers(host), Attach: xdp.AttachGeneric, CPU: -1}
+	return daemon.Config{File: config.File{Socket: filepath.Join(b.dir, fmt.Sprintf("host-%d.sock", host)),
+		Card: uint16(host), Peers: b.lab.Peers(host), Attach: xdp.AttachGeneric, CPU: -1}}
 }
 
 // running is a daemon that serves.

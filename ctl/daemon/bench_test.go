@@ -8,6 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -41,7 +42,7 @@ func percentiles(b *testing.B, h *hdrhistogram.Histogram) {
 // daemon spins on another processor.
 func BenchmarkTwoContexts(b *testing.B) {
 	bed := newBed(b)
-	d := bed.start(0, func(c *daemon.Config) { c.Polling = daemon.Spin; c.CPU = 1 })
+	d := bed.start(0, func(c *daemon.Config) { c.Polling = config.Spin; c.CPU = 1 })
 	gid, token, _ := two(b, []*running{d}, 0, 0)
 	x, y := open(b, d, gid, 0, token, true), open(b, d, gid, 1, token, true)
 	defer x.Close(0)
@@ -69,12 +70,12 @@ func BenchmarkTwoContexts(b *testing.B) {
 // BenchmarkTwoHosts is the round trip between two processes through two daemons, which
 // share the machine's processors.
 func BenchmarkTwoHosts(b *testing.B) {
-	for _, p := range []daemon.Polling{daemon.Adaptive, daemon.Sleep} {
+	for _, p := range []config.Polling{config.Adaptive, config.Sleep} {
 		b.Run(p.String(), func(b *testing.B) { benchmarkTwoHosts(b, p) })
 	}
 }
 
-func benchmarkTwoHosts(b *testing.B, p daemon.Polling) {
+func benchmarkTwoHosts(b *testing.B, p config.Polling) {
 	bed := newBed(b)
 	configs := [2]daemon.Config{bed.config(0), bed.config(1)}
 	configs[0].Polling, configs[1].Polling = p, p

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -33,7 +34,7 @@ func mappings(t *testing.T) int {
 // the daemon have, and so end it.
 func TestKeptMemoryIsBounded(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Contexts: 2}} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{Contexts: 2}} })
 	token := attach.NewToken()
 	member := dial(t, d.socket)
 	var most int
@@ -132,7 +133,7 @@ func lingering(t *testing.T) *os.File {
 // the kernel closes it: a process with too many connections sends one while it is refused.
 func TestSlowDescriptorsStopNobody(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Connections: 2}} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{Connections: 2}} })
 	first := dial(t, d.socket)
 	dial(t, d.socket)
 	info, err := attach.EncodeBody(attach.KindInfo, nil)

@@ -11,48 +11,22 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/xdp"
 )
-
-// Carriage says how messages of jobs travel.
-type Carriage int
-
-const (
-	DaemonCarriage Carriage = iota // sends all messages through the daemon's card
-	// DirectCarriage gives direct ports to jobs that ask for them. The daemon does not start on a
-	// host that cannot have direct ports.
-	DirectCarriage
-	AutoCarriage // DirectCarriage where ports carry frames, and else DaemonCarriage
-)
-
-var carriages = [...]string{attach.CarriageDaemon, attach.CarriageDirect, attach.CarriageAuto}
-
-func (c Carriage) String() string { return carriages[c] }
-
-// check refuses a carriage that contradicts the rest of the configuration.
-func (c Carriage) check(cfg *Config) error {
-	switch {
-	case c == DaemonCarriage && cfg.Helper != "":
-		return fmt.Errorf("helper %s is for direct ports only; add carriage: auto, or leave it out", cfg.Helper)
-	case cfg.Helper != "" && !filepath.IsAbs(cfg.Helper):
-		return fmt.Errorf("helper %q is not an absolute path", cfg.Helper)
-	}
-	return nil
-}
 
 // ChooseCarriage decides how messages travel. With DirectCarriage and AutoCarriage it starts the
 // helper (StartPorts, with these arguments) and proves ports with frames. It sets CarriageWhy, and
 // Ports if there are any. Call it before Open, with the same capabilities and in the same network
 // namespace. With AutoCarriage only the end of the context and an invalid configuration are errors.
 func ChooseCarriage(ctx context.Context, cfg *Config, args ...string) error {
-	if cfg.Carriage == DaemonCarriage {
+	if cfg.Carriage == config.DaemonCarriage {
 		return nil
 	}
 	full, err := cfg.complete()
@@ -65,7 +39,7 @@ func ChooseCarriage(ctx context.Context, cfg *Config, args ...string) error {
 	case why == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case cfg.Carriage == DirectCarriage:
+	case cfg.Carriage == config.DirectCarriage:
 		return fmt.Errorf("starting funid: carriage direct: %w; leave carriage out, or let it be auto", why)
 	default:
 		cfg.CarriageWhy = strings.ReplaceAll(why.Error(), "\n", "; ")

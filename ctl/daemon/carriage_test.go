@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
@@ -54,7 +55,7 @@ func (b *bed) helperAt(host int, path string, cannot error) {
 }
 
 // choose has a host's daemon choose, and returns its configuration.
-func (b *bed) choose(ctx context.Context, host int, c daemon.Carriage,
+func (b *bed) choose(ctx context.Context, host int, c config.Carriage,
 	tune func(*daemon.Config)) (cfg daemon.Config, err error) {
 	b.t.Helper()
 	cfg = b.config(host)
@@ -74,7 +75,7 @@ func (b *bed) choose(ctx context.Context, host int, c daemon.Carriage,
 // job, and goes on if it may. An interrupted choice does not say that ports are impossible.
 func TestChooseCarriage(t *testing.T) {
 	b := newBed(t)
-	for host, c := range []daemon.Carriage{daemon.AutoCarriage, daemon.DirectCarriage} {
+	for host, c := range []config.Carriage{config.AutoCarriage, config.DirectCarriage} {
 		b.helperAt(host, filepath.Join(b.dir, fmt.Sprint("ports-", host)), nil)
 		cfg, err := b.choose(t.Context(), host, c, nil)
 		if err != nil || cfg.Ports == nil || !strings.Contains(cfg.CarriageWhy,
@@ -93,16 +94,16 @@ func TestChooseCarriage(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	interrupt(enough)
-	if cfg, err := b.choose(interrupted, 0, daemon.AutoCarriage, nil); !errors.Is(err, enough) || cfg.Ports != nil {
+	if cfg, err := b.choose(interrupted, 0, config.AutoCarriage, nil); !errors.Is(err, enough) || cfg.Ports != nil {
 		t.Errorf("interrupted: %v", err)
 	}
 	cannot := func(c *daemon.Config) { c.Helper = filepath.Join(b.dir, "ports-none") }
 	b.helperAt(1, filepath.Join(b.dir, "ports-none"), errors.New("no namespaces here"))
-	if cfg, err := b.choose(t.Context(), 1, daemon.DirectCarriage, cannot); err == nil || cfg.Ports != nil ||
+	if cfg, err := b.choose(t.Context(), 1, config.DirectCarriage, cannot); err == nil || cfg.Ports != nil ||
 		!strings.Contains(err.Error(), "no namespaces here") {
 		t.Errorf("direct without ports: %v", err)
 	}
-	cfg, err := b.choose(t.Context(), 1, daemon.AutoCarriage, cannot)
+	cfg, err := b.choose(t.Context(), 1, config.AutoCarriage, cannot)
 	if err != nil || cfg.Ports != nil || !strings.Contains(cfg.CarriageWhy, "no namespaces here") {
 		t.Fatalf("auto without ports: %q, %v", cfg.CarriageWhy, err)
 	}

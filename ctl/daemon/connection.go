@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -27,7 +28,7 @@ type connection struct {
 	d    *Daemon
 	conn *net.UnixConn
 	peer peer
-	rule *Rule
+	rule *config.Rule
 	// process is a pidfd of the peer; nil: the connection does not follow it yet (process.go). It
 	// belongs to the connection's goroutine.
 	process *os.File

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -44,7 +45,7 @@ type Daemon struct {
 	userLog      lineLimit
 	failureLog   lineLimit
 	panics       atomic.Uint64 // contained panics (fault.go)
-	strangers    *Rule         // for users that match no rule
+	strangers    *config.Rule  // for users that match no rule
 	groupsMatter bool          // rules or administrators name groups
 
 	quit     chan struct{} // closed by Stop
@@ -58,7 +59,7 @@ type Daemon struct {
 	mu          sync.Mutex
 	used        usage            // use by all users
 	users       map[uint32]usage // by account
-	totals      map[*Rule]usage
+	totals      map[*config.Rule]usage
 	bells       map[uint32]*bells // by account
 	purses      map[uint32]*purse // by account
 	doors       map[uint32]*door  // by account
@@ -84,18 +85,19 @@ func Open(c Config) (_ *Daemon, err error) {
 	}
 	if c.CPU >= 0 {
 		if err := pin.Check(c.CPU); err != nil {
-			return nil, fmt.Errorf("starting funid: %w: %w", err, ErrConfig)
+			return nil, fmt.Errorf("starting funid: %w: %w", err, config.ErrConfig)
 		}
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, purses: map[uint32]*purse{},
+		users: map[uint32]usage{}, totals: map[*config.Rule]usage{},
+		bells: map[uint32]*bells{}, purses: map[uint32]*purse{},
 		tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, neighbours: newNeighbours(),
 		connections: map[*connection]struct{}{},
-		strangers:   &Rule{Connections: DefaultConnections},
+		strangers:   &config.Rule{Connections: config.DefaultConnections},
 		userLog:     lineLimit{lines: userLines, every: userLineEvery},
 		failureLog:  lineLimit{lines: failureLines, every: failureEvery}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 ||
-		slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
+		slices.ContainsFunc(c.Rules, func(r config.Rule) bool { return len(r.Groups) > 0 })
 	d.followed = &subordinateFile{path: c.Subordinates, tell: func(line string) { c.Logger.Warn(line) }}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
@@ -224,7 +226,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	go d.followPaths()
 	var watching sync.WaitGroup
-	if d.memory.kind == WatchedMemory {
+	if d.memory.kind == config.WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
 	}
 	accepting := make(chan error, 1)

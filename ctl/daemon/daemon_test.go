@@ -5,6 +5,7 @@ package daemon_test
 import (
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 )
 
@@ -32,14 +33,14 @@ func TestTwoProcessesOfOneHost(t *testing.T) {
 
 // Rule: the same between two hosts, over AF_XDP.
 func TestTwoHosts(t *testing.T) {
-	for _, p := range []daemon.Polling{daemon.Adaptive, daemon.Spin, daemon.Sleep} {
+	for _, p := range []config.Polling{config.Adaptive, config.Spin, config.Sleep} {
 		t.Run(p.String(), func(t *testing.T) {
 			b := newBed(t)
 			tune := func(c *daemon.Config) { c.Polling = p }
 			daemons := []*running{b.start(0, tune), b.start(1, tune)}
 			_, nodes := group(t, daemons, 0, 1)
 			// threads that spin may have to wait for a time slice
-			pingPong(t, nodes, map[daemon.Polling]uint32{daemon.Adaptive: 200, daemon.Spin: 10, daemon.Sleep: 200}[p])
+			pingPong(t, nodes, map[config.Polling]uint32{config.Adaptive: 200, config.Spin: 10, config.Sleep: 200}[p])
 		})
 	}
 }

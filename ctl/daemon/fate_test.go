@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
@@ -96,7 +97,7 @@ func (b *bed) mortal(peer, connect time.Duration, hosts int, cards ...uint16) *m
 		again := func() *running {
 			return b.start(host, func(cfg *daemon.Config) {
 				cfg.PeerTimeout, cfg.ConnectTimeout = peer, connect
-				cfg.Attach, cfg.Carriage, cfg.Ports = xdp.AttachNative, daemon.DirectCarriage, helper()
+				cfg.Attach, cfg.Carriage, cfg.Ports = xdp.AttachNative, config.DirectCarriage, helper()
 				if b.tune != nil {
 					b.tune(cfg)
 				}

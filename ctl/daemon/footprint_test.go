@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
@@ -38,7 +39,7 @@ func TestMemoryStaysWithinQuota(t *testing.T) {
 	const quota, beside = 192 << 20, 64 << 20
 	windows := funi.RemoteSizes{KeySlots: funi.MaxRemote, Areas: funi.MaxRemote, Notifications: 1}
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Contexts: 64, Bytes: quota}} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{Contexts: 64, Bytes: quota}} })
 	token := attach.NewToken()
 	owner := dial(t, d.socket)
 	gid, err := owner.job(attach.JobRequest{Token: token, Cards: make([]uint16, 64)})

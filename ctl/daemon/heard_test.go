@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -17,7 +18,7 @@ import (
 // meanwhile, as is a process that sends a malformed message and others behind it.
 func TestRefusalIsHeard(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Connections: 1}} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{Connections: 1}} })
 	k := dial(t, d.socket)
 	info, err := attach.EncodeBody(attach.KindInfo, nil)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
@@ -296,7 +297,7 @@ func (b *bed) address(host int) string {
 // Rule: what is asked of discovery and cannot be is refused, with the cure.
 func TestDiscoveryRefused(t *testing.T) {
 	udp := cluster.UDP
-	for words, c := range map[string]daemon.Config{
+	for words, f := range map[string]config.File{
 		"letters, digits or marks": {Discover: "two words", Interfaces: []string{"x"}},
 		"up to 32":                 {Discover: strings.Repeat("x", 33), Interfaces: []string{"x"}},
 		"on a segment only":        {Discover: "lab", Interfaces: []string{"x"}, Encap: &udp},
@@ -304,13 +305,14 @@ func TestDiscoveryRefused(t *testing.T) {
 		"no peers":                 {Interfaces: []string{"x"}},
 		"say which card":           {Discover: "lab", FindCard: true, Interfaces: []string{"x"}},
 	} {
-		err := c.Check()
-		wantError(t, err, daemon.ErrConfig)
+		err := daemon.Config{File: f}.Check()
+		wantError(t, err, config.ErrConfig)
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v does not say %q", err, words)
 		}
 	}
-	if err := (daemon.Config{Discover: "lab", Card: 65535, Interfaces: []string{"x", "y"}}).Check(); err != nil {
+	alone := config.File{Discover: "lab", Card: 65535, Interfaces: []string{"x", "y"}}
+	if err := (daemon.Config{File: alone}).Check(); err != nil {
 		t.Error(err)
 	}
 }

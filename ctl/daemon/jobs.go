@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -20,8 +21,8 @@ import (
 // job is a group on this card.
 type job struct {
 	gid    uint16
-	peer   *peer // the process that made it
-	rule   *Rule // of the process's user
+	peer   *peer        // the process that made it
+	rule   *config.Rule // of the process's user
 	token  attach.Token
 	tag    uint64   // in every frame, from token and GID
 	cards  []uint16 // card of each node
@@ -176,7 +177,7 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 	}
 	if gid != 0 {
 		switch {
-		case gid > arctic.MaxGID || !r.allows(gid):
+		case gid > arctic.MaxGID || !r.Allows(gid):
 			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.peer.uid, attach.ErrForbidden)
 		case !lives.allow(gid):
 			return fmt.Errorf("making a job with GID %d, which has a node on card %d, whose groups are %v: %w", gid,
@@ -192,7 +193,7 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 	allowed, placed := false, false
 	for range arctic.MaxGID {
 		d.nextGID = d.nextGID%arctic.MaxGID + 1
-		if !r.allows(d.nextGID) {
+		if !r.Allows(d.nextGID) {
 			continue
 		}
 		allowed = true
@@ -280,7 +281,7 @@ func (d *Daemon) join(c *connection, r *attach.AttachRequest, direct bool) (*job
 func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest, direct bool) (*job, error) {
 	j := d.jobs[r.GID]
 	switch {
-	case r.GID > arctic.MaxGID || !c.rule.allows(r.GID):
+	case r.GID > arctic.MaxGID || !c.rule.Allows(r.GID):
 		return nil, fmt.Errorf("GID %d as user %d: %w", r.GID, c.peer.uid, attach.ErrForbidden)
 	case j == nil || !j.made || j.ending:
 		return nil, d.ended.refusal(r.GID, r.Token)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/keyfile"
 )
@@ -18,23 +19,23 @@ func TestKeyOfAConfiguration(t *testing.T) {
 	if _, err := keyfile.New(filepath.Join(folder, "key")); err != nil {
 		t.Fatal(err)
 	}
-	load := func(config, peers string) error {
+	load := func(keys, peers string) error {
 		path := filepath.Join(folder, "funid.yaml")
 		nodes := "peers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\"" +
 			peers + "}\n"
 		err := errors.Join(os.WriteFile(filepath.Join(folder, "peers.yaml"), []byte(nodes), 0o600),
-			os.WriteFile(path, fmt.Appendf(nil, "card: 0\npeers: peers.yaml\ninterfaces: [lo]\n%s", config), 0o600))
+			os.WriteFile(path, fmt.Appendf(nil, "card: 0\npeers: peers.yaml\ninterfaces: [lo]\n%s", keys), 0o600))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := daemon.Load(path)
+		f, err := config.Load(path)
 		if err != nil {
 			return err
 		}
-		if c.Readable != (config == "key: key\nencrypt: false\n") {
-			t.Errorf("%q: readable %v", config, c.Readable)
+		if f.Readable != (keys == "key: key\nencrypt: false\n") {
+			t.Errorf("%q: readable %v", keys, f.Readable)
 		}
-		return c.Check()
+		return daemon.Config{File: f}.Check()
 	}
 	for _, c := range [][2]string{{"", ""}, {"key: key\nencrypt: false\n", ""}, {"encrypt: true\n", ", key: key"}} {
 		if err := load(c[0], c[1]); err != nil {
@@ -45,14 +46,14 @@ func TestKeyOfAConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{{"key: key\n", ""}, {"", ", key: key"}} {
-		if err := load(c[0], c[1]); !errors.Is(err, keyfile.ErrMode) || !errors.Is(err, daemon.ErrConfig) {
+		if err := load(c[0], c[1]); !errors.Is(err, keyfile.ErrMode) || !errors.Is(err, config.ErrConfig) {
 			t.Errorf("%q, %q, which everybody reads: %v", c[0], c[1], err)
 		}
 	}
 	if err := load("key: none\n", ""); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if err := load("encrypt: perhaps\n", ""); !errors.Is(err, daemon.ErrConfig) {
+	if err := load("encrypt: perhaps\n", ""); !errors.Is(err, config.ErrConfig) {
 		t.Errorf("encrypt: perhaps: %v", err)
 	}
 }

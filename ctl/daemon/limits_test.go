@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -109,10 +110,10 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	context, _ := funi.SharedSize(16)
 	d := b.start(0, func(c *daemon.Config) {
 		b.subordinates(c, fmt.Sprintf("%d:%d:65536\n", alice, ofAlice))
-		c.Rules = []daemon.Rule{
-			{Who: daemon.Who{Users: []uint32{alice, bob}}, Contexts: 3, Jobs: 2, Connections: 7,
+		c.Rules = []config.Rule{
+			{Who: config.Who{Users: []uint32{alice, bob}}, Contexts: 3, Jobs: 2, Connections: 7,
 				Bytes: int64(3*context + 8192)},
-			{Who: daemon.Who{Users: []uint32{0}}},
+			{Who: config.Who{Users: []uint32{0}}},
 		}
 	})
 	token := attach.NewToken()
@@ -168,8 +169,8 @@ func TestSubordinateNumbersAreReadAgain(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) {
 		path = b.subordinates(c, "wrong\n")
 		c.Log = log.add
-		c.Rules = []daemon.Rule{{Who: daemon.Who{Users: []uint32{alice}}, Jobs: 1},
-			{Who: daemon.Who{Users: []uint32{0}}}}
+		c.Rules = []config.Rule{{Who: config.Who{Users: []uint32{alice}}, Jobs: 1},
+			{Who: config.Who{Users: []uint32{0}}}}
 	})
 	if !log.has(path + ":1:") {
 		t.Errorf("logged: %q", log.lines)
@@ -195,7 +196,7 @@ func TestSubordinateNumbersAreReadAgain(t *testing.T) {
 func TestTotalOfARule(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) {
-		c.Rules = []daemon.Rule{{Who: daemon.Who{Groups: []uint32{someGroup}}, Jobs: 2, Total: daemon.Amounts{Jobs: 3}},
+		c.Rules = []config.Rule{{Who: config.Who{Groups: []uint32{someGroup}}, Jobs: 2, Total: config.Amounts{Jobs: 3}},
 			{Jobs: 2}}
 	})
 	token := attach.NewToken()
@@ -260,7 +261,7 @@ func TestReserveOfMemory(t *testing.T) {
 func TestManyConnections(t *testing.T) {
 	b := newBed(t)
 	const allowed, many = 100, 400
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Connections: allowed}} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{Connections: allowed}} })
 	info, err := attach.EncodeBody(attach.KindInfo, nil)
 	if err != nil {
 		t.Fatal(err)

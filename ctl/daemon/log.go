@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/funet/funet/ctl/config"
 	"io"
 	"log/slog"
 	"strings"
@@ -21,58 +22,9 @@ import (
 	"unicode"
 )
 
-// LogFormat is the format of lines.
-type LogFormat int
-
-// The formats.
-const (
-	// LogText is for people and for journald, which adds the time and takes a level (sd-daemon(3)).
-	LogText LogFormat = iota
-	LogJSON
-)
-
-var logFormats = map[LogFormat]string{LogText: "text", LogJSON: "json"}
-
-// String names the format.
-func (f LogFormat) String() string { return logFormats[f] }
-
-// LogLevel is the lowest level of lines that are written.
-type LogLevel slog.Level
-
-// The levels.
-const (
-	LogInfo  = LogLevel(slog.LevelInfo)
-	LogDebug = LogLevel(slog.LevelDebug)
-	LogWarn  = LogLevel(slog.LevelWarn)
-	LogError = LogLevel(slog.LevelError)
-)
-
-// String names the level.
-func (l LogLevel) String() string { return strings.ToLower(slog.Level(l).String()) }
-
-// ParseLogFormat and ParseLogLevel read the names of formats and levels.
-func ParseLogFormat(s string) (LogFormat, error) { return named("log-format", s, LogText, LogJSON) }
-
-// ParseLogLevel is described with ParseLogFormat.
-func ParseLogLevel(s string) (LogLevel, error) {
-	return named("log-level", s, LogDebug, LogInfo, LogWarn, LogError)
-}
-
-func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
-	var names []string
-	for _, v := range all {
-		if v.String() == s {
-			return v, nil
-		}
-		names = append(names, v.String())
-	}
-	var none T
-	return none, fmt.Errorf("%s %q: use %s", what, s, strings.Join(names, ", "))
-}
-
 // NewLog makes a log. journald says that journald reads the log.
-func NewLog(w io.Writer, format LogFormat, level LogLevel, journald bool) *slog.Logger {
-	if format == LogJSON {
+func NewLog(w io.Writer, format config.LogFormat, level config.LogLevel, journald bool) *slog.Logger {
+	if format == config.LogJSON {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(level)}))
 	}
 	return slog.New(&textLog{w: w, level: slog.Level(level), journald: journald, mu: new(sync.Mutex)})

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -39,18 +40,18 @@ func (k *kept) String() string {
 // command a terminal (NewLog).
 func TestLogLines(t *testing.T) {
 	for _, c := range []struct {
-		format   daemon.LogFormat
-		level    daemon.LogLevel
+		format   config.LogFormat
+		level    config.LogLevel
 		journald bool
 		want     string
 	}{
-		{daemon.LogText, daemon.LogInfo, true,
+		{config.LogText, config.LogInfo, true,
 			`^<6>funid: interface eth1 is up interface=eth1\n<4>funid: it  \[31m says why="two words" n=3 g\.a=1\n$`},
-		{daemon.LogText, daemon.LogInfo, false,
+		{config.LogText, config.LogInfo, false,
 			`^\d{4}-\d\d-\d\dT\S+ funid: interface eth1 is up interface=eth1\n\d{4}-\S+ funid: it .* g\.a=1\n$`},
-		{daemon.LogText, daemon.LogError, true, `^$`},
-		{daemon.LogText, daemon.LogDebug, true, `^<7>funid: small\n<6>(?s:.*)$`},
-		{daemon.LogJSON, daemon.LogWarn, true,
+		{config.LogText, config.LogError, true, `^$`},
+		{config.LogText, config.LogDebug, true, `^<7>funid: small\n<6>(?s:.*)$`},
+		{config.LogJSON, config.LogWarn, true,
 			`^\{"time":"[^"]*","level":"WARN","msg":"it\\n\\u001b\[31m says","why":"two words","n":3,"g":\{"a":1\}\}\n$`},
 	} {
 		var k kept
@@ -71,7 +72,7 @@ func TestLogFields(t *testing.T) {
 	var k kept
 	var alone logged
 	daemons := []*running{b.start(0, func(c *daemon.Config) {
-		c.Logger = daemon.NewLog(&k, daemon.LogJSON, daemon.LogDebug, false)
+		c.Logger = daemon.NewLog(&k, config.LogJSON, config.LogDebug, false)
 	}),
 		b.start(1, func(c *daemon.Config) { c.Log = alone.add })}
 	owners, nodes := group(t, daemons, 0, 1)
@@ -120,23 +121,23 @@ func TestLogFields(t *testing.T) {
 // Rule: formats and levels are those that there are; the file's keys are taken, and other words
 // refused with their line.
 func TestLogIsConfigured(t *testing.T) {
-	c, _, err := daemon.Parse("f", []byte("log_format: json\nlog_level: debug\n"))
-	if err != nil || c.LogFormat != daemon.LogJSON || c.LogLevel != daemon.LogDebug {
+	c, _, err := config.Parse("f", []byte("log_format: json\nlog_level: debug\n"))
+	if err != nil || c.LogFormat != config.LogJSON || c.LogLevel != config.LogDebug {
 		t.Errorf("%v %v: %v", c.LogFormat, c.LogLevel, err)
 	}
-	if c, _, err = daemon.Parse("f", nil); err != nil || c.LogFormat != daemon.LogText || c.LogLevel != daemon.LogInfo {
+	if c, _, err = config.Parse("f", nil); err != nil || c.LogFormat != config.LogText || c.LogLevel != config.LogInfo {
 		t.Errorf("%v %v: %v", c.LogFormat, c.LogLevel, err)
 	}
 	for _, text := range []string{"card: 0\nlog_format: xml\n", "card: 0\nlog_level: loud\n"} {
-		if _, _, err := daemon.Parse("f", []byte(text)); !errors.Is(err, daemon.ErrConfig) ||
+		if _, _, err := config.Parse("f", []byte(text)); !errors.Is(err, config.ErrConfig) ||
 			!strings.HasPrefix(err.Error(), "f:2:") {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := daemon.ParseLogFormat("xml"); err == nil || err.Error() != `log-format "xml": use text, json` {
+	if _, err := config.ParseLogFormat("xml"); err == nil || err.Error() != `log-format "xml": use text, json` {
 		t.Errorf("%v", err)
 	}
-	if _, err := daemon.ParseLogLevel("loud"); err == nil ||
+	if _, err := config.ParseLogLevel("loud"); err == nil ||
 		err.Error() != `log-level "loud": use debug, info, warn, error` {
 		t.Errorf("%v", err)
 	}

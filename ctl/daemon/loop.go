@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/ctl/report"
@@ -91,7 +92,7 @@ type loop struct {
 	report func(failure) // reports a panic; it does not wait
 	tid    atomic.Int32
 
-	polling    Polling
+	polling    config.Polling
 	links      []*link
 	epoll      int
 	events     [64]unix.EpollEvent
@@ -109,7 +110,7 @@ type loop struct {
 }
 
 // newLoop makes the thread's descriptors. prepare makes the thread, and run starts it.
-func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
+func newLoop(card *engine.Card, links []*link, polling config.Polling) (_ *loop, err error) {
 	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1,
 		bell: -1, byPlace: map[place]*attachment{},
 		begin: make(chan bool, 1), ended: make(chan struct{})}
@@ -280,7 +281,7 @@ func (l *loop) turn() {
 	l.worked = l.card.Progress() != before
 	if l.worked || next <= l.now {
 		l.wait.Found()
-		if l.polling == Adaptive {
+		if l.polling == config.Adaptive {
 			l.moderate()
 		}
 		return

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/cluster"
 )
 
@@ -95,13 +96,13 @@ func (d *Daemon) readPeers() error {
 	switch {
 	case to.Encap != from.Encap || to.Port != from.Port:
 		return fmt.Errorf("%s: another encapsulation or port; restart funid on all hosts for that: %w",
-			d.cfg.PeersPath, ErrConfig)
+			d.cfg.PeersPath, config.ErrConfig)
 	case to.Encap == cluster.Ethernet && !slices.Equal(own.MAC, was.MAC):
 		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", d.cfg.PeersPath,
-			c.Card, ErrConfig)
+			c.Card, config.ErrConfig)
 	case to.Encap == cluster.UDP && own.Address != was.Address:
 		return fmt.Errorf("%s: node %d is this host, and has another address; restart funid for that: %w",
-			d.cfg.PeersPath, c.Card, ErrConfig)
+			d.cfg.PeersPath, c.Card, config.ErrConfig)
 	}
 	d.members.file = to
 	for card := range d.members.found {

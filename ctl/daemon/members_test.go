@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/long"
@@ -195,7 +196,7 @@ func TestGroupsByHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.PeersPath, c.Log = path, log.add
-		c.Rules = []daemon.Rule{{GIDs: []daemon.Range{{First: 1, Last: 99}}}}
+		c.Rules = []config.Rule{{GIDs: []config.Range{{First: 1, Last: 99}}}}
 	})
 	token := attach.NewToken()
 	refused := func(gid uint16, words string, cards ...uint16) {

@@ -45,22 +45,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/funi"
 )
-
-// MemoryKind is how memory that processes share is kept whole.
-type MemoryKind int
-
-const (
-	// AnyMemory is the first of the following kinds that works.
-	AnyMemory       MemoryKind = iota
-	ImmutableMemory            // cannot have holes
-	WatchedMemory              // can have holes; a process that makes one loses its context
-)
-
-var memoryKinds = [...]string{"auto", "immutable", "watched"}
-
-func (k MemoryKind) String() string { return memoryKinds[k] }
 
 const (
 	// mostRegions is the largest number of regions at a time. Each is a mapping, and the kernel
@@ -75,7 +62,7 @@ const (
 
 // memory manages all shared memory of a daemon. Its methods may be called from any goroutine.
 type memory struct {
-	kind   MemoryKind
+	kind   config.MemoryKind
 	why    error // why the kind is not the best; nil: it is
 	locked atomic.Bool
 
@@ -120,7 +107,7 @@ func (m *memory) make(name string, size int64, whose *attachment) (_ *region, er
 		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, err
 	}
-	if m.kind == ImmutableMemory {
+	if m.kind == config.ImmutableMemory {
 		if err = r.setFlags(immutable); err != nil {
 			return nil, err
 		}
@@ -293,7 +280,7 @@ func (r *region) erase(from int) {
 		return
 	}
 	r.of.leave(r)
-	if r.of.kind == ImmutableMemory && r.setFlags(0) != nil {
+	if r.of.kind == config.ImmutableMemory && r.setFlags(0) != nil {
 		return // it was set by the same
 	}
 	r.release()
@@ -323,10 +310,10 @@ func (r *region) close() {
 
 // newMemory chooses the kind of memory. A kind that is asked for and does not work is an error;
 // with AnyMemory it takes the best that works.
-func newMemory(kind MemoryKind) (*memory, error) {
-	m := &memory{kind: ImmutableMemory, all: map[*region]struct{}{}}
+func newMemory(kind config.MemoryKind) (*memory, error) {
+	m := &memory{kind: config.ImmutableMemory, all: map[*region]struct{}{}}
 	m.locked.Store(true)
-	if kind == WatchedMemory {
+	if kind == config.WatchedMemory {
 		m.kind, m.why = kind, errors.New("the configuration says so")
 		return m, nil
 	}
@@ -340,10 +327,10 @@ func newMemory(kind MemoryKind) (*memory, error) {
 	default:
 		err = fmt.Errorf("%w; memory without holes needs Linux 6.0", err)
 	}
-	if kind == ImmutableMemory {
-		return nil, fmt.Errorf("%w: %w", err, ErrConfig)
+	if kind == config.ImmutableMemory {
+		return nil, fmt.Errorf("%w: %w", err, config.ErrConfig)
 	}
-	m.kind, m.why = WatchedMemory, err
+	m.kind, m.why = config.WatchedMemory, err
 	return m, nil
 }
 

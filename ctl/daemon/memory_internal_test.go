@@ -4,12 +4,13 @@ package daemon
 
 import (
 	"fmt"
+	"github.com/funet/funet/ctl/config"
 	"testing"
 )
 
 // BenchmarkMemory measures making memory of each size in bytes and giving it back.
 func BenchmarkMemory(b *testing.B) {
-	for _, kind := range []MemoryKind{ImmutableMemory, WatchedMemory} {
+	for _, kind := range []config.MemoryKind{config.ImmutableMemory, config.WatchedMemory} {
 		for _, size := range []int64{1 << 20, 256 << 20} {
 			b.Run(fmt.Sprintf("%v/%d", kind, size), func(b *testing.B) {
 				m, err := newMemory(kind)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -59,7 +60,7 @@ func mapAligned(t *testing.T, fd int, size uintptr) unsafe.Pointer {
 // its pages collapsed; and the traffic of others goes on meanwhile (memory.go).
 func TestMemoryWithoutHoles(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Memory = daemon.ImmutableMemory })
+	d := b.start(0, func(c *daemon.Config) { c.Memory = config.ImmutableMemory })
 	_, enemies := group(t, []*running{d}, 0)
 	_, victims := group(t, []*running{d}, 0, 0)
 	if s := d.status(t); s.Memory != "immutable" || s.MemoryWhy != "" {
@@ -130,7 +131,7 @@ func punchBy(path string) error {
 // exchange goes on (watch.go).
 func TestHolesEndTheContext(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Memory = daemon.WatchedMemory })
+	d := b.start(0, func(c *daemon.Config) { c.Memory = config.WatchedMemory })
 	if s := d.status(t); s.Memory != "watched" || s.MemoryWhy == "" {
 		t.Errorf("status says that memory is %q, as %q", s.Memory, s.MemoryWhy)
 	}
@@ -168,7 +169,7 @@ func TestHolesEndTheContext(t *testing.T) {
 // context whose memory it is, and neither the daemon nor any other, not even of the same group
 // (fault.go).
 func TestFaultEndsOneContext(t *testing.T) {
-	for _, kind := range []daemon.MemoryKind{daemon.ImmutableMemory, daemon.WatchedMemory} {
+	for _, kind := range []config.MemoryKind{config.ImmutableMemory, config.WatchedMemory} {
 		for _, segment := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v/segment=%v", kind, segment), func(t *testing.T) {
 				b := newBed(t)
@@ -244,12 +245,12 @@ func TestMemoryNeedsCapability(t *testing.T) {
 			return
 		}
 		c := b.config(0)
-		c.Memory = daemon.ImmutableMemory
+		c.Memory = config.ImmutableMemory
 		d, err := daemon.Open(c)
 		if err == nil {
 			err = errors.Join(errors.New("it was opened"), d.Abandon())
 		}
-		if !errors.Is(err, daemon.ErrConfig) || !errors.Is(err, unix.EPERM) {
+		if !errors.Is(err, config.ErrConfig) || !errors.Is(err, unix.EPERM) {
 			done <- fmt.Errorf("%v, want ErrConfig and EPERM", err)
 			return
 		}

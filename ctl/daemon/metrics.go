@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port/afxdp"
@@ -33,7 +34,7 @@ type metrics struct {
 func (d *Daemon) listenMetrics(address string) (*metrics, error) {
 	network, at, err := metricsAddress(address)
 	if err != nil {
-		return nil, fmt.Errorf("serving metrics at %q: %w: %w", address, err, ErrConfig)
+		return nil, fmt.Errorf("serving metrics at %q: %w: %w", address, err, config.ErrConfig)
 	}
 	l, err := net.Listen(network, at)
 	if network == "unix" && errors.Is(err, unix.EADDRINUSE) {

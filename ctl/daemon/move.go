@@ -22,6 +22,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -47,7 +48,7 @@ type sign struct {
 	ctx     *engine.Context
 	node    uint16
 	account uint32
-	rule    *Rule
+	rule    *config.Rule
 }
 
 func (c *connection) arrive(message []byte) error {

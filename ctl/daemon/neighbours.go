@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
 	rings "github.com/funet/funet/uspace/port/shared"
@@ -54,7 +55,7 @@ type neighbour struct {
 // pair is the memory of two ports.
 type pair struct {
 	account uint32
-	rule    *Rule
+	rule    *config.Rule
 	made    bool // the helper has it, and it is counted
 }
 
@@ -256,7 +257,7 @@ func (d *Daemon) giveShared(ended []*pair) {
 
 // inherit takes over those pairs of a port of the previous daemon that are not counted yet. The
 // caller counts them, and calls made for each.
-func (s *neighbours) inherit(id uint32, with []uint32, account uint32, rule *Rule) map[ports.Pair]*pair {
+func (s *neighbours) inherit(id uint32, with []uint32, account uint32, rule *config.Rule) map[ports.Pair]*pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	got := map[ports.Pair]*pair{}

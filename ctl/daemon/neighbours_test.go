@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
@@ -255,7 +256,7 @@ func TestNeighboursRefused(t *testing.T) {
 	settled(t, d, 0)
 	d.stop(t)
 
-	rule := daemon.DefaultRule()
+	rule := config.DefaultRule()
 	rule.Bytes = all + shared.Size - 1
 	d = b.direct(0, rule)
 	owner := dial(t, d.socket)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/cluster"
 )
 
@@ -78,12 +79,12 @@ func (c *Config) findSelf() error {
 	}
 	switch len(mine) {
 	case 0:
-		return fmt.Errorf("no interface of this host has an address of the peers file, so none of its %d nodes is this host; `funid peer` prints what to write there: %w", len(f.Peers), ErrConfig)
+		return fmt.Errorf("no interface of this host has an address of the peers file, so none of its %d nodes is this host; `funid peer` prints what to write there: %w", len(f.Peers), config.ErrConfig)
 	case 1:
 		c.Card, c.FindCard = mine[0], false
 		return nil
 	}
-	return fmt.Errorf("this host has the addresses of nodes %v of the peers file; say which it is, such as card: %d: %w", mine, mine[0], ErrConfig)
+	return fmt.Errorf("this host has the addresses of nodes %v of the peers file; say which it is, such as card: %d: %w", mine, mine[0], config.ErrConfig)
 }
 
 // interfaceOf returns the interface of this host that has a node's address, if there is one. It is

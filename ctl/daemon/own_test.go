@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/cluster"
@@ -60,7 +61,7 @@ func TestOwnCardIsFound(t *testing.T) {
 				if doErr := b.lab.Do(0, func() error { err = c.Check(); return nil }); doErr != nil {
 					t.Fatal(doErr)
 				}
-				if !errors.Is(err, daemon.ErrConfig) || !strings.Contains(err.Error(), says) ||
+				if !errors.Is(err, config.ErrConfig) || !strings.Contains(err.Error(), says) ||
 					strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v, want %q", err, says)
 				}

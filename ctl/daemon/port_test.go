@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/ports"
@@ -109,16 +110,16 @@ func (b *bed) pair() (_, _ *net.UnixConn) {
 }
 
 // direct starts a daemon that gives direct ports, with rules.
-func (b *bed) direct(host int, rules ...daemon.Rule) *running {
+func (b *bed) direct(host int, rules ...config.Rule) *running {
 	b.t.Helper()
 	return b.directWith(host, b.helper(host), rules...)
 }
 
 // directWith starts one with a helper that there is.
-func (b *bed) directWith(host int, connect func() *ports.Client, rules ...daemon.Rule) *running {
+func (b *bed) directWith(host int, connect func() *ports.Client, rules ...config.Rule) *running {
 	b.t.Helper()
 	return b.start(host, func(cfg *daemon.Config) {
-		cfg.Carriage, cfg.Ports, cfg.Rules = daemon.DirectCarriage, connect(), rules
+		cfg.Carriage, cfg.Ports, cfg.Rules = config.DirectCarriage, connect(), rules
 		if b.tune != nil {
 			b.tune(cfg)
 		}
@@ -493,7 +494,7 @@ func TestDirectJobGoesOn(t *testing.T) {
 // contexts; and a daemon without a helper has no ports.
 func TestPortsRefused(t *testing.T) {
 	b := newBed(t)
-	rule := daemon.DefaultRule()
+	rule := config.DefaultRule()
 	rule.Contexts = 2
 	d, without := b.direct(0, rule), b.start(1, nil)
 	gid, token, _ := directJob(t, []*running{d}, 0, 1, 0)
@@ -551,7 +552,7 @@ func TestPortsRefused(t *testing.T) {
 // jobs of many nodes is refused, and another has room.
 func TestTableCounts(t *testing.T) {
 	b := newBed(t)
-	rule := daemon.DefaultRule()
+	rule := config.DefaultRule()
 	rule.Bytes = 8 << 20
 	d := b.direct(0, rule)
 	make := func(uid int) (*client, error) {
@@ -589,7 +590,7 @@ func TestTableCounts(t *testing.T) {
 // also when the connection has ended.
 func TestPortCountsWhileKept(t *testing.T) {
 	b := newBed(t)
-	rule := daemon.DefaultRule()
+	rule := config.DefaultRule()
 	rule.Contexts = 1
 	d := b.direct(0, rule)
 	gid, token, _ := directJob(t, []*running{d}, 0)
@@ -634,11 +635,11 @@ func TestPortCountsWhileKept(t *testing.T) {
 func TestCarriageIsChecked(t *testing.T) {
 	b := newBed(t)
 	for what, tune := range map[string]func(*daemon.Config){
-		"helper":   func(c *daemon.Config) { c.Carriage, c.Helper = daemon.DaemonCarriage, "/run/x" },
+		"helper":   func(c *daemon.Config) { c.Carriage, c.Helper = config.DaemonCarriage, "/run/x" },
 		"relative": func(c *daemon.Config) { c.Helper = "x" },
 	} {
 		c := b.config(0)
-		c.Carriage = daemon.DirectCarriage
+		c.Carriage = config.DirectCarriage
 		tune(&c)
 		err := b.lab.Do(0, func() error {
 			d, err := daemon.Open(c)
@@ -647,7 +648,7 @@ func TestCarriageIsChecked(t *testing.T) {
 			}
 			return err
 		})
-		if !errors.Is(err, daemon.ErrConfig) {
+		if !errors.Is(err, config.ErrConfig) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
@@ -96,7 +97,7 @@ func askStatusOn(k *client) (s report.Status, err error) {
 // the job's GID, and is the first as that node, on this card.
 func TestAttachRefuses(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{GIDs: []daemon.Range{{First: 5, Last: 9}}}} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{GIDs: []config.Range{{First: 5, Last: 9}}}} })
 	k := dial(t, d.socket)
 	token := attach.NewToken()
 	for gid, want := range map[uint16]error{4: attach.ErrForbidden, 10: attach.ErrForbidden,
@@ -113,7 +114,7 @@ func TestAttachRefuses(t *testing.T) {
 	}
 	_, err = k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrAttached)
-	_, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: make([]uint16, daemon.DefaultContexts+1)})
+	_, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: make([]uint16, config.DefaultContexts+1)})
 	wantError(t, err, attach.ErrQuota)
 	_, err = dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrTaken)
@@ -166,7 +167,7 @@ func TestQuotas(t *testing.T) {
 	context, _ := funi.SharedSize(16)
 	bytes := int64(2*context + 4096)
 	d := b.start(0, func(c *daemon.Config) {
-		c.Rules = []daemon.Rule{{Contexts: 2, Jobs: 2, Connections: 6, Bytes: bytes}}
+		c.Rules = []config.Rule{{Contexts: 2, Jobs: 2, Connections: 6, Bytes: bytes}}
 	})
 	for range 3 {
 		token := attach.NewToken()

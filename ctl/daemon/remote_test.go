@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -152,9 +153,9 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 // and he gets it back.
 func TestRemoteMemoryIsCounted(t *testing.T) {
 	b := newBed(t)
-	rule := daemon.DefaultRule()
+	rule := config.DefaultRule()
 	rule.Bytes = 1 << 20
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{rule} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{rule} })
 	token := attach.NewToken()
 	gid, err := dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	if err != nil {

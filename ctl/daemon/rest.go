@@ -10,52 +10,26 @@ package daemon
 // that step found nothing either.
 
 import (
-	"fmt"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/wait"
 )
 
-// Polling says what the card's thread does while there is nothing to do.
-type Polling uint8
-
-// The ways of polling.
-const (
-	Adaptive Polling = iota
-	Spin
-	Sleep
-)
-
-var pollings = map[Polling]string{Adaptive: "adaptive", Spin: "spin", Sleep: "sleep"}
-
-// String returns the name that the configuration uses.
-func (p Polling) String() string { return pollings[p] }
-
-// ParsePolling reads a name.
-func ParsePolling(s string) (Polling, error) {
-	for p, name := range pollings {
-		if s == name {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
-}
-
 // waiting decides how to wait after an idle step; next is when the engine wants to run again.
 func (l *loop) waiting(next int64) {
-	if l.polling == Sleep {
+	if l.polling == config.Sleep {
 		l.sleep()
 		return
 	}
 	switch {
 	case l.turns%glance == 0:
-	case l.polling == Adaptive && l.wait.Contended():
+	case l.polling == config.Adaptive && l.wait.Contended():
 		l.now = l.clock() // every step is a look then
 	default:
 		return // the clock was not looked at
 	}
-	if l.polling == Spin || !l.wait.Tired() {
+	if l.polling == config.Spin || !l.wait.Tired() {
 		return
 	}
 	switch l.wait.Next(l.now) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/trace"
 	"github.com/funet/funet/uspace/attach"
@@ -179,9 +180,9 @@ func TestTraceRefused(t *testing.T) {
 // and no trace begins beyond the quota (trace.go).
 func TestTracesCountForTheirUser(t *testing.T) {
 	b := newBed(t)
-	poor := daemon.DefaultRule()
+	poor := config.DefaultRule()
 	poor.Users, poor.Bytes = []uint32{alice}, engine.TracerBytes/2
-	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{poor, daemon.DefaultRule()} })
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{poor, config.DefaultRule()} })
 	for i := range 10 {
 		if _, err := tracing(t, dialIn(t, d.socket, bob+i, bob+i), `{"every": 1}`); err != nil {
 			t.Fatalf("user %d of 10: %v", i+1, err)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -56,7 +57,7 @@ func peerGroups(fd int) ([]uint32, error) {
 }
 
 // is reports whether the process belongs to one of the users or groups.
-func (p *peer) is(w *Who) bool {
+func (p *peer) is(w *config.Who) bool {
 	return slices.Contains(w.Users, p.uid) || slices.ContainsFunc(p.groups, func(g uint32) bool {
 		return slices.Contains(w.Groups, g)
 	})
@@ -64,7 +65,7 @@ func (p *peer) is(w *Who) bool {
 
 // rule returns the rule of the user, or nil. A rule that names the owner of a subordinate number
 // applies to that number, too.
-func (d *Daemon) rule(p *peer) *Rule {
+func (d *Daemon) rule(p *peer) *config.Rule {
 	for i := range d.cfg.Rules {
 		r := &d.cfg.Rules[i]
 		if len(r.Users)+len(r.Groups) == 0 || p.is(&r.Who) || slices.Contains(r.Users, p.account) {
@@ -82,10 +83,7 @@ func (d *Daemon) administrator(p *peer) bool {
 	return p.pid != 0 && (p.uid == 0 && !d.cfg.NotRoot || p.is(&d.cfg.Administrators))
 }
 
-func (r *Rule) allows(gid uint16) bool {
-	return slices.ContainsFunc(r.GIDs, func(g Range) bool { return g.First <= gid && gid <= g.Last })
-}
-
+// usage is what a user uses at present.
 type usage struct {
 	contexts, jobs, connections int
 	pieces                      int // of memory
@@ -102,7 +100,7 @@ func (u *usage) add(v usage, sign int) {
 }
 
 // over names the part of u plus more that exceeds a limit.
-func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int64, over bool) {
+func (u *usage) over(of config.Amounts, more usage) (what string, now, most, wanted int64, over bool) {
 	for _, v := range []struct {
 		what          string
 		now, of, more int64
@@ -122,7 +120,7 @@ func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int
 // take counts more use of a user. It returns attach.ErrQuota, and counts nothing, in three cases:
 // the user would exceed its rule's limit, all users of the rule together would exceed its total, or
 // the user would touch the card's reserve. give undoes take.
-func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
+func (d *Daemon) take(account uint32, r *config.Rule, more usage) (err error) {
 	of := d.capacity
 	if of.room != nil && more.bytes > 0 {
 		if of.bytes, of.limit, err = of.room.find("/", time.Now()); err != nil {
@@ -132,11 +130,11 @@ func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	u, total := d.users[account], d.totals[r]
-	if what, now, of, wanted, over := u.over(r.each(), more); over {
+	if what, now, of, wanted, over := u.over(r.Each(), more); over {
 		return fmt.Errorf("user %d has %d of %d %s and wants %d more: %w", account, now, of, what, wanted,
 			attach.ErrQuota)
 	}
-	if r.Total != (Amounts{}) {
+	if r.Total != (config.Amounts{}) {
 		if what, now, of, wanted, over := total.over(r.Total, more); over {
 			return fmt.Errorf("the users of a rule have %d of %d %s together and user %d wants %d more: %w", now, of,
 				what, account, wanted, attach.ErrQuota)
@@ -153,7 +151,7 @@ func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
 }
 
 // give gives back use that take counted.
-func (d *Daemon) give(account uint32, r *Rule, less usage) {
+func (d *Daemon) give(account uint32, r *config.Rule, less usage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	u, total := d.users[account], d.totals[r]

@@ -4,6 +4,7 @@ package doctor
 // configuration and the peers file name.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -79,14 +80,11 @@ func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 		f, _ := cluster.Load(o.Peers) // what is wrong with it is said of the peer
 		named(f)
 	}
-	config := o.Config
-	if config == "" {
-		config = DefaultConfig
-	}
-	c, err := daemon.Load(config)
+	path := cmp.Or(o.Config, DefaultConfig)
+	c, err := config.Load(path)
 	if err != nil {
 		if o.Config != "" {
-			keys = append(keys, Key{File: config, Err: err})
+			keys = append(keys, Key{File: path, Err: err})
 		}
 		return keys
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
@@ -700,8 +701,8 @@ func TestEnds(t *testing.T) {
 func (w *ward) funid(host int, tune func(*daemon.Config)) (socket string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	c := daemon.Config{Socket: filepath.Join(dir, "funid.sock"), Card: uint16(host), Peers: w.Peers(host),
-		Attach: xdp.AttachGeneric, CPU: -1}
+	c := daemon.Config{File: config.File{Socket: filepath.Join(dir, "funid.sock"), Card: uint16(host),
+		Peers: w.Peers(host), Attach: xdp.AttachGeneric, CPU: -1}}
 	if tune != nil {
 		tune(&c)
 	}

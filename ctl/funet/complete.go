@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/funet/funet/ctl/cmam"
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
@@ -19,7 +19,7 @@ var labs = usage.Listed(labNames)
 var completed = program.Completed.With(usage.Completed{
 	"run --card":    usage.Words(cardAuto, cardDirect, cardDaemon),
 	"--carriage":    usage.Words(cardAuto, cardDirect, cardDaemon),
-	"--polling":     usage.Words(program.Named(daemon.Adaptive, daemon.Spin, daemon.Sleep)...),
+	"--polling":     usage.Words(program.Named(config.Adaptive, config.Spin, config.Sleep)...),
 	"run --profile": program.Profiles,
 	"run --lab":     labs,
 	"status --lab":  labs,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
@@ -150,7 +150,7 @@ func TestCompletionOfValues(t *testing.T) {
 		"profile set":         exactly(hwprofiles.Names()...),
 		"pingpong --xdp":      as(func(w string) error { _, err := program.ParseAttach(w); return err }),
 		"lab up --bind":       as(func(w string) error { _, err := program.ParseBind(w); return err }),
-		"lab up --polling":    as(func(w string) error { _, err := daemon.ParsePolling(w); return err }),
+		"lab up --polling":    as(func(w string) error { _, err := config.ParsePolling(w); return err }),
 		"pingpong --encap":    as(func(w string) error { _, err := cluster.ParseEncap(w); return err }),
 		"sim chaos --faults":  as(func(w string) error { _, err := chaos.ParseFaults(w); return err }),
 		"sim chaos --network": as(func(w string) error { _, err := chaos.ParseNetwork(w); return err }),

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/command"
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
@@ -139,7 +139,7 @@ func checkDaemons(c *cobra.Command, f *program.Flags, daemons bool, polling, car
 		_, err = program.ParseBind(f.Bind)
 	}
 	if err == nil && polling != "" {
-		if _, err = daemon.ParsePolling(polling); err != nil {
+		if _, err = config.ParsePolling(polling); err != nil {
 			err = fmt.Errorf("--%w", err)
 		}
 	}

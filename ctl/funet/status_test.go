@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
@@ -25,8 +26,8 @@ func TestStatusShowsPeers(t *testing.T) {
 	defer l.Close()
 	var sockets [2]string
 	for host := range sockets {
-		c := daemon.Config{Socket: filepath.Join(t.TempDir(), "s"), Card: uint16(host), Discover: "den",
-			Interfaces: []string{"fu0"}, Attach: xdp.AttachGeneric, CPU: -1}
+		c := daemon.Config{File: config.File{Socket: filepath.Join(t.TempDir(), "s"), Card: uint16(host),
+			Discover: "den", Interfaces: []string{"fu0"}, Attach: xdp.AttachGeneric, CPU: -1}}
 		var d *daemon.Daemon
 		if err := l.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/unit"
 	"github.com/goccy/go-yaml"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/cluster"
 )
@@ -80,11 +81,11 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 		all[2]["kind"] != "DaemonSet" {
 		t.Fatalf("the manifests are %v", all)
 	}
-	var config struct{ Data map[string]string }
+	var files struct{ Data map[string]string }
 	var set struct {
 		Spec struct{ Template struct{ Spec daemonSet } }
 	}
-	convert(t, all[1], &config)
+	convert(t, all[1], &files)
 	convert(t, all[2], &set)
 	pod := set.Spec.Template.Spec
 	c := pod.Containers[0]
@@ -138,18 +139,18 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 
 	// As the kubelet writes it; a stranger's addresses are none of this host's.
 	dir := t.TempDir()
-	for name, text := range config.Data {
+	for name, text := range files.Data {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cfg, err := daemon.Load(filepath.Join(dir, filepath.Base(unitConfig)))
+	cfg, err := config.Load(filepath.Join(dir, filepath.Base(unitConfig)))
 	if err != nil || cfg.Peers.Encap != cluster.UDP && (cfg.Encap == nil || *cfg.Encap != cluster.UDP) ||
 		!cfg.FindCard {
 		t.Errorf("the configuration is %+v, %v", cfg, err)
 	}
 	cfg.FindCard, cfg.Interfaces = false, []string{"eth0"}
-	if err := cfg.Check(); err != nil {
+	if err := (daemon.Config{File: cfg}).Check(); err != nil {
 		t.Error(err)
 	}
 

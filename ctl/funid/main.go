@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/cluster"
@@ -107,10 +108,10 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 var completed = usage.Completed{
 	"--config": usage.Files, "--socket": usage.Files, "--peers": usage.Files, "--program": usage.Files,
 	"--iface":      usage.Interfaces,
-	"--polling":    usage.Words(daemon.Adaptive.String(), daemon.Spin.String(), daemon.Sleep.String()),
-	"--log-format": usage.Words(daemon.LogText.String(), daemon.LogJSON.String()),
-	"--log-level": usage.Words(daemon.LogDebug.String(), daemon.LogInfo.String(), daemon.LogWarn.String(),
-		daemon.LogError.String()),
+	"--polling":    usage.Words(config.Adaptive.String(), config.Spin.String(), config.Sleep.String()),
+	"--log-format": usage.Words(config.LogText.String(), config.LogJSON.String()),
+	"--log-level": usage.Words(config.LogDebug.String(), config.LogInfo.String(), config.LogWarn.String(),
+		config.LogError.String()),
 	"--metrics": usage.Anything,
 	"--image":   usage.Anything,
 }
@@ -220,7 +221,7 @@ func (f *flags) run(c *cobra.Command) error {
 func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 	cfg.CPU, cfg.FindCard = -1, true
 	if f.config != "" {
-		if cfg, err = daemon.Load(f.config); err != nil {
+		if cfg.File, err = config.Load(f.config); err != nil {
 			return cfg, err
 		}
 	}
@@ -243,7 +244,7 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		cfg.Interfaces = f.ifaces
 	}
 	if f.polling != "" {
-		if cfg.Polling, err = daemon.ParsePolling(f.polling); err != nil {
+		if cfg.Polling, err = config.ParsePolling(f.polling); err != nil {
 			return cfg, fmt.Errorf("--%w", err)
 		}
 	}
@@ -257,12 +258,12 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		cfg.VLAN = uint16(f.vlan)
 	}
 	if f.logFormat != "" {
-		if cfg.LogFormat, err = daemon.ParseLogFormat(f.logFormat); err != nil {
+		if cfg.LogFormat, err = config.ParseLogFormat(f.logFormat); err != nil {
 			return cfg, fmt.Errorf("--%w", err)
 		}
 	}
 	if f.logLevel != "" {
-		if cfg.LogLevel, err = daemon.ParseLogLevel(f.logLevel); err != nil {
+		if cfg.LogLevel, err = config.ParseLogLevel(f.logLevel); err != nil {
 			return cfg, fmt.Errorf("--%w", err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/cluster"
 )
@@ -80,17 +80,17 @@ func TestInstalledConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, peers, err := daemon.Parse("funid.yaml", text); err != nil || peers != "" || !c.FindCard {
+	if c, peers, err := config.Parse("funid.yaml", text); err != nil || peers != "" || !c.FindCard {
 		t.Errorf("as it is installed: %+v, %q, %v", c, peers, err)
 	}
 	lines := regexp.MustCompile(`(?m)^# ([a-z_]+: .*)$`).ReplaceAllString(string(text), "$1")
 	// who is somewhere else
 	lines = strings.Replace(lines, "users: [alice], groups: [wheel]", "users: [1000], groups: [1000]", 1)
-	c, peers, err := daemon.Parse("funid.yaml", []byte(lines))
+	c, peers, err := config.Parse("funid.yaml", []byte(lines))
 	if err != nil || peers != "peers.yaml" || len(c.Rules) != 1 || c.CPU != 3 || c.Metrics == "" {
 		t.Fatalf("uncommented: %+v, %q, %v", c, peers, err)
 	}
-	d := daemon.DefaultRule()
+	d := config.DefaultRule()
 	if r := c.Rules[0]; r.Contexts != d.Contexts || r.Jobs != d.Jobs || r.Bytes != d.Bytes || c.Attach != 0 ||
 		c.Bind != 0 || c.Polling != 0 || c.HugePages || c.Jumbo {
 		t.Errorf("%+v are not the defaults", c)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/attach"
@@ -41,8 +42,8 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	var sockets []string
 	for host := range l.Hosts() {
 		path := filepath.Join(dir, fmt.Sprint(host))
-		start(t, l, host, daemon.Config{Socket: path, Card: uint16(host), Peers: l.Peers(host),
-			Attach: xdp.AttachGeneric, CPU: -1})
+		start(t, l, host, daemon.Config{File: config.File{Socket: path, Card: uint16(host), Peers: l.Peers(host),
+			Attach: xdp.AttachGeneric, CPU: -1}})
 		sockets = append(sockets, path)
 	}
 	return job(t, sockets, gid)

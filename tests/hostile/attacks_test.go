@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/tests/attack"
 )
 
@@ -24,8 +24,8 @@ const (
 )
 
 // attackRules are daemon.DefaultRule for everybody but the administrator, who makes the groups.
-func attackRules() []daemon.Rule {
-	return []daemon.Rule{{Who: daemon.Who{Users: []uint32{0}}, Contexts: 2048, Jobs: 1024, Connections: 1024}, {}}
+func attackRules() []config.Rule {
+	return []config.Rule{{Who: config.Who{Users: []uint32{0}}, Contexts: 2048, Jobs: 1024, Connections: 1024}, {}}
 }
 
 // siege is an attack that goes on, with what belongs to it.

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
@@ -58,13 +59,13 @@ type bed struct {
 	t       testing.TB
 	lab     *lab.Lab
 	sockets []string
-	rules   []daemon.Rule
+	rules   []config.Rule
 	daemons []*process
 	silence time.Duration // after which a peer is given up
 	direct  bool          // jobs are direct ones; daemons is empty then
 }
 
-func newBed(t testing.TB, rules []daemon.Rule, silence time.Duration) *bed {
+func newBed(t testing.TB, rules []config.Rule, silence time.Duration) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -99,9 +100,9 @@ const (
 
 // config is the configuration of a daemon.
 func (b *bed) config(host int) daemon.Config {
-	return daemon.Config{Socket: b.sockets[host], Card: uint16(host), Peers: b.lab.Peers(host),
+	return daemon.Config{File: config.File{Socket: b.sockets[host], Card: uint16(host), Peers: b.lab.Peers(host),
 		Attach: xdp.AttachGeneric, CPU: -1,
-		PeerTimeout: b.silence, ConnectTimeout: b.silence, Rules: b.rules}
+		PeerTimeout: b.silence, ConnectTimeout: b.silence, Rules: b.rules}}
 }
 
 // serve starts the daemon of a host and waits until it serves.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
@@ -45,9 +46,9 @@ var fuzzed = sync.OnceValues(func() (socket string, err error) {
 	socket = filepath.Join(dir, "funid.sock")
 	var d *daemon.Daemon
 	err = l.Do(0, func() (err error) {
-		d, err = daemon.Open(daemon.Config{Socket: socket, Peers: l.Peers(0), Attach: xdp.AttachGeneric, CPU: -1,
-			Administrators: daemon.Who{},
-			Rules:          []daemon.Rule{{Connections: 32, Contexts: 8, Jobs: 8, Bytes: 16 << 20}}})
+		d, err = daemon.Open(daemon.Config{File: config.File{Socket: socket, Peers: l.Peers(0),
+			Attach: xdp.AttachGeneric, CPU: -1,
+			Rules: []config.Rule{{Connections: 32, Contexts: 8, Jobs: 8, Bytes: 16 << 20}}}})
 		return err
 	})
 	if err != nil {

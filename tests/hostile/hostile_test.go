@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/config"
 )
 
 // The groups.
@@ -24,12 +24,12 @@ const (
 )
 
 // rules: the enemy has GIDs of his own, everybody else the rest.
-func rules() []daemon.Rule {
-	return []daemon.Rule{
-		{Who: daemon.Who{Users: []uint32{enemyUser}}, GIDs: []daemon.Range{{First: enemyGID, Last: enemyGID + 9}},
+func rules() []config.Rule {
+	return []config.Rule{
+		{Who: config.Who{Users: []uint32{enemyUser}}, GIDs: []config.Range{{First: enemyGID, Last: enemyGID + 9}},
 			Contexts: 8, Jobs: 6, Connections: 48, Bytes: 32 << 20},
-		{Who: daemon.Who{Users: []uint32{0}}}, // makes the groups
-		{GIDs: []daemon.Range{{First: 1, Last: enemyGID - 1}}},
+		{Who: config.Who{Users: []uint32{0}}}, // makes the groups
+		{GIDs: []config.Range{{First: 1, Last: enemyGID - 1}}},
 	}
 }
 

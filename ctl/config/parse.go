@@ -1,6 +1,6 @@
-package daemon
+package config
 
-// This file turns the tree of a configuration file into a Config. doc.go shows the format.
+// This file turns the tree of a configuration file into a File. doc.go shows the format.
 
 import (
 	"fmt"
@@ -26,10 +26,10 @@ var format = strictyaml.Format{Noun: "configuration", MaxBytes: MaxBytes, MaxDep
 
 // Load reads the configuration file at path, and the peers file that it names. Errors in their
 // contents wrap ErrConfig and begin with file, line and column.
-func Load(path string) (Config, error) {
+func Load(path string) (File, error) {
 	data, err := format.ReadFile(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("reading funid's configuration: %w; `funid --help` shows one", err)
+		return File{}, fmt.Errorf("reading funid's configuration: %w; `funid --help` shows one", err)
 	}
 	c, peers, err := Parse(path, data)
 	c.Key = keyfile.Resolve(filepath.Dir(path), c.Key)
@@ -47,7 +47,7 @@ func Load(path string) (Config, error) {
 // Parse reads a configuration from data; name stands for it in errors. It returns the path of the
 // peers file beside it, and does not read that file. Any bytes are safe input, and an empty file
 // gives all defaults. Open checks the configuration as a whole.
-func Parse(name string, data []byte) (c Config, peers string, err error) {
+func Parse(name string, data []byte) (c File, peers string, err error) {
 	c.CPU, c.FindCard = -1, true
 	top, err := format.Parse(name, data)
 	if err != nil || top == nil {
@@ -108,7 +108,7 @@ func Parse(name string, data []byte) (c Config, peers string, err error) {
 		strictyaml.Choice("polling", &c.Polling, Adaptive, Spin, Sleep),
 		strictyaml.Number("slots", &c.Slots, 2, 1<<16),
 		strictyaml.Choice("refused_accesses", &c.Accesses, CountAccesses, SuspendWindows),
-		strictyaml.Number("refused_limit", &c.RefusedLimit, 1, mostRefused),
+		strictyaml.Number("refused_limit", &c.RefusedLimit, 1, MostRefused),
 		strictyaml.Duration("peer_timeout", &c.PeerTimeout),
 		strictyaml.Duration("connect_timeout", &c.ConnectTimeout),
 		strictyaml.Duration("drain", &c.Drain),
@@ -223,7 +223,7 @@ func size(key string, to *int64) strictyaml.Field {
 			}
 		}
 		v, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || v < 1 || v > mostBytes>>shift {
+		if err != nil || v < 1 || v > MostBytes>>shift {
 			return n.Errorf("%s is %q, want bytes from 1 to 64TiB, such as 256MiB", key, s)
 		}
 		*to = v << shift

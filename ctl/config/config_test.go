@@ -1,4 +1,4 @@
-package daemon
+package config
 
 // This file tests the configuration: an error says where, what is wrong and what to write.
 
@@ -48,7 +48,7 @@ rules:
 		t.Fatal(err)
 	}
 	encap, queue := cluster.UDP, 5
-	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"},
+	want := File{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"},
 		Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
 		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64,
 		Accesses: SuspendWindows, RefusedLimit: 17, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
@@ -67,7 +67,7 @@ rules:
 func TestParseNothing(t *testing.T) {
 	for _, s := range []string{"", "# nothing\n", "---\n"} {
 		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" ||
-			!reflect.DeepEqual(c, Config{CPU: -1, FindCard: true}) {
+			!reflect.DeepEqual(c, File{CPU: -1, FindCard: true}) {
 			t.Errorf("%q: %+v, %v", s, c, err)
 		}
 	}
@@ -84,16 +84,16 @@ func TestTotals(t *testing.T) {
 				Total: Amounts{32, 5, 16 * DefaultConnections, 16 * DefaultBytes}}},
 		{Rule{Who: Who{Groups: []uint32{7}}, Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45},
 			Rule{Who: Who{Groups: []uint32{7}}, GIDs: DefaultRule().GIDs,
-				Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45, Total: Amounts{32, 48, 64, mostBytes}}},
+				Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45, Total: Amounts{32, 48, 64, MostBytes}}},
 	} {
 		got := c.rule
-		if err := got.complete(); err != nil || !reflect.DeepEqual(got, c.want) {
+		if err := got.Complete(); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v becomes %+v, %v; want %+v", c.rule, got, err, c.want)
 		}
 	}
 	for _, bad := range []Rule{{Total: Amounts{Contexts: -1}}, {Total: Amounts{Bytes: -1}}, {Contexts: -1},
-		{Bytes: mostBytes + 1}} {
-		if bad.complete() == nil {
+		{Bytes: MostBytes + 1}} {
+		if bad.Complete() == nil {
 			t.Errorf("%+v is a rule", bad)
 		}
 	}
