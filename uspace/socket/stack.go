@@ -182,7 +182,8 @@ func (s *Stack) openBeside(o funet.Options) (err error) {
 
 // Endpoint returns the endpoint for calls, messages, tags and operations of all nodes, which shares
 // the process's place with the connections; nil without Options.Calls. Its messages are handled and
-// its calls answered at all times, also while no goroutine waits. It has no Windows, no Fd and no
+// its calls answered at all times, also while no goroutine waits. A handler must not call the stack
+// or a connection, which would wait for the handler. The endpoint has no Windows, no Fd and no
 // Rejoin (funet.ErrBeside). The stack's Close closes it; its own Close leaves the connections open.
 // A panic of a handler ends the stack as well.
 func (s *Stack) Endpoint() *funet.Endpoint { return s.beside.Endpoint }
