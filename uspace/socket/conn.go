@@ -3,12 +3,9 @@ package socket
 // This file implements connections.
 
 import (
-	"errors"
 	"net"
 	"os"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/funet/funet/uspace/rats"
 )
@@ -18,31 +15,21 @@ const lingering = 10_000_000_000
 
 // Conn is a connection, a net.Conn.
 type Conn struct {
-	s             *Stack
-	local, remote Addr
-	r             *rats.Receiver
-	w             *rats.Sender
-	in, out       side
-	err           error // of the node or the card, for both directions
-	shut          bool  // CloseWrite
-	closed        bool
-	until         int64 // after Close, when to give up
-	left          bool  // it has been removed from the stack
-}
-
-// side is one direction.
-type side struct {
-	mu sync.Mutex // one goroutine at a time
-	waiter
-	deadline
+	end
+	remote Addr
+	r      *rats.Receiver
+	w      *rats.Sender
+	err    error // of the node or the card, for both directions
+	shut   bool  // CloseWrite
+	until  int64 // after Close, when to give up
+	left   bool  // it has been removed from the stack
 }
 
 var _ net.Conn = (*Conn)(nil)
 
 // newConn makes a connection of two ends.
 func (s *Stack) newConn(local, remote Addr, r *rats.Receiver, w *rats.Sender) *Conn {
-	c := &Conn{s: s, local: local, remote: remote, r: r, w: w}
-	c.in.waiter, c.out.waiter = s.group.NewWaiter(), s.group.NewWaiter()
+	c := &Conn{end: s.newEnd(local), remote: remote, r: r, w: w}
 	r.Context, w.Context = c, c
 	s.add(c)
 	return c
@@ -186,29 +173,5 @@ func (c *Conn) part() {
 	}
 }
 
-// LocalAddr returns this end's address, an Addr.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
-
 // RemoteAddr returns the peer's address, an Addr.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
-
-// SetDeadline sets both deadlines, also for calls that already wait; the zero time removes them.
-func (c *Conn) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
-}
-
-// SetReadDeadline is described with SetDeadline.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.in, t) }
-
-// SetWriteDeadline is described with SetDeadline.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.out, t) }
-
-func (c *Conn) setDeadline(d *side, t time.Time) error {
-	c.s.group.Lock()
-	defer c.s.group.Unlock()
-	if c.closed {
-		return wrong("set", c.local, c.remote, net.ErrClosed)
-	}
-	d.set(t)
-	return nil
-}

@@ -1,11 +1,57 @@
 package socket
 
-// This file implements deadlines: a channel that is closed when a deadline has passed.
+// This file implements the common part of connections and packet connections, and deadlines: a
+// channel that is closed when a deadline has passed.
 
 import (
+	"errors"
+	"net"
 	"sync"
 	"time"
 )
+
+// end is the part that a connection and a packet connection have in common.
+type end struct {
+	s       *Stack
+	local   Addr
+	in, out side
+	closed  bool
+}
+
+// side is one direction.
+type side struct {
+	mu sync.Mutex // one goroutine at a time
+	waiter
+	deadline
+}
+
+func (s *Stack) newEnd(local Addr) end {
+	return end{s: s, local: local, in: side{waiter: s.group.NewWaiter()}, out: side{waiter: s.group.NewWaiter()}}
+}
+
+// LocalAddr returns this end's address, an Addr.
+func (e *end) LocalAddr() net.Addr { return e.local }
+
+// SetDeadline sets both deadlines, also for calls that already wait; the zero time removes them.
+func (e *end) SetDeadline(t time.Time) error {
+	return errors.Join(e.SetReadDeadline(t), e.SetWriteDeadline(t))
+}
+
+// SetReadDeadline is described with SetDeadline.
+func (e *end) SetReadDeadline(t time.Time) error { return e.setDeadline(&e.in, t) }
+
+// SetWriteDeadline is described with SetDeadline.
+func (e *end) SetWriteDeadline(t time.Time) error { return e.setDeadline(&e.out, t) }
+
+func (e *end) setDeadline(d *side, t time.Time) error {
+	e.s.group.Lock()
+	defer e.s.group.Unlock()
+	if e.closed {
+		return wrong("set", e.local, nil, net.ErrClosed)
+	}
+	d.set(t)
+	return nil
+}
 
 // deadline belongs to one direction of a connection, or to a listener. The zero value never passes.
 type deadline struct {

@@ -19,7 +19,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/rats"
@@ -48,16 +47,13 @@ const (
 // PacketConn is a packet connection, a net.PacketConn. Packets are not lost, and may overtake each
 // other.
 type PacketConn struct {
-	s       *Stack
-	address Addr
+	end
 	port    *rats.Port
-	in, out side
 	clients map[Addr]*packetClient
 	links   map[Addr]packetLink // by the address that the seed was given to
 	turn    uint64              // counts seeds and packets; a smaller value is older
 	writers map[*waiter]struct{}
 	buffer  [portBytes + MaxPacket]byte
-	closed  bool
 }
 
 // packetClient is the end towards another packet connection.
@@ -85,9 +81,8 @@ func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{},
+	p := &PacketConn{end: s.newEnd(a), clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{},
 		writers: map[*waiter]struct{}{}}
-	p.in.waiter = s.group.NewWaiter()
 	if p.port, err = s.m.NewPort(portBytes+MaxPacket, packetBuffers); err != nil {
 		return nil, wrong("listen", nil, a, err)
 	}
@@ -165,7 +160,7 @@ func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	for {
 		passed := p.in.done()
 		if err := p.over(passed); err != nil {
-			return 0, nil, wrong("read", p.address, nil, err)
+			return 0, nil, wrong("read", p.local, nil, err)
 		}
 		if d, ok := p.port.Recv(); ok {
 			if len(d.Bytes) < portBytes {
@@ -197,13 +192,13 @@ func (p *PacketConn) over(passed <-chan struct{}) error {
 // *net.OpError with EMSGSIZE, ECONNREFUSED (the port is not open), EHOSTUNREACH, ETIMEDOUT.
 func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 	if len(b) > MaxPacket {
-		return 0, wrong("write", p.address, address,
+		return 0, wrong("write", p.local, address,
 			fmt.Errorf("%w: a packet has up to %d bytes", syscall.EMSGSIZE, MaxPacket))
 	}
 	to, ok := address.(Addr)
 	if !ok {
 		if to, err = p.s.parse(Network, address.String()); err != nil {
-			return 0, wrong("write", p.address, address, err)
+			return 0, wrong("write", p.local, address, err)
 		}
 	}
 	p.s.group.Lock()
@@ -213,7 +208,7 @@ func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 		err = p.sendLater(b, to)
 	}
 	if err != nil {
-		return 0, wrong("write", p.address, to, err)
+		return 0, wrong("write", p.local, to, err)
 	}
 	p.s.carrier.Look() // it leaves now
 	return len(b), nil
@@ -248,7 +243,7 @@ func (p *PacketConn) send(b []byte, to Addr) (sent bool, err error) {
 		return false, nil
 	}
 	copy(p.buffer[portBytes:], b)
-	binary.LittleEndian.PutUint16(p.buffer[:], p.address.Port)
+	binary.LittleEndian.PutUint16(p.buffer[:], p.local.Port)
 	sent, err = k.c.Send(p.buffer[:portBytes+len(b)])
 	switch {
 	// it took the seed back; if it is there no more we hear so when we ask again
@@ -282,7 +277,7 @@ func (p *PacketConn) connect(to Addr, w *waiter, passed <-chan struct{}) (err er
 		var words []uint32
 		words, err = p.s.inquire(to.Node, w, passed, func() error {
 			return p.over(passed)
-		}, uint32(to.Port)<<16|uint32(p.address.Port))
+		}, uint32(to.Port)<<16|uint32(p.local.Port))
 		var seed rats.Seed
 		if err == nil {
 			seed, err = seedOf(words)
@@ -340,7 +335,7 @@ func (p *PacketConn) Close() error {
 	p.s.group.Lock()
 	defer p.s.group.Unlock()
 	if p.closed {
-		return wrong("close", p.address, nil, net.ErrClosed)
+		return wrong("close", p.local, nil, net.ErrClosed)
 	}
 	p.close()
 	p.s.poll() // the others hear of it now
@@ -352,7 +347,7 @@ func (p *PacketConn) close() {
 		return
 	}
 	p.closed = true
-	delete(p.s.packets, p.address.Port)
+	delete(p.s.packets, p.local.Port)
 	p.port.Close()
 	for to := range p.clients {
 		p.drop(to)
@@ -395,28 +390,4 @@ func (s *Stack) probePackets() {
 			}
 		}
 	}
-}
-
-// LocalAddr returns the address, an Addr.
-func (p *PacketConn) LocalAddr() net.Addr { return p.address }
-
-// SetDeadline sets both deadlines, also for calls that already wait; the zero time removes them.
-func (p *PacketConn) SetDeadline(t time.Time) error {
-	return errors.Join(p.SetReadDeadline(t), p.SetWriteDeadline(t))
-}
-
-// SetReadDeadline is described with SetDeadline.
-func (p *PacketConn) SetReadDeadline(t time.Time) error { return p.setDeadline(&p.in, t) }
-
-// SetWriteDeadline is described with SetDeadline.
-func (p *PacketConn) SetWriteDeadline(t time.Time) error { return p.setDeadline(&p.out, t) }
-
-func (p *PacketConn) setDeadline(d *side, t time.Time) error {
-	p.s.group.Lock()
-	defer p.s.group.Unlock()
-	if p.closed {
-		return wrong("set", p.address, nil, net.ErrClosed)
-	}
-	d.set(t)
-	return nil
 }
