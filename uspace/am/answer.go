@@ -17,7 +17,7 @@ const (
 
 // get answers with a piece of this process's memory.
 func (t *calls) get(m *Message, ticket uint32) {
-	if len(m.Words) != 4 || m.Words[1] > pieceWords {
+	if m.Words[1] > pieceWords {
 		t.unknown++
 		return
 	}
@@ -49,10 +49,6 @@ func (t *calls) get(m *Message, ticket uint32) {
 
 // getBlock answers by letting the card move a block of this process's memory.
 func (t *calls) getBlock(m *Message, ticket uint32) {
-	if len(m.Words) != 4 {
-		t.unknown++
-		return
-	}
 	move := funi.Transfer{Source: m.Words[0], Destination: m.Words[2], Argument: ticket, Words: int(m.Words[1])}
 	if checkBlock(m.Source, &move) != nil || t.e.regions.words(move.Source, move.Words, funi.Source) == nil {
 		t.finish(m, ticket, answerRefused)
@@ -63,28 +59,26 @@ func (t *calls) getBlock(m *Message, ticket uint32) {
 	}
 }
 
-// put writes a piece to this process's memory.
-func (t *calls) put(m *Message, ticket uint32) {
-	if len(m.Words) == 0 {
+// carried returns the words of memory that a message carries behind an address or offset, or nil if
+// it has another form. Those of a typePutOne or typeValue are one or two, with their number.
+func carried(m *Message, typ uint16) []uint32 {
+	switch {
+	case typ == typePut || typ == typeData:
+		return m.Words[1:]
+	case m.Words[1]-1 > 1:
+		return nil
+	}
+	return m.Words[2 : 2+m.Words[1]]
+}
+
+// put writes a piece to this process's memory and answers.
+func (t *calls) put(m *Message, ticket uint32, data []uint32) {
+	if data == nil {
 		t.unknown++
 		return
 	}
-	t.putWords(m, ticket, m.Words[0], m.Words[1:])
-}
-
-// putOne writes a word or two to this process's memory.
-func (t *calls) putOne(m *Message, ticket uint32) {
-	if data := oneOrTwo(m); data != nil {
-		t.putWords(m, ticket, m.Words[0], data)
-		return
-	}
-	t.unknown++
-}
-
-// putWords writes words to this process's memory and answers.
-func (t *calls) putWords(m *Message, ticket, address uint32, data []uint32) {
 	t.charge(memoryCost)
-	to := t.e.regions.words(address, len(data), funi.Destination)
+	to := t.e.regions.words(m.Words[0], len(data), funi.Destination)
 	if to == nil {
 		t.finish(m, ticket, answerRefused)
 		return
@@ -100,40 +94,13 @@ func (t *calls) finish(m *Message, ticket, answer uint32) {
 	}
 }
 
-// data takes an answer with a piece of a node's memory.
-func (t *calls) data(m *Message, ticket uint32) {
-	if len(m.Words) == 0 {
-		t.unknown++
-		return
-	}
-	t.take(m, ticket, m.Words[0], m.Words[1:])
-}
-
-// value takes an answer with a word or two.
-func (t *calls) value(m *Message, ticket uint32) {
-	if words := oneOrTwo(m); words != nil {
-		t.take(m, ticket, m.Words[0], words)
-		return
-	}
-	t.unknown++
-}
-
-// oneOrTwo returns the one or two words of a message of a value, or nil if the message has another
-// form.
-func oneOrTwo(m *Message) []uint32 {
-	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
-		return nil
-	}
-	return m.Words[2 : 2+m.Words[1]]
-}
-
 // take stores the words of an answer at their place in the call's memory.
-func (t *calls) take(m *Message, ticket, at uint32, words []uint32) {
-	c := t.find(ticket)
-	if c == nil || int(c.node) != m.Source {
+func (t *calls) take(m *Message, ticket uint32, words []uint32) {
+	c, at := t.find(ticket), m.Words[0]
+	if words != nil && (c == nil || int(c.node) != m.Source) {
 		return // too late, or not asked
 	}
-	if uint64(at)*4+uint64(len(words))*4 > uint64(len(c.into)) {
+	if words == nil || uint64(at)*4+uint64(len(words))*4 > uint64(len(c.into)) {
 		t.unknown++
 		return
 	}
@@ -146,7 +113,7 @@ func (t *calls) take(m *Message, ticket, at uint32, words []uint32) {
 func (t *calls) done(m *Message, ticket uint32) {
 	switch c := t.find(ticket); {
 	case c == nil || int(c.node) != m.Source:
-	case len(m.Words) == 4 && m.Words[0] == answerDone:
+	case m.Words[0] == answerDone:
 		t.answered(m.Source, ticket)
 	default:
 		t.fail(c, fmt.Errorf("memory of node %d: %w", m.Source, ErrAddress))

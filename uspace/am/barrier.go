@@ -120,7 +120,7 @@ func (b *rounds) tellAgain() error {
 
 // arrived records the message of a round from another node.
 func (b *rounds) arrived(m *Message, number uint32) {
-	if len(m.Words) != 4 || m.Words[0] != 0 || m.Words[1] >= maxRounds || !b.timely(number) {
+	if m.Words[0] != 0 || m.Words[1] >= maxRounds || !b.timely(number) {
 		b.unknown++
 		return
 	}

@@ -151,7 +151,7 @@ func (e *Endpoint) SendBytes(node int, handler uint32, b []byte) error {
 // PostBytes is SendBytes for programs that send many messages in a row; see Post4.
 func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 	if len(b) > ShortBytes || handler >= Handlers {
-		return e.bytes.sendLong(node, handler, b)
+		return e.bytes.sendGathered(node, handler, gather{first: b})
 	}
 	var s *funi.Slot
 	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {

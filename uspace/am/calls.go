@@ -91,18 +91,13 @@ func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 
 // probeAll probes the nodes whose answers are missing, for one counter or for all.
 func (t *calls) probeAll(of *Counter) error {
-	last := -1
-	for i := range t.table {
-		c := &t.table[i]
-		if !c.open || of != nil && c.counter != of || int(c.node) == last {
-			continue
+	return t.probeEach(func(yield func(int) bool) {
+		for i := range t.table {
+			if c := &t.table[i]; c.open && (of == nil || c.counter == of) && !yield(int(c.node)) {
+				return
+			}
 		}
-		last = int(c.node)
-		if err := t.probe(last); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // begin opens a call and returns its ticket. It waits while there are too many.

@@ -12,6 +12,9 @@ import (
 
 // askFour is Get of four words.
 func (t *calls) askFour(node int, address, local uint32, counter *Counter) error {
+	if err := checkRemote(node, address, 4); err != nil {
+		return err
+	}
 	ticket, err := t.begin(node, 1, nil, counter)
 	if err != nil {
 		return err
@@ -32,10 +35,6 @@ func (t *calls) askFour(node int, address, local uint32, counter *Counter) error
 
 // getFour answers with four words of this process's memory.
 func (t *calls) getFour(m *Message, ticket uint32) {
-	if len(m.Words) != 4 {
-		t.unknown++
-		return
-	}
 	t.charge(memoryCost)
 	from := t.e.regions.words(m.Words[0], 4, funi.Source)
 	if from == nil {

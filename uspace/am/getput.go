@@ -38,29 +38,15 @@ func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) e
 	if err != nil {
 		return fmt.Errorf("getting from node %d: %w", node, err)
 	}
-	if err := checkRemote(node, address, words); err != nil {
-		return err
-	}
 	if e.pace != nil && words == 4 && e.pace.cpu.Library().SegmentCycles > 0 {
 		return e.calls.askFour(node, address, local, c)
 	}
-	p := plan(address, local, words)
-	ticket, err := e.calls.begin(node, p.pieces, into, c)
-	if err != nil {
-		return err
-	}
-	for err == nil && p.next() {
-		at := uint32(4 * p.at)
-		if p.block {
-			err = e.calls.ask(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at)
-		} else {
-			err = e.calls.ask(node, typeGet, ticket, address+at, uint32(p.words), uint32(p.at))
+	return e.calls.copy(node, address, local, words, into, c, func(ticket uint32, p copying) error {
+		if at := uint32(4 * p.at); p.block {
+			return e.calls.ask(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at)
 		}
-	}
-	if err != nil {
-		e.calls.giveUp(ticket)
-	}
-	return err
+		return e.calls.ask(node, typeGet, ticket, address+uint32(4*p.at), uint32(p.words), uint32(p.at))
+	})
 }
 
 // Put copies words from this process's memory at local to a node's memory at address, and adds one
@@ -72,25 +58,27 @@ func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) e
 	if err != nil {
 		return fmt.Errorf("putting to node %d: %w", node, err)
 	}
+	return e.calls.copy(node, address, local, words, nil, c, func(ticket uint32, p copying) error {
+		if at := uint32(4 * p.at); p.block {
+			return e.transfer(node, typePutBlock, &funi.Transfer{Source: local + at, Destination: address + at,
+				Argument: ticket, Words: p.words})
+		}
+		return e.calls.putPiece(node, ticket, address+uint32(4*p.at), from[4*p.at:4*(p.at+p.words)])
+	})
+}
+
+// copy begins a call for a copy and sends its pieces.
+func (t *calls) copy(node int, address, local uint32, words int, into []byte, c *Counter,
+	send func(ticket uint32, p copying) error) error {
 	if err := checkRemote(node, address, words); err != nil {
 		return err
 	}
 	p := plan(address, local, words)
-	ticket, err := e.calls.begin(node, p.pieces, nil, c)
-	if err != nil {
-		return err
-	}
+	ticket, err := t.begin(node, p.pieces, into, c)
 	for err == nil && p.next() {
-		at := uint32(4 * p.at)
-		if p.block {
-			err = e.transfer(node, typePutBlock, &funi.Transfer{Source: local + at, Destination: address + at,
-				Argument: ticket, Words: p.words})
-		} else {
-			err = e.calls.putPiece(node, ticket, address+at, from[at:at+uint32(4*p.words)])
+		if err = send(ticket, p); err != nil {
+			t.giveUp(ticket)
 		}
-	}
-	if err != nil {
-		e.calls.giveUp(ticket)
 	}
 	return err
 }

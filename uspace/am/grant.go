@@ -72,7 +72,7 @@ type receiving struct {
 // readyArrived handles a sender's announcement of a message: id, handler and the like, length, and
 // two words of its kind. It grants memory at once if some is free and no other message waits.
 func (x *byteMessages) readyArrived(m *Message, id uint32) {
-	if m.level != funi.Request || len(m.Words) != 4 {
+	if m.level != funi.Request {
 		x.unknown++
 		return
 	}

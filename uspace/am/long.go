@@ -134,11 +134,7 @@ func (e *Endpoint) StartList(node int, handler uint32, list [][]byte, done func(
 	return e.bytes.start(node, kindBytes, handler, [2]uint32{}, g, done)
 }
 
-// sendLong sends bytes that do not fit one packet, and waits until they are delivered.
-func (x *byteMessages) sendLong(node int, handler uint32, b []byte) error {
-	return x.sendGathered(node, handler, gather{first: b})
-}
-
+// sendGathered sends bytes that do not fit one packet, and waits until they are delivered.
 func (x *byteMessages) sendGathered(node int, handler uint32, g gather) error {
 	if err := x.refusal(node, 0); err != nil {
 		return err // before the state of a message is touched that this handler interrupts
@@ -326,7 +322,7 @@ func (x *sending) findSend(id uint32) *send {
 
 // grantArrived handles a receiver's grant of memory: id, key, address, lease.
 func (x *byteMessages) grantArrived(m *Message, id uint32) {
-	if len(m.Words) != 3 || m.Words[0]&partBit != 0 || m.Words[0] == 0 {
+	if m.Words[0]&partBit != 0 || m.Words[0] == 0 {
 		x.unknown++
 		return
 	}
@@ -379,10 +375,6 @@ func (x *byteMessages) abort(s *send) {
 
 // takenArrived handles the outcome of a message: id or argument, and status.
 func (x *byteMessages) takenArrived(m *Message, word uint32) {
-	if len(m.Words) != 1 {
-		x.unknown++
-		return
-	}
 	if word&partBit != 0 {
 		x.slotTaken(m.Source, word, m.Words[0])
 		return
@@ -455,36 +447,13 @@ func (e *Endpoint) ProbeSends() error {
 	if e.inHandler() {
 		return fmt.Errorf("probing: %w", ErrHandler)
 	}
-	last := -1
-	for i := range e.bytes.sends {
-		s := &e.bytes.sends[i]
-		if s.state == sendFree || int(s.node) == last {
-			continue
+	return e.probeEach(func(yield func(int) bool) {
+		for i := range e.bytes.sends {
+			if s := &e.bytes.sends[i]; s.state != sendFree && !yield(int(s.node)) {
+				return
+			}
 		}
-		last = int(s.node)
-		if err := e.probe(last); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// about dispatches a message about messages.
-func (x *byteMessages) about(m *Message, typ uint16, first uint32) {
-	if m.Source >= x.nodes {
-		x.unknown++
-		return
-	}
-	switch typ {
-	case typeReady:
-		x.readyArrived(m, first)
-	case typeGrant:
-		x.grantArrived(m, first)
-	case typeTaken:
-		x.takenArrived(m, first)
-	case typeAbort:
-		x.abortArrived(m, first)
-	}
+	})
 }
 
 // tell sends a message about messages. If m is not nil it is a reply to that request;

@@ -27,7 +27,7 @@ const (
 // arrived handles an envelope. The first word is the message's number, 30 bits, and the space of
 // its tag, 2 bits.
 func (t *tags) arrived(m *Message, first uint32) {
-	if len(m.Words) < taggedWords-1 || first&3 > 1 {
+	if first&3 > 1 {
 		t.unknown++
 		return
 	}

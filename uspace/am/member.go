@@ -386,7 +386,7 @@ func (k *member) fill(s *funi.Slot, node int, n announcement) {
 func (k *member) arrived(m *Message, word uint32) {
 	what := word & memberWhat
 	switch {
-	case len(m.Words) != 4 || m.Source == k.node || m.Source >= k.nodes:
+	case m.Source == k.node:
 		k.unknown++
 		return
 	case what == memberHello:
@@ -428,7 +428,7 @@ func (k *member) arrived(m *Message, word uint32) {
 
 // refuseMember answers a membership message to a node without Rejoin.
 func (p *port) refuseMember(m *Message, word uint32) {
-	if len(m.Words) != 4 || word&memberWhat != memberHello || m.level != funi.Request ||
+	if word&memberWhat != memberHello || m.level != funi.Request ||
 		m.reply4(typeMember, memberRefused|m.Words[0]&lifeMask<<receiverShift, 0, 0, 0, 0) != nil {
 		p.unknown++
 	}

@@ -24,8 +24,18 @@ type pace struct {
 }
 
 // Pace charges the endpoint's work from now on to a processor. A message that is sent then lets
-// handlers run, as any Poll does.
-func (e *Endpoint) Pace(cpu *timing.CPU) { e.pace = &pace{port: &e.port, cpu: cpu} }
+// handlers run, as any Poll does. With nil it takes the time that it takes again.
+func (e *Endpoint) Pace(cpu *timing.CPU) { e.paceBy(cpu, nil) }
+
+func (p *port) paceBy(cpu *timing.CPU, prices *Prices) {
+	if p.pace = nil; cpu == nil {
+		return
+	}
+	p.pace = &pace{port: p, cpu: cpu, prices: prices}
+	for l := range p.pace.known {
+		p.pace.known[l] = p.iface.KnownTail(funi.Level(l))
+	}
+}
 
 // Work charges instructions of one cycle each, which the program executes for itself. On a real
 // machine it does nothing, since they take the time that they take. Any context.

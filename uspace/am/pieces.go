@@ -167,7 +167,7 @@ func (t *tags) pieces() {
 
 // toldArrived handles a typeTold.
 func (t *tags) toldArrived(m *Message, first uint32) {
-	if len(m.Words) != 4 || m.Words[0]>>18&3 > 1 {
+	if m.Words[0]>>18&3 > 1 {
 		t.unknown++
 		return
 	}
@@ -206,10 +206,6 @@ func (t *tags) toldArrived(m *Message, first uint32) {
 
 // pieceArrived takes a piece of a message.
 func (t *tags) pieceArrived(m *Message, first uint32) {
-	if len(m.Words) < 2 {
-		t.unknown++
-		return
-	}
 	r := t.receives.find(first)
 	if r == nil || r.state != opMoving || r.offer != 0 || r.received.Source != m.Source {
 		return // cancelled, or not asked for
@@ -292,8 +288,7 @@ func (t *tags) failAll(err error, which func(node int) bool) {
 		}
 	}
 	for _, r := range t.receives.all {
-		if r.state == opWaiting && r.source != AnySource && which(r.source) ||
-			r.state == opMoving && which(r.received.Source) {
+		if r.state != opFree && r.from() != AnySource && which(r.from()) {
 			t.dropReceive(r, err)
 		}
 	}
@@ -306,35 +301,4 @@ func (t *tags) failAll(err error, which func(node int) bool) {
 		}
 		m = next
 	}
-}
-
-// probeAll probes the nodes whose messages are awaited, or that have yet to receive some.
-func (t *tags) probeAll() error {
-	last := -1
-	probe := func(node int) error {
-		if node == last {
-			return nil
-		}
-		last = node
-		return t.probe(node)
-	}
-	for _, s := range t.sends.all {
-		if s.state != opFree {
-			if err := probe(int(s.node)); err != nil {
-				return err
-			}
-		}
-	}
-	for _, r := range t.receives.all {
-		node := r.source
-		if r.state == opMoving {
-			node = r.received.Source
-		}
-		if r.state != opFree && node != AnySource {
-			if err := probe(node); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -20,9 +20,7 @@ type Prices struct{ Xfer, Other [arctic.Levels]Price }
 // PaceMeasured is Pace for a machine of which only these prices are known; the bus of its processor
 // should cost nothing. A look that finds no message has no price, and costs the instructions that
 // the library executes.
-func (e *Endpoint) PaceMeasured(cpu *timing.CPU, p Prices) {
-	e.pace = &pace{port: &e.port, cpu: cpu, prices: &p}
-}
+func (e *Endpoint) PaceMeasured(cpu *timing.CPU, p Prices) { e.paceBy(cpu, &p) }
 
 // of returns the price of a message.
 func (p *Prices) of(l funi.Level, s *funi.Slot) Price {

@@ -4,6 +4,7 @@ package am
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -166,6 +167,22 @@ func (p *port) wait(done func() bool, probe func() error) error {
 			if err := probe(); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// probeEach probes each node of a list; of equal nodes in a row it probes one. A negative number
+// stands for no node.
+func (p *port) probeEach(nodes iter.Seq[int]) error {
+	last := -1
+	for node := range nodes {
+		if node == last || node < 0 {
+			continue
+		}
+		last = node
+		if err := p.probe(node); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -329,7 +329,7 @@ func content(second uint32, words []uint32) ([]byte, bool) {
 
 // called runs the handler of a call and answers.
 func (r *remote) called(m *Message, ticket uint32) {
-	if m.level != funi.Request || len(m.Words) == 0 {
+	if m.level != funi.Request {
 		r.unknown++
 		return
 	}
@@ -434,10 +434,6 @@ func cut(text string, most int) string {
 
 // answered completes the call that an answer belongs to.
 func (r *remote) answered(m *Message, ticket uint32) {
-	if len(m.Words) == 0 {
-		r.unknown++
-		return
-	}
 	second := m.Words[0]
 	b, ok := content(second, m.Words[1:])
 	c := r.find(ticket)
@@ -513,18 +509,23 @@ func (e *Endpoint) CallsUnderWay() int { return e.remote.under }
 // node is gone the probe comes back, and ends the waits for it. A program that waits by Poll alone
 // calls it now and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeCalled() error {
-	last := -1
-	for i := range e.remote.table {
-		c := &e.remote.table[i]
-		if c.done == nil || int(c.node) == last {
-			continue
+	return e.probeEach(func(yield func(int) bool) {
+		for i := range e.remote.table {
+			if c := &e.remote.table[i]; c.done != nil && !yield(int(c.node)) {
+				return
+			}
 		}
-		last = int(c.node)
-		if err := e.probe(last); err != nil {
-			return err
+		for _, s := range e.tags.sends.all {
+			if s.state != opFree && !yield(int(s.node)) {
+				return
+			}
 		}
-	}
-	return e.tags.probeAll()
+		for _, r := range e.tags.receives.all {
+			if r.state != opFree && !yield(r.from()) {
+				return
+			}
+		}
+	})
 }
 
 // cameBack handles a returned message of a call.

@@ -153,7 +153,7 @@ func (t *segments) at(address uint32) *segment {
 // xferArrived stores words at their place.
 func (t *segments) xferArrived(m *Message, p Place) {
 	s := t.find(p)
-	if s == nil || len(m.Words) == 0 || p.offset()+4*len(m.Words) > len(s.memory) {
+	if s == nil || p.offset()+4*len(m.Words) > len(s.memory) {
 		t.unknown++
 		return
 	}

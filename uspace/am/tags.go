@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -219,16 +220,8 @@ func (t *tags) exchange(tag uint32, to int, out []byte, from int, in []byte) (Re
 		send, err = t.e.StartSendTag(to, tag, out, s.sent)
 	}
 	if err == nil {
-		err = t.wait(func() bool { return s.left == 0 || s.err != nil && !errors.Is(s.err, ErrTruncate) }, func() error {
-			for _, node := range [...]int{to, from} {
-				if node >= 0 {
-					if err := t.probe(node); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
+		err = t.wait(func() bool { return s.left == 0 || s.err != nil && !errors.Is(s.err, ErrTruncate) },
+			func() error { return t.probeEach(slices.Values([]int{to, from})) })
 	}
 	if s.left == 0 || s.err != nil {
 		err = s.err
@@ -368,6 +361,14 @@ func (t *tags) endTogether(err error) {
 // TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
 func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
 	return e.tags.sends.used(), e.tags.receives.used()
+}
+
+// from returns the node whose message a receive waits for, or AnySource.
+func (r *tagReceive) from() int {
+	if r.state == opMoving {
+		return r.received.Source
+	}
+	return r.source
 }
 
 // takes reports whether a receive takes a message.

@@ -81,9 +81,7 @@ func (p *port) transfer(node int, typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(node), typ, *t)
-	if !p.paced(funi.Request, s) {
-		p.iface.Commit(funi.Request)
-	}
+	p.commit(funi.Request, s)
 	return nil
 }
 
@@ -94,9 +92,7 @@ func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(m.Source), typ, *t)
-	if e := m.endpoint; !e.paced(funi.Reply, s) {
-		e.iface.Commit(funi.Reply)
-	}
+	m.endpoint.commit(funi.Reply, s)
 	return nil
 }
 
@@ -128,10 +124,11 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 // Later slots are given back after that one, although their messages need not wait for it. Any
 // context.
 func (e *Endpoint) Retrieved(l funi.Level) bool {
-	if e.pace != nil {
-		e.pace.cpu.Work(pointerCost + testCost)
-		e.pace.cpu.Load(1) // the tail register
+	if e.pace == nil {
+		return e.iface.Unsent(l) == 0
 	}
+	e.pace.cpu.Work(pointerCost + testCost)
+	e.pace.cpu.Load(1) // the tail register
 	done := e.iface.Unsent(l) == 0
 	e.pace.known[l] = e.iface.KnownTail(l)
 	return done

@@ -127,9 +127,20 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 	}
 }
 
+// forms are how many words the library's messages have behind the first.
+var forms = [32]struct{ least, most int }{typeXfer: {1, MaxWords}, typeGet: {4, 4}, typeGetBlock: {4, 4},
+	typeGetFour: {4, 4}, typePut: {1, MaxWords}, typePutOne: {4, 4}, typeData: {1, MaxWords}, typeValue: {4, 4},
+	typeDone: {4, 4}, typeRound: {4, 4}, typeCall: {1, MaxWords}, typeAnswer: {1, MaxWords}, typeReady: {4, 4},
+	typeGrant: {3, 3}, typeTaken: {1, 1}, typeAbort: {0, MaxWords}, typeTagged: {2, MaxWords}, typeTold: {4, 4},
+	typePiece: {2, MaxWords}, typeUnhandled: {1, 1}, typeProbe: {0, MaxWords}, typeMember: {4, 4}}
+
 // serve dispatches a message of the library; first is its first word, and the message has the
-// others.
+// others. It drops one of another form, or from a node outside the group.
 func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
+	if n := len(m.Words); int(typ) >= len(forms) || n < forms[typ].least || n > forms[typ].most || m.Source >= e.nodes {
+		e.unknown++
+		return
+	}
 	switch typ {
 	case typeXfer:
 		e.segments.xferArrived(m, Place(first))
@@ -139,14 +150,10 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.calls.getBlock(m, first)
 	case typeGetFour:
 		e.calls.getFour(m, first)
-	case typePut:
-		e.calls.put(m, first)
-	case typePutOne:
-		e.calls.putOne(m, first)
-	case typeData:
-		e.calls.data(m, first)
-	case typeValue:
-		e.calls.value(m, first)
+	case typePut, typePutOne:
+		e.calls.put(m, first, carried(m, typ))
+	case typeData, typeValue:
+		e.calls.take(m, first, carried(m, typ))
 	case typeDone:
 		e.calls.done(m, first)
 	case typeRound:
@@ -155,8 +162,14 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.remote.called(m, first)
 	case typeAnswer:
 		e.remote.answered(m, first)
-	case typeReady, typeGrant, typeTaken, typeAbort:
-		e.bytes.about(m, typ, first)
+	case typeReady:
+		e.bytes.readyArrived(m, first)
+	case typeGrant:
+		e.bytes.grantArrived(m, first)
+	case typeTaken:
+		e.bytes.takenArrived(m, first)
+	case typeAbort:
+		e.bytes.abortArrived(m, first)
 	case typeTagged:
 		e.tags.arrived(m, first)
 	case typeTold:

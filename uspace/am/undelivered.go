@@ -71,7 +71,7 @@ func (x *byteMessages) tellUnhandled(m *Message, number uint32) {
 // unhandled handles the report that a node has no handler for a short message. first is the
 // handler's number, with the lives.
 func (x *byteMessages) unhandled(m *Message, first uint32) {
-	if len(m.Words) != 1 || m.Source >= x.nodes || m.Words[0] >= arctic.Levels {
+	if m.Words[0] >= arctic.Levels {
 		x.unknown++
 		return
 	}

@@ -28,19 +28,24 @@ func (e *Endpoint) Xfer4(node int, to Place, w0, w1, w2, w3 uint32) error {
 // queue is full it polls. After an error part of the data may have been sent. It is otherwise like
 // Xfer4.
 func (e *Endpoint) Xfer(node int, to Place, data []byte) error {
+	return e.xfer(funi.Request, node, to, data, func(words int) (*funi.Slot, error) { return e.reserve(node, words) })
+}
+
+// xfer sends data for a segment, in slots that reserve returns.
+func (p *port) xfer(l funi.Level, node int, to Place, data []byte, reserve func(words int) (*funi.Slot, error)) error {
 	if err := to.check(len(data)); err != nil {
 		return err
 	}
 	for at := 0; at < len(data); at += 16 {
 		words := min(4, (len(data)-at)/4)
-		s, err := e.reserve(node, words)
+		s, err := reserve(words)
 		if err != nil {
 			return err
 		}
-		fillXfer(s, node, to.At(at), data[at:at+4*words])
-		if !e.paced(funi.Request, s) {
-			e.iface.Commit(funi.Request)
-		}
+		s.SetHeader(funi.NewHeader(uint16(node), typeXfer, 1+words))
+		s[funi.PayloadWord] = uint32(to.At(at))
+		load(s[funi.PayloadWord+1:funi.PayloadWord+1+words], data[at:])
+		p.commit(l, s)
 	}
 	return nil
 }
@@ -57,21 +62,7 @@ func (m *Message) ReplyXfer4(to Place, w0, w1, w2, w3 uint32) error {
 // ReplyXfer is Xfer to the node that sent the request, at reply priority, for request
 // handlers (ErrHandler). While the send queue is full it handles replies.
 func (m *Message) ReplyXfer(to Place, data []byte) error {
-	if err := to.check(len(data)); err != nil {
-		return err
-	}
-	for at := 0; at < len(data); at += 16 {
-		words := min(4, (len(data)-at)/4)
-		s, err := m.reserve(words)
-		if err != nil {
-			return err
-		}
-		fillXfer(s, m.Source, to.At(at), data[at:at+4*words])
-		if e := m.endpoint; !e.paced(funi.Reply, s) {
-			e.iface.Commit(funi.Reply)
-		}
-	}
-	return nil
+	return m.endpoint.xfer(funi.Reply, m.Source, to, data, m.reserve)
 }
 
 // Mfer makes the card copy words of this process's memory at source into a node's memory at
@@ -89,7 +80,7 @@ func (e *Endpoint) Mfer(node int, segment Place, source, destination uint32, wor
 		return err
 	}
 	if e.pace.cuts() {
-		return e.pace.cut(t, funi.Request, node, func() (*funi.Slot, error) { return e.reserve(node, 0) })
+		return e.pace.cut(t, funi.Request, node, func(int) (*funi.Slot, error) { return e.reserve(node, 0) })
 	}
 	return e.transfer(node, typeMfer, &t)
 }
@@ -102,7 +93,7 @@ func (m *Message) ReplyMfer(segment Place, source, destination uint32, words int
 		return err
 	}
 	if m.endpoint.pace.cuts() {
-		return m.endpoint.pace.cut(t, funi.Reply, m.Source, func() (*funi.Slot, error) { return m.reserve(0) })
+		return m.endpoint.pace.cut(t, funi.Reply, m.Source, m.reserve)
 	}
 	return m.transfer(typeMfer, &t)
 }
@@ -112,9 +103,9 @@ func (m *Message) ReplyMfer(segment Place, source, destination uint32, words int
 func (c *pace) cuts() bool { return c != nil && c.cpu.Library().TransferWords > 0 }
 
 // cut sends a block in packets of as many words as the machine's card moves at once.
-func (c *pace) cut(t funi.Transfer, l funi.Level, node int, reserve func() (*funi.Slot, error)) error {
+func (c *pace) cut(t funi.Transfer, l funi.Level, node int, reserve func(words int) (*funi.Slot, error)) error {
 	for left := t.Words; left > 0; left -= t.Words {
-		s, err := reserve()
+		s, err := reserve(0)
 		if err != nil {
 			return err
 		}
@@ -156,12 +147,4 @@ func checkBlock(node int, t *funi.Transfer) error {
 			node, ErrTransfer)
 	}
 	return nil
-}
-
-// fillXfer composes a message for a segment.
-func fillXfer(s *funi.Slot, node int, to Place, data []byte) {
-	words := len(data) / 4
-	s.SetHeader(funi.NewHeader(uint16(node), typeXfer, 1+words))
-	s[funi.PayloadWord] = uint32(to)
-	load(s[funi.PayloadWord+1:funi.PayloadWord+1+words], data)
 }
