@@ -22,7 +22,7 @@ const maxRounds = 16
 
 // rounds is the state of a node's barriers.
 type rounds struct {
-	*port
+	*core
 	number uint32               // of the barrier under way, or the last
 	open   bool                 // a barrier is under way, maybe one that ended with an error
 	round  int                  // of the barrier under way

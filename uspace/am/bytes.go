@@ -91,7 +91,7 @@ func (p *PanicError) Unwrap() error {
 
 // byteMessages is the state of messages of bytes.
 type byteMessages struct {
-	*port
+	*core
 	handlers *[Handlers]BytesHandler // nil: none
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
@@ -269,4 +269,4 @@ func (x *byteMessages) recovered() {
 }
 
 // failWith records the endpoint's failure, once.
-func (p *port) failWith(err error) { p.failed = cmp.Or(p.failed, err) }
+func (c *core) failWith(err error) { c.failed = cmp.Or(c.failed, err) }

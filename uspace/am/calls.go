@@ -40,7 +40,7 @@ func (c *Counter) UnderWay() int { return c.under }
 
 // calls is the table of calls.
 type calls struct {
-	*port
+	*core
 	table  []call  // MaxCalls; nil: there was no call yet
 	free   []uint8 // places, of which the last is used next
 	single single

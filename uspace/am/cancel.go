@@ -73,23 +73,23 @@ func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 // ended returns the reason why waits must end, or nil. The context of Bind has ended, the
 // endpoint's context has left the card (funi.ErrDetached), or a handler of bytes has failed
 // (Failed).
-func (p *port) ended(doing string) error {
-	if p.bound.ended.Load() || p.iface.Gone() || p.failed != nil {
-		return p.why(doing)
+func (c *core) ended(doing string) error {
+	if c.bound.ended.Load() || c.iface.Gone() || c.failed != nil {
+		return c.why(doing)
 	}
 	return nil
 }
 
 // why returns the reason itself, for ended.
-func (p *port) why(doing string) error {
-	if p.bound.ended.Load() {
-		return fmt.Errorf("%s on node %d: %w: %w", doing, p.node, ErrCancelled, context.Cause(p.bound.ctx))
+func (c *core) why(doing string) error {
+	if c.bound.ended.Load() {
+		return fmt.Errorf("%s on node %d: %w: %w", doing, c.node, ErrCancelled, context.Cause(c.bound.ctx))
 	}
-	if p.failed != nil {
-		return p.failed
+	if c.failed != nil {
+		return c.failed
 	}
-	if err := p.iface.Err(); err != nil {
-		return fmt.Errorf("%s on node %d: %w", doing, p.node, err)
+	if err := c.iface.Err(); err != nil {
+		return fmt.Errorf("%s on node %d: %w", doing, c.node, err)
 	}
-	return fmt.Errorf("%s on node %d: %w", doing, p.node, funi.ErrDetached)
+	return fmt.Errorf("%s on node %d: %w", doing, c.node, funi.ErrDetached)
 }

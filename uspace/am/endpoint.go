@@ -43,34 +43,34 @@ type Message struct {
 	level    funi.Level
 }
 
-// Endpoint is a process's end of active messages: a port, and the units that use it.
+// Endpoint is a process's end of active messages: a core, and the units that send by it.
 type Endpoint struct {
-	port
+	core
 	handlers [Handlers]Handler
 	notices  [Handlers]NoticeHandler
 	lost     uint32              // returns that the card could not store, as reported so far
 	last     funi.Returned       // the last returned message; lost returns are described like it
 	windows  func(funi.Returned) // PassOn
 
-	objects  objects
-	regions  regions
-	segments segments
-	calls    calls
-	remote   remote
-	tags     tags
-	rounds   rounds
-	bytes    byteMessages
+	objects  objects      // indirect.go
+	regions  regions      // share.go
+	segments segments     // segment.go
+	calls    calls        // calls.go, getput.go, answer.go
+	remote   remote       // remote.go, remotelong.go
+	tags     tags         // tags.go, match.go, pieces.go, fetch.go
+	rounds   rounds       // barrier.go, missing.go
+	bytes    byteMessages // bytes.go, long.go, grant.go, pump.go, lease.go
 }
 
-// port is the way to other nodes that the units of an endpoint share: its queues, what may be sent
-// at the moment, and the waits.
-type port struct {
+// core is what the units of an endpoint share: the queues, what may be sent at the moment, and the
+// waits (send.go, receive.go, cancel.go).
+type core struct {
 	iface   *funi.Interface
 	drive   func()
 	bound   *binding
-	pace    *pace   // nil: the library takes the time that it takes
-	member  *member // nil: not asked for (Rejoin)
-	e       *Endpoint
+	e       *Endpoint // for its Poll, and for its other units
+	pace    *pace     // nil: the library takes the time that it takes
+	member  *member   // nil: not asked for (Rejoin)
 	node    int
 	nodes   int
 	seed    uint64 // of the numbers of calls
@@ -90,10 +90,10 @@ func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*En
 	if node < 0 || node >= nodes || nodes > 1<<16 {
 		return nil, fmt.Errorf("making endpoint of node %d of %d: %w", node, nodes, ErrNode)
 	}
-	e := &Endpoint{port: port{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes, seed: seed}}
-	p := &e.port
-	p.e = e
-	e.segments.port, e.calls.port, e.remote.port, e.tags.port, e.rounds.port, e.bytes.port = p, p, p, p, p, p
+	e := &Endpoint{core: core{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes, seed: seed}}
+	c := &e.core
+	c.e = e
+	e.segments.core, e.calls.core, e.remote.core, e.tags.core, e.rounds.core, e.bytes.core = c, c, c, c, c, c
 	for l := range arctic.Levels {
 		e.message[l] = Message{endpoint: e, level: funi.Level(l)}
 	}

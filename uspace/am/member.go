@@ -102,7 +102,7 @@ const (
 
 // member is the state of a node's membership.
 type member struct {
-	*port
+	*core
 	o      RejoinOptions
 	peers  []peer
 	absent int // nodes that are not present
@@ -197,7 +197,7 @@ func (e *Endpoint) Rejoin(o RejoinOptions) error {
 	if o.Event == nil {
 		o.Event = func(Event) {}
 	}
-	k := &member{port: &e.port, o: o, peers: make([]peer, e.nodes)}
+	k := &member{core: &e.core, o: o, peers: make([]peer, e.nodes)}
 	e.member = k
 	k.polls, k.nextBeat = beatLook, o.Now()+beatEvery
 	for i := range k.peers {
@@ -286,17 +286,17 @@ func (k *member) stamp(node int) uint32 {
 }
 
 // stamped returns the first word of a message, with the lives if its type carries them.
-func (p *port) stamped(node int, typ uint16, first uint32) uint32 {
+func (c *core) stamped(node int, typ uint16, first uint32) uint32 {
 	if tellsLives(typ) {
-		return p.stamp(node, first)
+		return c.stamp(node, first)
 	}
 	return first
 }
 
 // stamp adds the lives to a word.
-func (p *port) stamp(node int, word uint32) uint32 {
-	if p.member != nil {
-		word |= p.member.stamp(node)
+func (c *core) stamp(node int, word uint32) uint32 {
+	if c.member != nil {
+		word |= c.member.stamp(node)
 	}
 	return word
 }
@@ -321,12 +321,12 @@ func (k *member) admit(node int) error {
 
 // mayRun reports whether a message is from and for the present lives. In a job without Rejoin each
 // node has one life.
-func (p *port) mayRun(m *Message, typ uint16, word uint32) bool {
-	if p.member != nil {
-		return p.member.current(m, typ, word)
+func (c *core) mayRun(m *Message, typ uint16, word uint32) bool {
+	if c.member != nil {
+		return c.member.current(m, typ, word)
 	}
 	if word&lives != 0 {
-		p.unknown++
+		c.unknown++
 	}
 	return word&lives == 0
 }
@@ -427,10 +427,10 @@ func (k *member) arrived(m *Message, word uint32) {
 }
 
 // refuseMember answers a membership message to a node without Rejoin.
-func (p *port) refuseMember(m *Message, word uint32) {
+func (c *core) refuseMember(m *Message, word uint32) {
 	if word&memberWhat != memberHello || m.level != funi.Request ||
 		m.reply4(typeMember, memberRefused|m.Words[0]&lifeMask<<receiverShift, 0, 0, 0, 0) != nil {
-		p.unknown++
+		c.unknown++
 	}
 }
 

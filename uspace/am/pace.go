@@ -15,7 +15,7 @@ import (
 
 // pace is a modelled processor.
 type pace struct {
-	*port
+	*core
 	cpu    *timing.CPU
 	prices *Prices               // nil: the processor executes instructions
 	cached [arctic.Levels]uint32 // head registers, as they are in the processor's cache
@@ -27,13 +27,13 @@ type pace struct {
 // handlers run, as any Poll does. With nil it takes the time that it takes again.
 func (e *Endpoint) Pace(cpu *timing.CPU) { e.paceBy(cpu, nil) }
 
-func (p *port) paceBy(cpu *timing.CPU, prices *Prices) {
-	if p.pace = nil; cpu == nil {
+func (c *core) paceBy(cpu *timing.CPU, prices *Prices) {
+	if c.pace = nil; cpu == nil {
 		return
 	}
-	p.pace = &pace{port: p, cpu: cpu, prices: prices}
-	for l := range p.pace.known {
-		p.pace.known[l] = p.iface.KnownTail(funi.Level(l))
+	c.pace = &pace{core: c, cpu: cpu, prices: prices}
+	for l := range c.pace.known {
+		c.pace.known[l] = c.iface.KnownTail(funi.Level(l))
 	}
 }
 
@@ -42,19 +42,19 @@ func (p *port) paceBy(cpu *timing.CPU, prices *Prices) {
 func (e *Endpoint) Work(cycles int) { e.charge(cycles) }
 
 // commit sends the slot that was reserved and filled in.
-func (p *port) commit(l funi.Level, s *funi.Slot) {
-	if !p.paced(l, s) {
-		p.iface.Commit(l)
+func (c *core) commit(l funi.Level, s *funi.Slot) {
+	if !c.paced(l, s) {
+		c.iface.Commit(l)
 	}
 }
 
 // paced is commit if there is a processor to charge it to; otherwise it returns false. Sends that
 // must be fast call it themselves, because commit is too long to be inlined.
-func (p *port) paced(l funi.Level, s *funi.Slot) bool {
-	if p.pace == nil {
+func (c *core) paced(l funi.Level, s *funi.Slot) bool {
+	if c.pace == nil {
 		return false
 	}
-	p.pace.commit(l, s)
+	c.pace.commit(l, s)
 	return true
 }
 
@@ -128,9 +128,9 @@ func (c *pace) handleSent(l funi.Level) {
 }
 
 // charge charges work of the library that is not part of sending or receiving.
-func (p *port) charge(cycles int) {
-	if p.pace != nil {
-		p.pace.cpu.Work(cycles)
+func (c *core) charge(cycles int) {
+	if c.pace != nil {
+		c.pace.cpu.Work(cycles)
 	}
 }
 

@@ -75,15 +75,15 @@ func (e *Endpoint) Waiting(l funi.Level) int {
 // InHandler reports whether a handler is running. Any context.
 func (e *Endpoint) InHandler() bool { return e.inHandler() }
 
-func (p *port) inHandler() bool { return p.depth[funi.Request] || p.depth[funi.Reply] }
+func (c *core) inHandler() bool { return c.depth[funi.Request] || c.depth[funi.Reply] }
 
 // quietly calls the program's function of an operation that ended, or of an event. The function may
 // not send, because the endpoint may be in the middle of receiving.
-func (p *port) quietly(f func()) {
-	in := p.depth[funi.Reply]
-	p.depth[funi.Reply] = true
+func (c *core) quietly(f func()) {
+	in := c.depth[funi.Reply]
+	c.depth[funi.Reply] = true
 	f()
-	p.depth[funi.Reply] = in
+	c.depth[funi.Reply] = in
 }
 
 // handleAll handles messages that have arrived, replies first, and returns how many.
@@ -152,10 +152,10 @@ func (e *Endpoint) WaitFlag(node int, flag *int, n int) error {
 }
 
 // wait polls until done returns true, and calls probe now and then.
-func (p *port) wait(done func() bool, probe func() error) error {
+func (c *core) wait(done func() bool, probe func() error) error {
 	gap := firstProbe
 	for left := gap; !done(); left-- {
-		if _, err := p.e.Poll(); err != nil {
+		if _, err := c.e.Poll(); err != nil {
 			if inVain(err) && done() {
 				return nil
 			}
@@ -174,14 +174,14 @@ func (p *port) wait(done func() bool, probe func() error) error {
 
 // probeEach probes each node of a list; of equal nodes in a row it probes one. A negative number
 // stands for no node.
-func (p *port) probeEach(nodes iter.Seq[int]) error {
+func (c *core) probeEach(nodes iter.Seq[int]) error {
 	last := -1
 	for node := range nodes {
 		if node == last || node < 0 {
 			continue
 		}
 		last = node
-		if err := p.probe(node); err != nil {
+		if err := c.probe(node); err != nil {
 			return err
 		}
 	}
@@ -189,13 +189,13 @@ func (p *port) probeEach(nodes iter.Seq[int]) error {
 }
 
 // probe sends a request that the receiver drops.
-func (p *port) probe(node int) error {
-	s, err := p.reserve(node, 0)
+func (c *core) probe(node int) error {
+	s, err := c.reserve(node, 0)
 	if err != nil {
 		return err
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typeProbe, 1))
 	s[funi.PayloadWord] = 0
-	p.commit(funi.Request, s)
+	c.commit(funi.Request, s)
 	return nil
 }

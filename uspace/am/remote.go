@@ -134,7 +134,7 @@ type CallHandler func(m *Message, b []byte) ([]byte, error)
 
 // remote is the state of the calls that this endpoint makes and answers.
 type remote struct {
-	*port
+	*core
 	handlers *[Handlers]CallHandler // nil: none
 	table    []remoteCall           // by place; grows to MaxRemoteCalls
 	free     []uint16               // places; the last one is used next

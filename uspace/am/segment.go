@@ -47,7 +47,7 @@ type Completion func(m *Message, info any)
 // segments holds the segments of an endpoint. Numbers are assigned in turn, so that a late message
 // for a closed segment matches none for a while.
 type segments struct {
-	*port
+	*core
 	table []segment // OpenSegments; nil: none was ever opened
 	next  uint8
 	// the next of the library's calls, which have their own sequence, so that nodes that open the

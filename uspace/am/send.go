@@ -57,35 +57,35 @@ func (m *Message) Reply(handler uint32, words ...uint32) error {
 }
 
 // post4 sends a request with a first word and four more. The usual case, a free slot, comes first.
-func (p *port) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
+func (c *core) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
 	var s *funi.Slot
-	if uint(node) < uint(p.nodes) && !p.inHandler() && p.member == nil {
-		s = p.iface.Reserve(funi.Request)
+	if uint(node) < uint(c.nodes) && !c.inHandler() && c.member == nil {
+		s = c.iface.Reserve(funi.Request)
 	}
 	if s == nil {
 		var err error
-		if s, err = p.reserve(node, 4); err != nil {
+		if s, err = c.reserve(node, 4); err != nil {
 			return err
 		}
-		first = p.stamped(node, typ, first)
+		first = c.stamped(node, typ, first)
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
-	if !p.paced(funi.Request, s) {
-		p.iface.Commit(funi.Request)
+	if !c.paced(funi.Request, s) {
+		c.iface.Commit(funi.Request)
 	}
 	return nil
 }
 
 // post sends a request with a first word and any number of others.
-func (p *port) post(node int, typ uint16, first uint32, words []uint32) error {
-	s, err := p.reserve(node, len(words))
+func (c *core) post(node int, typ uint16, first uint32, words []uint32) error {
+	s, err := c.reserve(node, len(words))
 	if err != nil {
 		return err
 	}
-	fill(s, node, typ, p.stamped(node, typ, first), words)
-	if !p.paced(funi.Request, s) {
-		p.iface.Commit(funi.Request)
+	fill(s, node, typ, c.stamped(node, typ, first), words)
+	if !c.paced(funi.Request, s) {
+		c.iface.Commit(funi.Request)
 	}
 	return nil
 }
@@ -125,36 +125,36 @@ func fill(s *funi.Slot, node int, typ uint16, first uint32, words []uint32) {
 }
 
 // refusal returns why a request to a node must not be sent here, or nil.
-func (p *port) refusal(node, words int) error {
+func (c *core) refusal(node, words int) error {
 	switch {
 	case words > MaxWords:
 		return fmt.Errorf("sending %d words to node %d: %w", words, node, ErrWords)
-	case uint(node) >= uint(p.nodes):
-		return fmt.Errorf("sending to node %d of %d: %w", node, p.nodes, ErrNode)
-	case p.inHandler():
+	case uint(node) >= uint(c.nodes):
+		return fmt.Errorf("sending to node %d of %d: %w", node, c.nodes, ErrNode)
+	case c.inHandler():
 		return fmt.Errorf("sending a request to node %d: %w", node, ErrHandler)
 	}
 	return nil
 }
 
 // reserve waits for a slot of the request send queue and returns it.
-func (p *port) reserve(node, words int) (*funi.Slot, error) {
-	if words > MaxWords || uint(node) >= uint(p.nodes) || p.inHandler() {
-		return nil, p.refusal(node, words)
+func (c *core) reserve(node, words int) (*funi.Slot, error) {
+	if words > MaxWords || uint(node) >= uint(c.nodes) || c.inHandler() {
+		return nil, c.refusal(node, words)
 	}
-	if p.member != nil {
-		if err := p.member.admit(node); err != nil {
+	if c.member != nil {
+		if err := c.member.admit(node); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		if s := p.iface.Reserve(funi.Request); s != nil {
+		if s := c.iface.Reserve(funi.Request); s != nil {
 			return s, nil
 		}
-		if p.pace != nil {
-			p.pace.full(funi.Request)
+		if c.pace != nil {
+			c.pace.full(funi.Request)
 		}
-		if _, err := p.e.Poll(); err != nil {
+		if _, err := c.e.Poll(); err != nil {
 			return nil, err
 		}
 	}

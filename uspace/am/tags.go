@@ -68,7 +68,7 @@ type Received struct {
 
 // tags is the state of an endpoint's messages with tags.
 type tags struct {
-	*port
+	*core
 	random   rand.PCG
 	pairs    [2][]*pair // by space and node; nil: none yet
 	sends    pool[tagSend]

@@ -75,13 +75,13 @@ func (m *Message) Transfer(number uint32, t funi.Transfer) error {
 }
 
 // transfer sends a request block at request priority.
-func (p *port) transfer(node int, typ uint16, t *funi.Transfer) error {
-	s, err := p.reserve(node, 0)
+func (c *core) transfer(node int, typ uint16, t *funi.Transfer) error {
+	s, err := c.reserve(node, 0)
 	if err != nil {
 		return err
 	}
 	s.SetTransfer(uint16(node), typ, *t)
-	p.commit(funi.Request, s)
+	c.commit(funi.Request, s)
 	return nil
 }
 

@@ -211,9 +211,9 @@ func inVain(err error) bool {
 }
 
 // describe makes the error for a returned packet, and does not count it yet.
-func (p *port) describe(r *funi.Returned) *Undelivered {
+func (c *core) describe(r *funi.Returned) *Undelivered {
 	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
-	if p.member != nil {
+	if c.member != nil {
 		u.Handler &^= lives
 		if r.Header.Transfer() && r.Header.Type() == typePart && r.Reason == arctic.ReasonDestination {
 			u.Reason = arctic.ReasonReplaced // an earlier life had its memory there

@@ -32,7 +32,7 @@ func (e *Endpoint) Xfer(node int, to Place, data []byte) error {
 }
 
 // xfer sends data for a segment, in slots that reserve returns.
-func (p *port) xfer(l funi.Level, node int, to Place, data []byte, reserve func(words int) (*funi.Slot, error)) error {
+func (c *core) xfer(l funi.Level, node int, to Place, data []byte, reserve func(words int) (*funi.Slot, error)) error {
 	if err := to.check(len(data)); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (p *port) xfer(l funi.Level, node int, to Place, data []byte, reserve func(
 		s.SetHeader(funi.NewHeader(uint16(node), typeXfer, 1+words))
 		s[funi.PayloadWord] = uint32(to.At(at))
 		load(s[funi.PayloadWord+1:funi.PayloadWord+1+words], data[at:])
-		p.commit(l, s)
+		c.commit(l, s)
 	}
 	return nil
 }
