@@ -28,14 +28,16 @@
 //	                                                        length)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
-// An Endpoint is a core and units (endpoint.go). The core has the queues, says what may be sent, and
-// waits. A unit has the state, the handlers and the messages of one kind of calls: segments, calls
-// (Get and Put), remote (Call), tags, rounds (Barrier), bytes, and in some endpoints member (Rejoin)
-// and pace (Pace). The exported methods are the Endpoint's, beside the units that they use.
+// An Endpoint is a core and units (endpoint.go). The core has the queues, says what may be sent,
+// and waits. A unit has the state, the handlers and the messages of one kind of calls: segments,
+// calls (Get and Put), remote (Call), tags, rounds (Barrier), bytes, and in some endpoints member
+// (Rejoin) and pace (Pace). The exported methods are the Endpoint's, beside the units that they
+// use.
 //
-// The packet types are in types.go, with the table of their handlers. On a modelled machine (Endpoint.Pace) each call takes the time
-// that it would have taken there: pace.go charges the costs, which costs.go lists. On a machine
-// that was only measured, whole calls have a price (prices.go).
+// The packet types are in types.go, with the table of their handlers. On a modelled machine
+// (Endpoint.Pace) each call takes the time that it would have taken there: pace.go charges the
+// costs, which costs.go lists. On a machine that was only measured, whole calls have a price
+// (prices.go).
 //
 // Each call is allowed in some contexts only. The main program is all code that runs outside
 // handlers. A request handler runs for a message of request priority, and a reply handler for one
