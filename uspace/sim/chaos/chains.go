@@ -12,6 +12,7 @@ package chaos
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -172,20 +173,18 @@ func (m *member) copied(l funi.Level, s *funi.Slot) bool {
 	r.oracle.progress = r.world.Now()
 	switch _, member := o.tree.size[k]; {
 	case !member || m.gid != o.from.gid || m.job != o.job || s.Source() != o.from.node:
-		r.oracle.fail(&r.result.Misdelivered,
-			"multicast %d of member %d in job %d has come to member %d in job %d, from node %d", number&^chainBit,
+		r.misdelivered("multicast %d of member %d in job %d has come to member %d in job %d, from node %d", number&^chainBit,
 			o.from.number, o.job, m.number, m.job, s.Source())
 	case h.Length() != o.words || h.Type() != o.typ || l != funi.Request:
-		r.oracle.fail(&r.result.Damaged, "multicast %d of %d words has come to member %d as %#x at level %v",
+		r.damaged("multicast %d of %d words has come to member %d as %#x at level %v",
 			number&^chainBit, o.words, m.number, h, l)
 	case o.got[k]:
-		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d has come to member %d again", number&^chainBit,
+		r.duplicated("multicast %d of member %d has come to member %d again", number&^chainBit,
 			o.from.number, m.number)
 	}
 	for i := 1; i < min(h.Length(), o.words); i++ {
 		if s[funi.PayloadWord+i] != r.oracle.word(number, i) {
-			r.oracle.fail(&r.result.Damaged, "multicast %d has come to member %d with another word %d",
-				number&^chainBit, m.number, i)
+			r.damaged("multicast %d has come to member %d with another word %d", number&^chainBit, m.number, i)
 			break
 		}
 	}
@@ -202,7 +201,7 @@ func (m *member) notCarriedOut(b funi.Returned) bool {
 	}
 	r := m.run
 	if op != funi.Multicast || b.Reason != arctic.ReasonNoBuffer || int(b.Word&^chainBit) >= len(r.multicasts) {
-		r.oracle.fail(&r.result.Damaged, "member %d: a block of chains came back: %d, %v", m.number, op, b.Reason)
+		r.damaged("member %d: a block of chains came back: %d, %v", m.number, op, b.Reason)
 		return true
 	}
 	m.told(b.Word, arctic.ReasonNoBuffer, funi.Delivery{})
@@ -216,7 +215,7 @@ func (m *member) noted(n *funi.Notification) {
 	case m.windows != nil:
 		m.windows.note(n)
 	default:
-		m.run.oracle.fail(&m.run.result.Damaged, "member %d has a notification of nothing: %+v", m.number, n)
+		m.run.damaged("member %d has a notification of nothing: %+v", m.number, n)
 	}
 }
 
@@ -224,12 +223,12 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	r := m.run
 	r.oracle.progress = r.world.Now()
 	if int(number&^chainBit) >= len(r.multicasts) {
-		r.oracle.fail(&r.result.Damaged, "member %d has a notification that is of no multicast", m.number)
+		r.damaged("member %d has a notification that is of no multicast", m.number)
 		return
 	}
 	o := r.multicasts[number&^chainBit]
 	if o.complete || o.from != m || o.deaths != m.deaths {
-		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d is complete twice, or for another: member %d",
+		r.duplicated("multicast %d of member %d is complete twice, or for another: member %d",
 			number&^chainBit, o.from.number, m.number)
 		return
 	}
@@ -241,16 +240,14 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	case known+d.Doubtful != len(o.tree.members), (reason == arctic.ReasonNone) != (d.Delivered == len(o.tree.members)),
 		d.Doubtful > 0 && d.Failed == 0 && !reason.Doubtful(),
 		d.Failed > 0 && d.Named == 0, d.Named > d.Failed+d.Doubtful:
-		r.oracle.fail(&r.result.Damaged, "multicast %d to %d members: %v, %+v", number&^chainBit,
-			len(o.tree.members), reason, d)
+		r.damaged("multicast %d to %d members: %v, %+v", number&^chainBit, len(o.tree.members), reason, d)
 	case reason == arctic.ReasonNone:
 		r.carried++
 		return
 	}
 	for _, b := range d.Broken[:min(d.Named, funi.MaxNamed)] {
 		if !o.tree.has(r, b.Node) {
-			r.oracle.fail(&r.result.Damaged, "multicast %d failed at node %d, which is no member",
-				number&^chainBit, b.Node)
+			r.damaged("multicast %d failed at node %d, which is no member", number&^chainBit, b.Node)
 		}
 		o.mayBreak(r, b.Reason)
 	}
@@ -258,12 +255,7 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 }
 
 func (t *tree) has(r *run, node uint16) bool {
-	for _, k := range t.members {
-		if r.members[k].node == node {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.members, func(k int32) bool { return r.members[k].node == node })
 }
 
 func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
@@ -273,11 +265,10 @@ func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 		reason == arctic.ReasonNoRoute,
 		reason == arctic.ReasonSourceNode: // out of reach when a member moved
 		if r.scenario.Faults&^calm == 0 {
-			r.oracle.fail(&r.result.Lost, "multicast %d failed, and nothing was wrong: %v, %+v",
-				o.number&^chainBit, reason, o.told)
+			r.lost("multicast %d failed, and nothing was wrong: %v, %+v", o.number&^chainBit, reason, o.told)
 		}
 	default:
-		r.oracle.fail(&r.result.Damaged, "multicast %d: %v, %+v", o.number&^chainBit, reason, o.told)
+		r.damaged("multicast %d: %v, %+v", o.number&^chainBit, reason, o.told)
 	}
 }
 
@@ -297,18 +288,16 @@ func (r *run) settleChains() {
 			case o.got[k] || r.members[k].deaths != o.lives[k]:
 				have++
 			case o.reason == arctic.ReasonNone:
-				r.oracle.fail(&r.result.Lost, "multicast %d of member %d is complete, and has not come to member %d",
+				r.lost("multicast %d of member %d is complete, and has not come to member %d",
 					number, o.from.number, k)
 			}
 		}
 		if have < o.told.Delivered {
-			r.oracle.fail(&r.result.Lost,
-				"multicast %d of member %d has come to %d members of %d that are said to have it", number,
+			r.lost("multicast %d of member %d has come to %d members of %d that are said to have it", number,
 				o.from.number, have, o.told.Delivered)
 		}
 		if got+o.told.Failed > len(o.tree.members) {
-			r.oracle.fail(&r.result.Damaged,
-				"multicast %d of member %d has come to %d members of %d, and %d are said not to have it", number,
+			r.damaged("multicast %d of member %d has come to %d members of %d, and %d are said not to have it", number,
 				o.from.number, got, len(o.tree.members), o.told.Failed)
 		}
 	}

@@ -5,7 +5,9 @@ package chaos
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/funet/funet/uspace/rats"
 )
@@ -68,6 +70,10 @@ type session struct {
 	offset, length, beat int
 	reply                rats.Seed
 	first                rats.Seed // of the server, whose key is closed when that has closed
+}
+
+func (s *session) String() string {
+	return fmt.Sprintf("session %d (%v) of members %d and %d", s.number, sessionNames[s.kind], s.from.number, s.to.number)
 }
 
 // alive reports whether both members live as they did when the session began.
@@ -220,8 +226,7 @@ func (k *keyed) receive() {
 			// requests are for whoever serves there, an earlier life or this
 		} else if s := r.sessions[number-1]; s.toLife == k.m.attached {
 			if s.seen>>q.Words[1]&1 != 0 {
-				k.m.run.oracle.fail(&k.m.run.result.Duplicated, "request %d of session %d came again",
-					q.Words[1], s.number)
+				k.m.run.duplicated("request %d of session %d came again", q.Words[1], s.number)
 			}
 			s.seen |= 1 << q.Words[1]
 		}
@@ -243,8 +248,7 @@ func (k *keyed) of(number uint32, kind int) *session {
 	}
 	s := r.sessions[number-1]
 	if s.kind != kind || s.to != k.m || s.toLife != k.m.attached {
-		r.oracle.fail(&r.result.Misdelivered, "something of session %d for member %d has come to member %d", number,
-			s.to.number, k.m.number)
+		r.misdelivered("something of session %d for member %d has come to member %d", number, s.to.number, k.m.number)
 		return nil
 	}
 	return s
@@ -256,11 +260,9 @@ func (k *keyed) arrive(s *session, i int) bool {
 	r.oracle.progress = r.oracle.now()
 	switch {
 	case i >= s.sent:
-		r.oracle.fail(&r.result.Damaged, "message %d of session %d (%v) came, and was not sent", i, s.number,
-			sessionNames[s.kind])
+		r.damaged("message %d of %v came, and was not sent", i, s)
 	case s.seen>>i&1 != 0:
-		r.oracle.fail(&r.result.Duplicated, "message %d of session %d (%v) came again", i, s.number,
-			sessionNames[s.kind])
+		r.duplicated("message %d of %v came again", i, s)
 	default:
 		s.seen |= 1 << i
 		s.got++
@@ -270,14 +272,11 @@ func (k *keyed) arrive(s *session, i int) bool {
 }
 
 func (k *keyed) damaged(s *session, i int) {
-	k.m.run.oracle.fail(&k.m.run.result.Damaged,
-		"message %d of session %d (%v) from member %d to member %d is not what was sent", i, s.number,
-		sessionNames[s.kind], s.from.number, s.to.number)
+	k.m.run.damaged("message %d of %v is not what was sent", i, s)
 }
 
 func (k *keyed) stray(n int) {
-	k.m.run.oracle.fail(&k.m.run.result.Damaged, "member %d got something by package rats that nobody sent: %d",
-		k.m.number, n)
+	k.m.run.damaged("member %d got something by package rats that nobody sent: %d", k.m.number, n)
 }
 
 // client advances the end of a session that began it.
@@ -313,23 +312,8 @@ func (k *keyed) client(s *session) (over bool) {
 		}
 		return !s.alive()
 	}
-	var err error
-	switch s.kind {
-	case tagSession:
-		err = k.writeTags(s)
-	case datagramSession:
-		err = k.sendDatagrams(s)
-	case simpleSession:
-		err = k.pingPong(s)
-	case groupSession:
-		err = k.sendParts(s)
-	case readSession:
-		err = k.read(s)
-	case streamSession:
-		err = k.write(s)
-	case requestSession:
-		err = k.request(s)
-	}
+	err := [...]func(*session) error{tagSession: k.writeTags, datagramSession: k.sendDatagrams, simpleSession: k.pingPong,
+		groupSession: k.sendParts, readSession: k.read, streamSession: k.write, requestSession: k.request}[s.kind](s)
 	if errors.Is(err, rats.ErrFull) {
 		err = nil
 		// its queue has become too short for what it would have to open
@@ -442,18 +426,14 @@ func (k *keyed) say(s *session, role int, to rats.Seed, i, most int, with rats.M
 
 func (k *keyed) came(s *session, role int) (g rats.Message, ok bool, err error) {
 	if ok, err = s.simple[role].Recv(&g); !ok {
-		return g, false, errors.Join(err, k.failed(s, role))
+		return g, false, errors.Join(err, k.failed(s, s.handle[role]))
 	}
 	k.m.run.oracle.progress = k.m.run.oracle.now()
 	return g, true, nil
 }
 
-// failed returns why the last message did not arrive, or nil if it still may.
-func (k *keyed) failed(s *session, role int) error {
-	return k.failedOne(s, s.handle[role])
-}
-
-func (k *keyed) failedOne(s *session, h rats.Handle) error {
+// failed returns why a message did not arrive, or nil if it still may.
+func (k *keyed) failed(s *session, h rats.Handle) error {
 	if h == 0 {
 		return nil
 	}
@@ -509,7 +489,7 @@ func (k *keyed) sendParts(s *session) (err error) {
 	if s.total = 1; s.sent == 1 {
 		s.done = s.got == 1
 		for _, h := range s.parts {
-			if err := k.failedOne(s, h); err != nil {
+			if err := k.failed(s, h); err != nil {
 				return err
 			}
 		}
@@ -555,7 +535,7 @@ func (k *keyed) sendParts(s *session) (err error) {
 
 // help sends the parts of groups that other members have left to this one.
 func (k *keyed) help() {
-	k.helps = k.goOn(k.helps, func(s *session) bool {
+	k.helps = slices.DeleteFunc(k.helps, func(s *session) bool {
 		if s.thirdLife != k.m.attached || k.stage == closing {
 			k.free(s, 2)
 			return s.out[2] == nil
@@ -574,7 +554,7 @@ func (k *keyed) help() {
 			}
 			s.out[2] = b
 		}
-		k.judge(s, &s.thirdErr, k.failed(s, 2))
+		k.judge(s, &s.thirdErr, k.failed(s, s.handle[2]))
 		if s.got == 0 && s.thirdErr == nil && s.alive() {
 			return false
 		}

@@ -56,9 +56,7 @@ func (r *run) admit(i int, cfg *engine.Config) (until int64) {
 		}
 	}
 	g.jobs[i] = sim.Job{Tag: tag, GID: m.gid}
-	if err := g.between.Open(i, g.host[i], g.jobs[i], m.node); err != nil {
-		panic(err)
-	}
+	succeed(g.between.Open(i, g.host[i], g.jobs[i], m.node))
 	r.announce(i)
 	return 0
 }
@@ -68,11 +66,7 @@ func (r *run) jobKey(job sim.Job) *link.Key {
 	if r.key == nil {
 		return nil
 	}
-	k, err := link.NewKey(r.key.Job(job.GID, binary.LittleEndian.AppendUint64(nil, job.Tag)))
-	if err != nil {
-		panic(err)
-	}
-	return k
+	return must(link.NewKey(r.key.Job(job.GID, binary.LittleEndian.AppendUint64(nil, job.Tag))))
 }
 
 // part ends the port of a card whose life is over.

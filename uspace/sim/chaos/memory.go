@@ -45,9 +45,7 @@ func (m *member) newMemory() {
 		{Base: targetBase, Memory: m.memory.target[:size/2], Rights: funi.Destination},
 		{Base: targetBase + size/2, Memory: m.memory.target[size/2:], Rights: funi.Destination},
 	} {
-		if err := m.process.Context().Register(s); err != nil {
-			panic(err)
-		}
+		succeed(m.process.Context().Register(s))
 	}
 }
 

@@ -100,18 +100,7 @@ func (r *run) settles(m *member, card int) {
 func (r *run) routesOf(e *engine.Card, gids ...uint16) {
 	for _, gid := range gids {
 		if table := r.homes[gid]; table != nil {
-			if err := e.SetGroupRoutes(gid, table); err != nil {
-				panic(err)
-			}
+			succeed(e.SetGroupRoutes(gid, table))
 		}
 	}
-}
-
-// gids returns the groups in order.
-func gids(of map[uint16][]uint32) (list []uint16) {
-	for gid := range of {
-		list = append(list, gid)
-	}
-	slices.Sort(list)
-	return list
 }

@@ -5,6 +5,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -28,10 +29,8 @@ var ErrNetwork = errors.New("chaos: no such network")
 
 // ParseNetwork reads "ethernet" or "arctic".
 func ParseNetwork(s string) (Network, error) {
-	for i, name := range networkNames {
-		if s == name {
-			return Network(i), nil
-		}
+	if i := slices.Index(networkNames[:], s); i >= 0 {
+		return Network(i), nil
 	}
 	return 0, fmt.Errorf("reading network %q: %w; use ethernet or arctic", s, ErrNetwork)
 }

@@ -218,11 +218,11 @@ func (r *run) learn(i int, e *engine.Card, f news) {
 	switch is, _ := e.PeerState(f.node); {
 	case !was.Established:
 	case was.Life != f.life && !is.Established:
-		r.oracle.fail(&r.result.Damaged, "card %d gave up node %d for the end of another life of it", i, f.node)
+		r.damaged("card %d gave up node %d for the end of another life of it", i, f.node)
 	case was.Life != f.life:
 		n.strange++
 	case is.Established || is.InFlight != 0:
-		r.oracle.fail(&r.result.Stuck, "card %d waits for node %d, which has ended", i, f.node)
+		r.stuck("card %d waits for node %d, which has ended", i, f.node)
 	case was.InFlight != 0 && r.world.Now()-f.died < n.silence:
 		n.ended++
 	}
@@ -301,14 +301,12 @@ func (r *run) judge(at *member, b funi.Returned) {
 	switch {
 	case b.Reason == arctic.ReasonSilent && v != nil && v.life == life && now < v.since+n.connect &&
 		(v.over == 0 || now < v.over+n.silence):
-		r.oracle.fail(&r.result.Damaged,
-			"member %d, silent since %d, over %d, and vouched for, was given up by member %d", to, v.since,
+		r.damaged("member %d, silent since %d, over %d, and vouched for, was given up by member %d", to, v.since,
 			v.over, at.number)
 	case b.Reason != arctic.ReasonDeparted:
 	case peer.deaths == 0:
-		r.oracle.fail(&r.result.Damaged, "member %d, which never ended, has departed for member %d", to, at.number)
+		r.damaged("member %d, which never ended, has departed for member %d", to, at.number)
 	case !n.left[peer.card] && last.lives && last.life == life && number >= last.before:
-		r.oracle.fail(&r.result.Damaged, "member %d has departed for member %d, which was told that it is there",
-			to, at.number)
+		r.damaged("member %d has departed for member %d, which was told that it is there", to, at.number)
 	}
 }

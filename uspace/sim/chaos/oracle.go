@@ -55,6 +55,16 @@ type oracle struct {
 	probes    []int // has the places where the messages of the two rounds of probes begin
 }
 
+func (r *run) lost(format string, args ...any) { r.oracle.fail(&r.result.Lost, format, args...) }
+func (r *run) duplicated(format string, args ...any) {
+	r.oracle.fail(&r.result.Duplicated, format, args...)
+}
+func (r *run) misdelivered(format string, args ...any) {
+	r.oracle.fail(&r.result.Misdelivered, format, args...)
+}
+func (r *run) damaged(format string, args ...any) { r.oracle.fail(&r.result.Damaged, format, args...) }
+func (r *run) stuck(format string, args ...any)   { r.oracle.fail(&r.result.Stuck, format, args...) }
+
 // fail counts a broken promise, and keeps the first ones in words.
 func (o *oracle) fail(count *int, format string, args ...any) {
 	*count++

@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -99,19 +100,12 @@ func (m *member) newKeyed() {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], m.run.scenario.Seed)
 	binary.LittleEndian.PutUint64(seed[8:], uint64(m.number)<<32|uint64(m.attached))
-	e, err := rats.New(m.process.Interface(), int(m.node), keys{rand.NewChaCha8(seed)})
-	if err != nil {
-		panic(err)
-	}
+	e := must(rats.New(m.process.Interface(), int(m.node), keys{rand.NewChaCha8(seed)}))
 	k := &keyed{m: m, p: m.process, all: make([]byte, max(128<<10, min(512<<10, 2*maxMemory/m.run.scenario.Nodes))),
 		due: sim.Never}
 	segment := funi.Segment{Base: keyedBase, Memory: k.all, Rights: funi.Keyed | funi.Source}
-	if err := m.process.Context().Register(segment); err != nil {
-		panic(err)
-	}
-	if k.Manager, err = rats.Manage(e, segment); err != nil {
-		panic(err)
-	}
+	succeed(m.process.Context().Register(segment))
+	k.Manager = must(rats.Manage(e, segment))
 	e.Others = func(b funi.Returned) {
 		if !m.notCarriedOut(b) && (m.windows == nil || !m.windows.returned(b)) {
 			m.run.oracle.returned(m, b)
@@ -119,8 +113,9 @@ func (m *member) newKeyed() {
 	}
 	k.OtherNotes = m.noted
 	m.keyed = k
-	if k.server, err = k.Serve(m.serverKey()); err != nil && !errors.Is(err, rats.ErrFull) {
-		panic(err)
+	var err error
+	if k.server, err = k.Serve(m.serverKey()); !errors.Is(err, rats.ErrFull) {
+		succeed(err)
 	}
 	k.guard = must(k.Alloc(guardBytes))
 	fill(k.guard, ^uint32(m.number), 0)
@@ -132,10 +127,14 @@ func (m *member) newKeyed() {
 }
 
 func must[T any](v T, err error) T {
+	succeed(err)
+	return v
+}
+
+func succeed(err error) {
 	if err != nil {
 		panic(err)
 	}
-	return v
 }
 
 func (m *member) life() uint32 { return uint32(m.number)<<16 | uint32(m.attached) }
@@ -192,8 +191,8 @@ func (k *keyed) step() {
 	k.due = sim.Never
 	k.open()
 	k.receive()
-	k.mine = k.goOn(k.mine, k.client)
-	k.serves = k.goOn(k.serves, k.serve)
+	k.mine = slices.DeleteFunc(k.mine, k.client) // goes on with all, and forgets those that are over
+	k.serves = slices.DeleteFunc(k.serves, k.serve)
 	k.help()
 	if k.stage == asking && !k.asked {
 		k.asked = true
@@ -208,26 +207,7 @@ func (k *keyed) step() {
 		k.closeAll()
 	}
 	k.Poll() // what was begun leaves now
-	n := 0
-	for _, e := range k.ends {
-		if !e.Closed() {
-			k.ends[n] = e
-			n++
-		}
-	}
-	k.ends = k.ends[:n]
-}
-
-// goOn advances sessions, and returns those that are not over for this member.
-func (k *keyed) goOn(list []*session, step func(s *session) (over bool)) []*session {
-	n := 0
-	for _, s := range list {
-		if !step(s) {
-			list[n] = s
-			n++
-		}
-	}
-	return list[:n]
+	k.ends = slices.DeleteFunc(k.ends, closer.Closed)
 }
 
 func (k *keyed) closeAll() {
@@ -252,34 +232,21 @@ func (k *keyed) judge(s *session, end *error, err error) {
 		return
 	}
 	*end = err
-	r, o := k.m.run, &k.m.run.oracle
+	r := k.m.run
 	var f *rats.Failure
 	switch {
 	case k.stage == closing:
-	case errors.As(err, &f):
-		switch f.Reason {
-		case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted,
-			arctic.ReasonJob, arctic.ReasonResynchronised,
-			rats.NoReason, arctic.ReasonReplaced, arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea,
-			arctic.ReasonKey:
-			if r.scenario.Faults&^calm == 0 {
-				o.fail(&r.result.Lost, "session %d (%v) of members %d and %d failed, and nothing was wrong: %v",
-					s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
-			}
-		default:
-			o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind],
-				s.from.number, s.to.number, err)
-		}
-	case errors.Is(err, rats.ErrAborted):
-		if r.scenario.Faults&^calm == 0 {
-			o.fail(&r.result.Lost, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind],
-				s.from.number, s.to.number, err)
-		}
-	default:
-		o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind],
-			s.from.number, s.to.number, err)
+	case !errors.Is(err, rats.ErrAborted) && (!errors.As(err, &f) || !slices.Contains(explained, f.Reason)):
+		r.damaged("%v: %v", s, err)
+	case r.scenario.Faults&^calm == 0:
+		r.lost("%v failed, and nothing was wrong: %v", s, err)
 	}
 }
+
+// explained lists the reasons of failures that faults explain.
+var explained = []arctic.Reason{arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted,
+	arctic.ReasonDeparted, arctic.ReasonJob, arctic.ReasonResynchronised, rats.NoReason, arctic.ReasonReplaced,
+	arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey}
 
 // calm has the faults that explain no failure of a session.
 const calm = Rats | RMA | Chains | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
@@ -304,16 +271,14 @@ func (r *run) settle() bool {
 			for _, h := range m.keyed.stale {
 				r.closedKeys++
 				if st, _, err := m.keyed.Status(h); err != nil || st != rats.Failed {
-					r.oracle.fail(&r.result.Damaged,
-						"member %d wrote with a key that was closed, and the write has not come back: status %d, %v",
+					r.damaged("member %d wrote with a key that was closed, and the write has not come back: status %d, %v",
 						m.number, st, err)
 				}
 			}
 		}
 		for _, s := range r.sessions {
 			if why := s.missing(); why != "" {
-				r.oracle.fail(&r.result.Stuck, "session %d (%v) of members %d and %d is not complete: %s", s.number,
-					sessionNames[s.kind], s.from.number, s.to.number, why)
+				r.stuck("%v is not complete: %s", s, why)
 			}
 		}
 	}
@@ -325,15 +290,14 @@ func (r *run) settle() bool {
 	for _, m := range r.members {
 		k := m.keyed
 		if !holds(k.guard, ^uint32(m.number), 0) {
-			r.oracle.fail(&r.result.Damaged, "member %d: memory has changed that nobody had a key to", m.number)
+			r.damaged("member %d: memory has changed that nobody had a key to", m.number)
 		}
 		k.Free(k.guard)
 		if m.windows != nil {
 			k.GiveKeySlot(m.windows.slot)
 		}
 		if left := k.InUse(); left != [5]int{} {
-			r.oracle.fail(&r.result.Stuck,
-				"member %d has closed everything, and has bytes, areas, credit, key slots and instances in use: %d",
+			r.stuck("member %d has closed everything, and has bytes, areas, credit, key slots and instances in use: %d",
 				m.number, left)
 		}
 	}

@@ -5,7 +5,9 @@ package chaos
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -144,7 +146,7 @@ func runOf(s Scenario, stop func() bool) (r *run) {
 		homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}, trees: map[uint16][]*tree{}}
 	defer func() {
 		if p := recover(); p != nil {
-			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
+			r.stuck("panic: %v", p)
 			r.finish()
 		}
 	}()
@@ -189,11 +191,7 @@ func (r *run) build() {
 			end: targetBase + uint32(r.segment)}
 	}
 	if r.keyed {
-		k, err := link.NewKey([]byte(fmt.Sprintf("%032d", r.scenario.Seed+1)))
-		if err != nil {
-			panic(err)
-		}
-		r.key = k
+		r.key = must(link.NewKey([]byte(fmt.Sprintf("%032d", r.scenario.Seed+1))))
 	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
 		messages: make([]message, 0, min(r.scenario.Messages, 1<<20))}
@@ -211,9 +209,7 @@ func (r *run) build() {
 	if r.scenario.Faults&Moves != 0 && r.scenario.Faults&^calm != 0 {
 		r.oracle.excused = append(r.oracle.excused, arctic.ReasonSourceNode)
 	}
-	if err := r.connect(); err != nil {
-		panic(err)
-	}
+	succeed(r.connect())
 	for i := range r.cards {
 		r.start(i, 0)
 	}
@@ -249,11 +245,9 @@ func (r *run) start(i int, delay int64) {
 	if r.notices != nil {
 		r.born(i, &cfg)
 	}
-	if err := c.Start(cfg); err != nil {
-		panic(err)
-	}
+	succeed(c.Start(cfg))
 	e := c.Engine()
-	r.routesOf(e, gids(r.homes)...)
+	r.routesOf(e, slices.Sorted(maps.Keys(r.homes))...)
 	for h := range r.signs {
 		if h.card == i {
 			delete(r.signs, h) // they went with the card's life before
@@ -282,11 +276,7 @@ func (r *run) attach(m *member) {
 	m.random = rand.New(rand.NewPCG(r.scenario.Seed, streamMembers+uint64(m.number)<<16+uint64(m.deaths)))
 	m.job = r.jobs[half{m.gid, m.card}]
 	// The process is known before its program runs.
-	p, err := r.world.Cards()[m.card].RunIn(m.gid, m.node, r.tag(m.job), r.queue(m.number), m.program)
-	if err != nil {
-		panic(err)
-	}
-	m.process = p
+	m.process = must(r.world.Cards()[m.card].RunIn(m.gid, m.node, r.tag(m.job), r.queue(m.number), m.program))
 	m.attached++
 	if r.scenario.Faults&Moves != 0 {
 		r.routesOf(r.world.Cards()[m.card].Engine(), m.gid)
@@ -340,8 +330,7 @@ func (r *run) happen() bool {
 			return false
 		}
 		if max(r.oracle.progress, r.fair) == last {
-			r.oracle.fail(&r.result.Stuck,
-				"no silence: %d messages sent, nothing arrived for %v, and the next event is due at %d ns%s",
+			r.stuck("no silence: %d messages sent, nothing arrived for %v, and the next event is due at %d ns%s",
 				len(r.oracle.messages), time.Duration(patience), r.world.Next(), r.busy())
 			return false
 		}
@@ -387,12 +376,13 @@ func (r *run) busy() (s string) {
 
 // clean reports whether nothing is left in cards and network of a silent world.
 func (r *run) clean() bool {
-	if s := r.busy(); s != "" {
-		r.oracle.fail(&r.result.Stuck, "silent%s", s)
-	} else if n := r.net.UnderWay(); n != 0 {
-		r.oracle.fail(&r.result.Stuck, "silent, but %d frames wait in cards' ports", n)
-	} else if r.quota() {
-		r.oracle.fail(&r.result.Stuck, "silent after %d of %d messages", len(r.oracle.messages), r.scenario.Messages)
+	switch s, n := r.busy(), r.net.UnderWay(); {
+	case s != "":
+		r.stuck("silent%s", s)
+	case n != 0:
+		r.stuck("silent, but %d frames wait in cards' ports", n)
+	case r.quota():
+		r.stuck("silent after %d of %d messages", len(r.oracle.messages), r.scenario.Messages)
 	}
 	return r.result.Stuck == 0
 }
@@ -404,7 +394,7 @@ func (r *run) finish() {
 	}
 	r.oracle.account()
 	if r.gates != nil && r.gates.between.Guard.Refused > 0 {
-		r.oracle.fail(&r.result.Damaged, "%d frames left cards that no port lets pass", r.gates.between.Guard.Refused)
+		r.damaged("%d frames left cards that no port lets pass", r.gates.between.Guard.Refused)
 	}
 	r.result.Events, r.result.Hash, r.result.Virtual = r.world.Events(), r.world.Hash(), r.world.Now()
 	if err := r.world.CloseTrace(); err != nil {

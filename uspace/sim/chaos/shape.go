@@ -7,6 +7,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -27,10 +28,8 @@ var ErrShape = errors.New("chaos: no such shape")
 
 // ParseShape reads "given" or "swarm".
 func ParseShape(s string) (Shape, error) {
-	for i, name := range shapeNames {
-		if s == name {
-			return Shape(i), nil
-		}
+	if i := slices.Index(shapeNames[:], s); i >= 0 {
+		return Shape(i), nil
 	}
 	return 0, fmt.Errorf("reading shape %q: %w; use given or swarm", s, ErrShape)
 }

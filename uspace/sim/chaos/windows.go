@@ -104,10 +104,8 @@ func (o *operation) carriedOut() bool { return o.ended != 0 && o.reason == arcti
 
 func (m *member) newWindows() {
 	w := &windows{m: m, memory: make([]byte, windowSegment), mine: map[*windows]*part{}}
-	if err := m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory,
-		Rights: funi.Keyed | funi.Source}); err != nil {
-		panic(err)
-	}
+	succeed(m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory,
+		Rights: funi.Keyed | funi.Source}))
 	n, ok := m.keyed.TakeKeySlot()
 	if !ok {
 		return // it has none to give
@@ -154,8 +152,7 @@ func (w *windows) step() {
 		w.snapshot = bytes.Clone(w.memory[:windowBytes])
 	case w.phase == absent && now >= w.reopens:
 		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
-			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed while it was not present",
-				w.m.number)
+			w.m.run.damaged("member %d: its window has changed while it was not present", w.m.number)
 		}
 		if w.command(func(s *funi.Slot) { s.SetResumeWindow(w.key, commandBit) }) {
 			w.phase, w.absent = opening, false
@@ -172,8 +169,7 @@ func (w *windows) step() {
 		w.locker = nil
 	case w.phase == shut && now >= w.reopens:
 		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
-			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed after it was closed",
-				w.m.number)
+			w.m.run.damaged("member %d: its window has changed after it was closed", w.m.number)
 		}
 		w.opens()
 	}
@@ -317,8 +313,7 @@ func (o *operation) compose() (c funi.Operation) {
 
 func (w *windows) note(n *funi.Notification) {
 	if n.Kind != funi.NoteCompletion || int(n.Cookie) >= len(w.m.run.operations) {
-		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d has a notification that is of no operation: %+v",
-			w.m.number, n)
+		w.m.run.damaged("member %d has a notification that is of no operation: %+v", w.m.number, n)
 		return
 	}
 	o := w.m.run.operations[n.Cookie]
@@ -335,7 +330,7 @@ func (w *windows) returned(b funi.Returned) bool {
 		return false
 	}
 	if !op || b.Reason != arctic.ReasonNoBuffer {
-		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: a block came back: %v", w.m.number, b.Reason)
+		w.m.run.damaged("member %d: a block came back: %v", w.m.number, b.Reason)
 	}
 	if op {
 		w.end(w.m.run.operations[b.Word], b.Reason)
@@ -346,8 +341,7 @@ func (w *windows) returned(b funi.Returned) bool {
 func (w *windows) end(o *operation, reason arctic.Reason) {
 	r := w.m.run
 	if o.from != w || o.ended != 0 {
-		r.oracle.fail(&r.result.Duplicated, "operation %d is complete twice, or for another: member %d",
-			o.number, w.m.number)
+		r.duplicated("operation %d is complete twice, or for another: member %d", o.number, w.m.number)
 		return
 	}
 	o.ended, o.reason = r.world.Now(), reason
@@ -373,7 +367,7 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 			o.part.unknown = true
 		}
 		if r.scenario.Faults&^calm == 0 {
-			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and nothing was wrong: %v",
+			r.lost("operation %d of members %d and %d failed, and nothing was wrong: %v",
 				o.number, w.m.number, o.to.m.number, reason)
 		}
 	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonSourceNode, arctic.ReasonJob, arctic.ReasonNoRoute,
@@ -382,7 +376,7 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 			o.part.unknown = true // some packets of it may have come before
 		}
 		if reason == arctic.ReasonSourceNode && r.scenario.Faults&^calm == 0 {
-			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and every card was told: %v",
+			r.lost("operation %d of members %d and %d failed, and every card was told: %v",
 				o.number, w.m.number, o.to.m.number, reason)
 		}
 	case arctic.ReasonWithheld: // its owner has taken longer than the card lets others wait
@@ -390,22 +384,19 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 			o.part.unknown = true // some packets of it may have come before
 		}
 		if o.openBefore { // what is present is so until it is closed
-			r.oracle.fail(&r.result.Damaged,
-				"operation %d of members %d and %d: the window was present, and is said to have been suspended",
+			r.damaged("operation %d of members %d and %d: the window was present, and is said to have been suspended",
 				o.number, w.m.number, o.to.m.number)
 		}
 	case arctic.ReasonLocked:
 		if o.kind != arctic.RemoteLock && o.kind != arctic.RemoteUnlock && !o.to.everLocked() {
-			r.oracle.fail(&r.result.Damaged,
-				"operation %d of members %d and %d: the window is locked, and nobody has locked it", o.number,
+			r.damaged("operation %d of members %d and %d: the window is locked, and nobody has locked it", o.number,
 				w.m.number, o.to.m.number)
 		}
 		if o.part != nil && o.kind == arctic.RemotePut {
 			o.part.unknown = true
 		}
 	default:
-		r.oracle.fail(&r.result.Damaged, "operation %d (%d) of members %d and %d: %v", o.number, o.kind, w.m.number,
-			o.to.m.number, reason)
+		r.damaged("operation %d (%d) of members %d and %d: %v", o.number, o.kind, w.m.number, o.to.m.number, reason)
 	}
 }
 
@@ -429,7 +420,7 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 		r.puts++
 	case arctic.RemoteGet:
 		if !o.part.unknown && !bytes.Equal(o.staged(), o.part.holds[:o.size]) {
-			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d got %d bytes that nobody has put there",
+			r.damaged("operation %d of members %d and %d got %d bytes that nobody has put there",
 				o.number, w.m.number, o.to.m.number, o.size)
 		}
 		r.gets++
@@ -439,8 +430,7 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 		}
 		if l := o.to.locker; l != nil && l.key == o.key && l.from.m.process != nil && l.from.m.windows ==
 			l.from && l.from != w {
-			r.oracle.fail(&r.result.Damaged, "members %d and %d both have the lock of %d", l.from.m.number,
-				w.m.number, o.to.m.number)
+			r.damaged("members %d and %d both have the lock of %d", l.from.m.number, w.m.number, o.to.m.number)
 		}
 		if o.to.locker = o; o.unsure {
 			o.to.locker = nil
@@ -470,12 +460,10 @@ func (r *run) settleLost() {
 		}
 		switch lost := int(m.process.Interface().OperationsLost()); {
 		case open[m] > lost:
-			r.oracle.fail(&r.result.Stuck,
-				"member %d: %d operations and multicasts are not complete, and the card counted %d of them",
+			r.stuck("member %d: %d operations and multicasts are not complete, and the card counted %d of them",
 				m.number, open[m], lost)
 		case open[m] < lost:
-			r.oracle.fail(&r.result.Duplicated,
-				"member %d: %d operations and multicasts are not complete, and the card says that %d have come back",
+			r.duplicated("member %d: %d operations and multicasts are not complete, and the card says that %d have come back",
 				m.number, open[m], lost)
 		}
 	}
@@ -489,7 +477,7 @@ func (r *run) settleWindows() {
 			continue
 		}
 		if !holds(w.memory[windowBytes:windowBytes+windowGuard], ^w.m.life(), 7) {
-			r.oracle.fail(&r.result.Damaged, "member %d: memory behind its window has changed", w.m.number)
+			r.damaged("member %d: memory behind its window has changed", w.m.number)
 		}
 	}
 	byWindow := map[*windows][]*operation{}
@@ -503,7 +491,7 @@ func (r *run) settleWindows() {
 		}
 		if sum, sure := signals(byWindow[w]); alive && sure && sum !=
 			binary.LittleEndian.Uint64(w.memory[8*signalWord:]) {
-			r.oracle.fail(&r.result.Damaged, "member %d: its signal is not the sum of those that came", w.m.number)
+			r.damaged("member %d: its signal is not the sum of those that came", w.m.number)
 		}
 	}
 }
@@ -544,8 +532,7 @@ func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n in
 	holds := binary.LittleEndian.Uint64(w.memory[8*word:])
 	switch found, left, end := linearizable(known, unknown, alive, holds, mostStates); found {
 	case impossible:
-		r.oracle.fail(&r.result.Damaged,
-			"word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, len(known), end,
+		r.damaged("word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, len(known), end,
 			holds, len(unknown))
 	case undecided:
 		r.result.Undecided++
