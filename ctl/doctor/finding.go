@@ -60,15 +60,13 @@ type about struct {
 }
 
 func (a *about) ok(check, format string, args ...any) {
-	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: OK, Found: fmt.Sprintf(format, args...)})
+	a.list = append(a.list, Finding{check, a.subject, OK, fmt.Sprintf(format, args...), ""})
 }
 
 func (a *about) warn(check, cure, format string, args ...any) {
-	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Warn,
-		Found: fmt.Sprintf(format, args...), Cure: cure})
+	a.list = append(a.list, Finding{check, a.subject, Warn, fmt.Sprintf(format, args...), cure})
 }
 
 func (a *about) fail(check, cure, format string, args ...any) {
-	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Fail,
-		Found: fmt.Sprintf(format, args...), Cure: cure})
+	a.list = append(a.list, Finding{check, a.subject, Fail, fmt.Sprintf(format, args...), cure})
 }

@@ -3,6 +3,7 @@ package doctor
 // This file gathers the facts that the doctor judges.
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -36,9 +37,7 @@ func Gather(ctx context.Context, o Options) (*Facts, error) {
 		o.daemon = f.Daemon
 		p, iface = findPeer(ctx, &o)
 		f.Peer = p
-		if o.Interface == "" {
-			o.Interface = iface
-		}
+		o.Interface = cmp.Or(o.Interface, iface)
 	}
 	if o.Interface == "" && f.Daemon.State == Answers && len(f.Daemon.Info.Interfaces) == 1 {
 		o.Interface = f.Daemon.Info.Interfaces[0]

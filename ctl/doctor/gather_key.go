@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -99,12 +100,10 @@ func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 
 // installed reports whether funid's unit is installed.
 func installed() bool {
-	for _, path := range units {
-		if _, err := os.Stat(path); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(units, func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }
 
 // lookAtKey reads a key file, or finds out what this user can see of it.

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -21,10 +22,7 @@ import (
 
 // findPeer makes a Peer from the user's name for it, and returns its interface in the peers file.
 func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
-	p = &Peer{Given: o.Peer, Node: -1, OwnNode: -1, OwnListed: true, Port: o.Port}
-	if p.Port == 0 {
-		p.Port = probe.DefaultPort
-	}
+	p = &Peer{Given: o.Peer, Node: -1, OwnNode: -1, OwnListed: true, Port: cmp.Or(o.Port, probe.DefaultPort)}
 	if n, err := strconv.ParseUint(o.Peer, 10, 16); err == nil {
 		if o.Peers == "" && o.daemon != nil && o.daemon.State == Answers {
 			return p, p.fromDaemon(ctx, o.daemon, int(n))
@@ -91,12 +89,8 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		p.Own = own[p.Addr]
 		return iface
 	}
-	name := o.Interface
-	if name == "" {
-		name = iface
-	}
 	p.OwnListed = false
-	if ifc, err := xdp.Find(name); err == nil {
+	if ifc, err := xdp.Find(cmp.Or(o.Interface, iface)); err == nil {
 		for _, q := range f.Peers {
 			// The file's entry of this host names the interface that has the address, if any.
 			if !q.Absent && bytes.Equal(q.MAC, ifc.HardwareAddr) {

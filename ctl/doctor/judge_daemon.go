@@ -47,22 +47,20 @@ func judgeDaemon(d *Daemon, h *Host, i *Interface) []Finding {
 		}
 		report("daemon", cure, "none runs: %s at %s; programs need one, or root and a card of their own",
 			d.State, d.Socket)
-		return a.list
 	case Forbidden:
 		a.fail("daemon",
 			"let everybody reach the socket: its folder wants mode 755 and the socket 666 (`ls -ld`); funid decides itself who may do what", "this user may not connect to %s", d.Socket)
-		return a.list
 	case Foreign:
 		a.fail("daemon", "run the same version of FUNet on both sides, and restart funid after an upgrade",
 			"what listens at %s speaks another version: %s", d.Socket, d.Err)
-		return a.list
 	case Silent:
 		a.fail("daemon", "look into its log (`journalctl -u funid`), and restart it",
 			"funid at %s does not answer: stopped, or stuck", d.Socket)
-		return a.list
 	default:
 		a.fail("daemon", "say with --socket where funid listens, or restart it",
 			"what listens at %s is not a funid: %s", d.Socket, d.Err)
+	}
+	if d.State != Answers {
 		return a.list
 	}
 	if d.Info.ABI != d.ABI {

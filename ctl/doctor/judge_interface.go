@@ -3,6 +3,7 @@ package doctor
 // This file judges the interface.
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,11 +22,7 @@ func judgeInterface(i *Interface) []Finding {
 			"; in another network namespace, look from there (`ip netns exec`)", "there is none of this name here")
 		return a.list
 	}
-	driver := i.Driver
-	if driver == "" {
-		driver = "unknown"
-	}
-	a.ok("interface", "%s, driver %s", i.Kind, driver)
+	a.ok("interface", "%s, driver %s", i.Kind, cmp.Or(i.Driver, "unknown"))
 	switch {
 	case i.Loopback:
 		a.fail("address", "use an Ethernet interface; two programs on one host reach each other through funid or a lab",

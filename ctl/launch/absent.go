@@ -7,7 +7,6 @@ package launch
 // The daemons know the nodes that have attached. The launcher asks them some time after such an
 // end: a job whose nodes all end needs no answer. It asks again, at ever longer intervals, until it
 // has something to tell.
-// nodes all end needs no answer, then ever more rarely, until there is something to tell.
 
 import (
 	"slices"

@@ -106,15 +106,6 @@ func (n *node) environment(socket string, other bool) []string {
 // passes reports whether another user's process gets the variable s.
 func passes(s string) bool {
 	name, _, _ := strings.Cut(s, "=")
-	for _, p := range passed {
-		if name == p {
-			return true
-		}
-	}
-	for _, p := range passedBeginnings {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(passed, name) ||
+		slices.ContainsFunc(passedBeginnings, func(p string) bool { return strings.HasPrefix(name, p) })
 }

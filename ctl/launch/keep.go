@@ -5,6 +5,7 @@ package launch
 // the job's launcher asks for it again (daemon/resume.go).
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -21,10 +22,7 @@ const (
 
 // until returns the context that ends a request under way. The caller holds talk.
 func (l *local) until() context.Context {
-	if l.asks != nil {
-		return l.asks
-	}
-	return context.Background()
+	return cmp.Or(l.asks, context.Background())
 }
 
 // keep starts a goroutine that asks for the job again when its connection ends. talk is held.
@@ -60,18 +58,14 @@ func (l *local) there(until context.Context, request []byte) bool {
 	if until.Err() != nil || l.conn != nil && !attach.HungUp(l.conn) {
 		return true
 	}
-	if l.conn != nil {
-		l.conn.Close()
-		l.conn = nil
-	}
+	l.hangUp()
 	// A slow daemon carries out the request late. Closing the connection before would end the job.
 	answer, err := l.askLocked(request, keepFor)
 	if err == nil {
 		_, err = attach.DecodeJobAnswer(answer)
 	}
-	if err != nil && l.conn != nil { // there is none, or it is about to end
-		l.conn.Close()
-		l.conn = nil
+	if err != nil { // there is none, or it is about to end
+		l.hangUp()
 	}
 	return err == nil
 }

@@ -203,6 +203,10 @@ func (l *local) free() {
 	l.talk.Lock()
 	defer l.talk.Unlock()
 	l.asks = nil
+	l.hangUp()
+}
+
+func (l *local) hangUp() {
 	if l.conn != nil {
 		l.conn.Close()
 		l.conn = nil
@@ -238,26 +242,17 @@ func (l *local) start(n *node) error {
 	}
 	l.running.Go(func() {
 		p.awaitEnd()
-		l.mu.Lock() // so that no signal meets a process that is gone, and its number another's
-		p.killRest()
+		l.mu.Lock()               // so that no signal meets a process that is gone, and its number another's
+		p.signal(syscall.SIGKILL) // the rest of its group
 		p.over = true
 		l.mu.Unlock()
 		s := p.wait()
 		l.mu.Lock()
-		l.forget(p)
+		l.processes = slices.DeleteFunc(l.processes, func(q *process) bool { return q == p })
 		l.mu.Unlock()
 		n.ended(s)
 	})
 	return nil
-}
-
-func (l *local) forget(p *process) {
-	for i, q := range l.processes {
-		if q == p {
-			l.processes = append(l.processes[:i], l.processes[i+1:]...)
-			return
-		}
-	}
 }
 
 func (l *local) signal(s syscall.Signal) {

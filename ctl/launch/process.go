@@ -69,8 +69,6 @@ func (p *process) awaitEnd() {
 	}
 }
 
-func (p *process) killRest() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
-
 // wait waits for the last output and returns how the process ended.
 func (p *process) wait() status {
 	err := p.cmd.Wait()

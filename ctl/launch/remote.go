@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,14 +227,10 @@ func (r *remote) listen(from *pulse) {
 		why = *gaveUp
 	}
 	r.mu.Lock()
-	var left []int
-	for i := range r.nodes {
-		left = append(left, i)
-	}
+	left := slices.Sorted(maps.Keys(r.nodes))
 	r.mu.Unlock()
 	r.why = why
 	close(r.ended)
-	slices.Sort(left)
 	if len(left) > 1 {
 		why += fmt.Sprintf("; with it its %d nodes %v", len(left), left[:min(len(left), mostNamed)])
 	}

@@ -94,9 +94,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, fmt.Errorf("%d restarts: use 0 to %d, and none of a program that starts the nodes itself",
 			o.Restarts, MaxRestarts)
 	}
-	if o.Grace == 0 {
-		o.Grace = DefaultGrace
-	}
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
 	o.prepare()
 	defer o.handed.close()
 	hosts, err := o.reach()
@@ -160,18 +158,12 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 
 // reach returns the hosts, at most one for each node. With an error those reached so far.
 func (o *Options) reach() (hosts []host, err error) {
-	for _, name := range o.Hosts[:min(len(o.Hosts), o.Nodes)] {
-		h, err := newRemote(name, o)
-		if err != nil {
-			return hosts, err
-		}
-		hosts = append(hosts, h)
-	}
+	names, begin := o.Sockets, newHere
 	if len(o.Hosts) > 0 {
-		return hosts, nil
+		names, begin = o.Hosts, newRemote
 	}
-	for _, socket := range o.Sockets[:min(len(o.Sockets), o.Nodes)] {
-		h, err := newHere(socket, o)
+	for _, name := range names[:min(len(names), o.Nodes)] {
+		h, err := begin(name, o)
 		if err != nil {
 			return hosts, err
 		}
