@@ -93,7 +93,7 @@ func windowJob(t *testing.T, cards []uint16, daemons ...*running) (gid uint16, t
 	t.Helper()
 	token = attach.NewToken()
 	for _, d := range daemons {
-		got, err := dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		got, err := dial(t, d.socket).Job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ import (
 func (r *running) admin(t testing.TB, command string, v any) error {
 	t.Helper()
 	k := dial(t, r.socket)
-	defer k.close()
+	defer k.Close()
 	message, err := attach.EncodeBody(attach.KindAdmin, []byte(command))
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestAdministration(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)
 	owners, nodes := group(t, []*running{d}, 0, 0)
-	gid := nodes[0].answer.GID
+	gid := nodes[0].Answer.GID
 	var gids report.GIDs
 	wantError(t, d.admin(t, `{"do": "gid-list"}`, &gids), nil)
 	if len(gids.GIDs) != 1 || gids.GIDs[0].GID != gid || gids.GIDs[0].Attached != 2 ||
@@ -59,7 +59,7 @@ func TestAdministration(t *testing.T) {
 	if len(contexts.Contexts) != 2 || !contexts.Contexts[1].Active || contexts.Contexts[1].Node != 1 {
 		t.Errorf("contexts %+v", contexts)
 	}
-	nodes[1].close()
+	nodes[1].Close()
 	until(t, "node 1 has ended", func() bool { return len(d.status(t).Contexts) == 1 })
 	var routes report.Routes
 	wantError(t, d.admin(t, fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 1, "card": 1}`, gid), &routes), nil)
@@ -98,7 +98,7 @@ func TestAdministration(t *testing.T) {
 	}
 	wantError(t, d.admin(t, fmt.Sprintf(`{"do": "gid-end", "gid": %d}`, gid), nil), nil)
 	owners[0].closed()
-	nodes[0].until("it is told", nodes[0].iface.Gone)
+	nodes[0].until("it is told", nodes[0].Iface.Gone)
 	var profile report.ProfileStatus
 	wantError(t, d.admin(t, `{"do": "profile-set", "profile": "native"}`, &profile), nil)
 	if profile.Profile != "native" {
@@ -201,23 +201,23 @@ func TestGroupsTakeTurns(t *testing.T) {
 			for g, nodes := range groups {
 				for node, k := range nodes {
 					to := (node + 1) % len(nodes)
-					if s := k.iface.Receive(0); s != nil {
+					if s := k.Iface.Receive(0); s != nil {
 						if s.Payload()[0]>>8 != uint32(g) {
 							t.Fatalf("group %d got %#x", g, s.Payload()[0])
 						}
 						received[g][node]++
-						k.iface.Release(0)
+						k.Iface.Release(0)
 					}
 					if sent[g][node] < n {
-						if s := k.iface.Reserve(0); s != nil {
+						if s := k.Iface.Reserve(0); s != nil {
 							s.SetHeader(funi.NewHeader(uint16(to), 5, 1))
 							s[1] = uint32(g)<<8 | sent[g][node]
-							k.iface.Commit(0)
+							k.Iface.Commit(0)
 							sent[g][node]++
-							k.wake()
+							k.Wake()
 						}
 					}
-					if r, ok := k.iface.NextReturn(); ok {
+					if r, ok := k.Iface.NextReturn(); ok {
 						t.Fatalf("it came back: %+v", r)
 					}
 					done = done && received[g][node] == n
@@ -235,7 +235,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 		if most := 2 * (3 - room); out > 2*3 || out < most-2 {
 			t.Errorf("room for %d groups: %d contexts are out", room, out)
 		}
-		gid := groups[1][0].answer.GID
+		gid := groups[1][0].Answer.GID
 		wantError(t, daemons[0].admin(t, fmt.Sprintf(`{"do": "context-switch", "gid": %d}`, gid), nil), nil)
 		wantError(t, daemons[0].admin(t, `{"do": "context-switch", "gid": 2047}`, nil), attach.ErrCommand)
 		until(t, "the group has its turn", func() bool {
@@ -247,7 +247,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 			return false
 		})
 		for _, k := range groups[0] { // one that is out may be detached as well
-			k.close()
+			k.Close()
 		}
 		until(t, "its contexts have ended", func() bool { return len(daemons[0].status(t).Contexts) == 4 })
 	}

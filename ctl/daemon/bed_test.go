@@ -5,12 +5,10 @@ package daemon_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	protocol "github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
@@ -27,7 +26,7 @@ import (
 // patience bounds every wait: long enough for a machine that is busy.
 const patience = 30 * time.Second
 
-// bed is a lab of two hosts.
+// bed is a lab of two socket.
 type bed struct {
 	t    testing.TB
 	lab  *lab.Lab
@@ -117,129 +116,63 @@ func (r *running) stop(t testing.TB) {
 	}
 }
 
-// client is a connection, with a context or without.
+// client is a connection, with a context or without. What it asks fails the test unless the daemon
+// answers.
 type client struct {
-	t      testing.TB
-	conn   *net.UnixConn
-	buffer []byte
-	answer attach.AttachAnswer
-	iface  *funi.Interface
-	page   *funi.Page
-	fds    []int
-	maps   [][]byte
+	*protocol.Connection
+	t testing.TB
 }
 
-// connect connects to a daemon. It waits for room in the socket's backlog, as package attach does:
-// of a socket that does not block the kernel says EAGAIN without (unix(7)).
+// connect connects to a daemon.
 func connect(t testing.TB, socket string) *net.UnixConn {
 	t.Helper()
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
-		c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
-		switch {
-		case err == nil:
-			return c
-		case !errors.Is(err, unix.EAGAIN) || time.Now().After(end):
-			t.Fatal(err)
-		}
+	c, err := attach.Dial(context.Background(), socket, patience)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return c
 }
 
 func dial(t testing.TB, socket string) *client {
 	t.Helper()
-	k := &client{t: t, conn: connect(t, socket), buffer: make([]byte, attach.MaxMessage)}
-	t.Cleanup(k.close)
-	return k
-}
-
-func (k *client) close() {
-	k.conn.Close()
-	attach.CloseDescriptors(k.fds)
-	k.fds = nil
-	for _, m := range k.maps {
-		_ = unix.Munmap(m)
+	k, err := protocol.Dial(socket)
+	if err != nil {
+		t.Fatal(err)
 	}
-	k.maps = nil
+	t.Cleanup(k.Close)
+	return &client{k, t}
 }
 
 // ask sends a message and returns the answer, which may have the given number of descriptors.
 func (k *client) ask(message []byte, descriptors int) ([]byte, []int) {
 	k.t.Helper()
-	if err := attach.Send(k.conn, message); err != nil {
-		k.t.Fatal(err)
-	}
-	_ = k.conn.SetReadDeadline(time.Now().Add(patience))
-	answer, fds, err := attach.Receive(k.conn, k.buffer, descriptors)
+	answer, fds, err := k.Ask(message, descriptors)
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	return answer, fds
 }
 
-// job makes a job on this card.
-func (k *client) job(r attach.JobRequest) (uint16, error) {
-	k.t.Helper()
-	message, err := r.Encode()
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	answer, _ := k.ask(message, 0)
-	a, err := attach.DecodeJobAnswer(answer)
-	return a.GID, err
-}
-
 // attach attaches; the caller may want to know that it was refused.
 func (k *client) attach(r attach.AttachRequest) error {
-	k.t.Helper()
-	answer, fds := k.ask(r.Encode(), attach.AttachDescriptors)
-	a, err := attach.DecodeAttachAnswer(answer)
-	if err != nil {
-		attach.CloseDescriptors(fds)
+	if err := k.Attach(r); err != nil {
 		return err
 	}
-	if len(fds) != attach.AttachDescriptors {
-		return fmt.Errorf("%d descriptors", len(fds))
-	}
-	k.answer, k.fds = a, fds
-	for i, size := range []int{int(a.Memory), funi.DoorbellsSize} {
-		m, err := unix.Mmap(fds[i], 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		if err != nil {
-			return err
-		}
-		k.maps = append(k.maps, m)
-	}
-	m, err := funi.SharedRemoteMemory(k.maps[0], k.maps[1], a.Remote)
-	if err != nil {
-		return err
-	}
-	k.page = m.Page
-	end := time.Now().Add(patience)
-	k.iface, err = funi.Start(m, int(a.Slots), func() error {
-		k.wake()
-		if time.Now().After(end) {
-			return errors.New("the card does not halt its queues")
-		}
-		return nil
-	})
-	return err
-}
-
-// wake wakes the card if it sleeps.
-func (k *client) wake() {
-	_, _ = unix.Write(k.fds[attach.CardDescriptor], []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	return k.Start()
 }
 
 // send sends a message of one word.
 func (k *client) send(to uint16, word uint32) {
 	k.t.Helper()
 	k.until("a slot is free", func() bool {
-		s := k.iface.Reserve(funi.Request)
+		s := k.Iface.Reserve(funi.Request)
 		if s == nil {
 			return false
 		}
 		s.SetHeader(funi.NewHeader(to, 5, 1))
 		s[funi.PayloadWord] = word
-		k.iface.Commit(funi.Request)
-		k.wake()
+		k.Iface.Commit(funi.Request)
+		k.Wake()
 		return true
 	})
 }
@@ -248,12 +181,12 @@ func (k *client) send(to uint16, word uint32) {
 func (k *client) receive() (from uint16, word uint32) {
 	k.t.Helper()
 	k.until("a message", func() bool {
-		s := k.iface.Receive(funi.Request)
+		s := k.Iface.Receive(funi.Request)
 		if s == nil {
 			return false
 		}
 		from, word = s.Source(), s.Payload()[0]
-		k.iface.Release(funi.Request)
+		k.Iface.Release(funi.Request)
 		return true
 	})
 	return from, word
@@ -264,7 +197,7 @@ func (k *client) until(what string, done func() bool) {
 	k.t.Helper()
 	for end := time.Now().Add(patience); !done(); {
 		if time.Now().After(end) {
-			k.t.Fatalf("waited in vain: %s; context %+v", what, k.answer)
+			k.t.Fatalf("waited in vain: %s; context %+v", what, k.Answer)
 		}
 		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
@@ -277,7 +210,7 @@ func group(t testing.TB, daemons []*running, cards ...uint16) (owners, nodes []*
 	gid := uint16(0)
 	for _, d := range daemons {
 		k := dial(t, d.socket)
-		got, err := k.job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		got, err := k.Job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
 		if err != nil {
 			t.Fatal(err)
 		}

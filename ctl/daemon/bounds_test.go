@@ -40,28 +40,28 @@ func TestKeptMemoryIsBounded(t *testing.T) {
 	var most int
 	for range 20 {
 		owner := dial(t, d.socket)
-		gid, err := owner.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		gid, err := owner.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := member.attach(attach.AttachRequest{GID: gid, Slots: 16, Token: token}); err != nil {
 			t.Fatal(err)
 		}
-		page := member.iface
-		owner.close()
+		page := member.Iface
+		owner.Close()
 		member.until("the context ends", page.Gone)
-		attach.CloseDescriptors(member.fds)
-		for _, m := range member.maps {
+		attach.CloseDescriptors(member.FDs)
+		for _, m := range member.Maps {
 			_ = unix.Munmap(m)
 		}
-		member.fds, member.maps = nil, nil
+		member.FDs, member.Maps = nil, nil
 		most = max(most, mappings(t))
 	}
 	if most > 4 { // the daemon's doorbells, what is kept, and what replaces it
 		t.Errorf("%d mappings are there at a time", most)
 	}
 	other := dial(t, d.socket)
-	gid, err := other.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0}})
+	gid, err := other.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestKeptMemoryIsBounded(t *testing.T) {
 	}
 	err = dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16, Token: token})
 	wantError(t, err, attach.ErrQuota) // the kept one is the second
-	member.close()
+	member.Close()
 	until(t, "the kept context is free", func() bool {
 		return dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16, Token: token}) == nil
 	})
@@ -147,7 +147,7 @@ func TestSlowDescriptorsStopNobody(t *testing.T) {
 		c.Close()
 	}
 	go slow.Close() // which takes long, if it is the last
-	first.close()
+	first.Close()
 	answered := make(chan error, 1)
 	go func() {
 		for {
@@ -218,8 +218,8 @@ func (r *running) answersBesideStuck(t *testing.T, most int) (n int) {
 		if i%2 == 1 {
 			message = attach.UnsegmentRequest{Base: 4096}.Encode()
 		}
-		_ = nodes[0].conn.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
-		stuck = attach.Send(nodes[0].conn, message) != nil // no room for another request
+		_ = nodes[0].Conn.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+		stuck = attach.Send(nodes[0].Conn, message) != nil // no room for another request
 	}
 	if !stuck {
 		t.Fatal("the daemon goes on without room for answers")

@@ -56,7 +56,7 @@ func TestCapture(t *testing.T) {
 		owners, nodes := group(t, daemons, 0, 1)
 		pingPong(t, nodes, 20)
 		for _, k := range append(owners, nodes...) {
-			k.close()
+			k.Close()
 		}
 	}
 	converse()
@@ -176,7 +176,7 @@ func captureDirectFrames(t *testing.T, b *bed) {
 	// Nobody captures now, and somebody may again.
 	until(t, "another may capture", func() bool {
 		k := dial(t, daemons[0].socket)
-		defer k.close()
+		defer k.Close()
 		answer, _ := k.ask(must(attach.EncodeBody(attach.KindCapture, []byte(`{}`))), 0)
 		_, err := attach.DecodeBody(answer, attach.KindCapture|attach.AnswerBit)
 		return err == nil
@@ -233,13 +233,13 @@ func TestCaptureThatIsNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := attach.Send(k.conn, message); err != nil {
+		if err := attach.Send(k.Conn, message); err != nil {
 			t.Fatal(err)
 		}
 		return k
 	}
 	begins := func(k *client) error {
-		answer, _, err := attach.Receive(k.conn, make([]byte, attach.MaxMessage), 0)
+		answer, _, err := attach.Receive(k.Conn, make([]byte, attach.MaxMessage), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestCaptureThatIsNotRead(t *testing.T) {
 	talkative := ask(`{}`)
 	wantError(t, begins(talkative), nil)
 	wantError(t, begins(ask(`{}`)), attach.ErrTaken)
-	if err := attach.Send(talkative.conn, []byte("something")); err != nil {
+	if err := attach.Send(talkative.Conn, []byte("something")); err != nil {
 		t.Fatal(err)
 	}
 	var silent *client

@@ -113,7 +113,7 @@ func TestChooseCarriage(t *testing.T) {
 	if s := portsOf(t, d); s.Carriage != (attach.Carriage{Configured: "auto", Chosen: "daemon", Why: cfg.CarriageWhy}) {
 		t.Errorf("the status says %+v", s.Carriage)
 	}
-	if _, err := dial(t, d.socket).job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
+	if _, err := dial(t, d.socket).Job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
 		Cards: []uint16{1}}); !errors.Is(err, attach.ErrNoPort) ||
 		!strings.Contains(err.Error(), "no namespaces here") {
 		t.Errorf("a direct job: %v", err)

@@ -112,7 +112,7 @@ func (r *role) play() {
 		alone{}.Fatal("the child has capabilities", err)
 	}
 	if r.Do == "bequeath" { // has another process hold the connection, too, until the test ends
-		socket, err := k.conn.File()
+		socket, err := k.Conn.File()
 		heir := exec.Command("tail", "-f", "--pid", strconv.Itoa(os.Getppid()), "/dev/null")
 		if heir.ExtraFiles = []*os.File{socket}; err == nil {
 			err = heir.Start()
@@ -134,7 +134,7 @@ func (r *role) play() {
 		for i := uint32(0); ; i++ {
 			k.send(r.To, i)
 			for {
-				if _, ok := k.iface.NextReturn(); !ok {
+				if _, ok := k.Iface.NextReturn(); !ok {
 					break
 				}
 			}
@@ -217,8 +217,8 @@ func pin(t testing.TB, cpu int) func() {
 // closed waits until the daemon closes the connection.
 func (k *client) closed() {
 	k.t.Helper()
-	_ = k.conn.SetReadDeadline(time.Now().Add(patience))
-	if _, _, err := attach.Receive(k.conn, k.buffer, 0); err != io.EOF {
+	_ = k.Conn.SetReadDeadline(time.Now().Add(patience))
+	if _, _, err := attach.Receive(k.Conn, k.Buffer, 0); err != io.EOF {
 		k.t.Fatalf("the connection says %v", err)
 	}
 }

@@ -16,22 +16,22 @@ import (
 // provocations are what makes funid panic for the process torn, by name.
 var provocations = map[string]func(t *testing.T, d *running, torn, other *client){
 	"work for a context": func(t *testing.T, d *running, torn, other *client) {
-		if err := d.Fault(torn.answer.GID, 0, false, true); err != nil {
+		if err := d.Fault(torn.Answer.GID, 0, false, true); err != nil {
 			t.Fatal(err)
 		}
-		s := other.iface.Reserve(funi.Request)
+		s := other.Iface.Reserve(funi.Request)
 		s.SetHeader(funi.NewHeader(0, 5, 1))
-		other.iface.Commit(funi.Request)
-		other.wake()
+		other.Iface.Commit(funi.Request)
+		other.Wake()
 	},
 	"command": func(t *testing.T, d *running, torn, _ *client) {
-		if err := d.PanicOnCard(torn.answer.GID, 0); err == nil {
+		if err := d.PanicOnCard(torn.Answer.GID, 0); err == nil {
 			t.Error("the asker hears of no error")
 		}
 	},
 	"request": func(t *testing.T, d *running, torn, _ *client) {
-		d.PanicInNextSegment(torn.answer.GID, 0)
-		if err := attach.Send(torn.conn, attach.SegmentRequest{Base: 4096, Rights: funi.Source,
+		d.PanicInNextSegment(torn.Answer.GID, 0)
+		if err := attach.Send(torn.Conn, attach.SegmentRequest{Base: 4096, Rights: funi.Source,
 			Bytes: 4096}.Encode()); err != nil {
 			t.Fatal(err)
 		}

@@ -268,7 +268,7 @@ func TestDeathWithoutADaemon(t *testing.T) {
 	process.kill()
 	m.daemons[1] = m.connect[1]()
 	m.owners[1] = dial(t, m.daemons[1].socket)
-	if _, err := m.owners[1].job(attach.JobRequest{GID: m.gid, Direct: true, Token: m.token, Cards: m.cards}); err !=
+	if _, err := m.owners[1].Job(attach.JobRequest{GID: m.gid, Direct: true, Token: m.token, Cards: m.cards}); err !=
 		nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestForgedNotices(t *testing.T) {
 	m.answers(1, 2)
 	life, tag := m.daemons[1].LifeOf(m.gid, 1)
 	mine, _ := m.daemons[0].LifeOf(m.gid, 0)
-	ordinary, err := dial(t, m.daemons[0].socket).job(attach.JobRequest{Token: m.token, Cards: []uint16{0, 2}})
+	ordinary, err := dial(t, m.daemons[0].socket).Job(attach.JobRequest{Token: m.token, Cards: []uint16{0, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

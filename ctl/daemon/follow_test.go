@@ -121,7 +121,7 @@ func (r *running) asker(t testing.TB) *client {
 func closeAll(all ...[]*client) {
 	for _, clients := range all {
 		for _, k := range clients {
-			k.close()
+			k.Close()
 		}
 	}
 }
@@ -140,8 +140,8 @@ func TestInterfaceGone(t *testing.T) {
 		pingPong(t, nodes, 20)
 		b.remove()
 		for _, k := range nodes {
-			k.until("it is told", k.iface.Gone)
-			if err := k.iface.Err(); !errors.Is(err, funi.ErrDetached) ||
+			k.until("it is told", k.Iface.Gone)
+			if err := k.Iface.Err(); !errors.Is(err, funi.ErrDetached) ||
 				!strings.Contains(err.Error(), "interface fu0 is gone") {
 				t.Errorf("the context ended with %v", err)
 			}
@@ -151,7 +151,7 @@ func TestInterfaceGone(t *testing.T) {
 				t.Errorf("status %+v", s)
 			}
 		}
-		_, err := dial(t, daemons[0].socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+		_, err := dial(t, daemons[0].socket).Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
 		if !errors.Is(err, attach.ErrInterface) || !strings.Contains(err.Error(), "interface fu0 is gone") {
 			t.Errorf("a job over it: %v", err)
 		}
@@ -260,8 +260,8 @@ func TestInterfaceMTU(t *testing.T) {
 	set(arctic.MinMTU - 1)
 	s := awaitLink(t, daemons[0], report.LinkMTU)
 	want := fmt.Sprintf("has MTU %d, and FUNet needs %d", arctic.MinMTU-1, arctic.MinMTU)
-	nodes[0].until("it is told", nodes[0].iface.Gone)
-	if err := nodes[0].iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
+	nodes[0].until("it is told", nodes[0].Iface.Gone)
+	if err := nodes[0].Iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
 		t.Errorf("status %+v; the context ended with %v", s, err)
 	}
 	closeAll(nodes, owners)

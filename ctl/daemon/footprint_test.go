@@ -42,7 +42,7 @@ func TestMemoryStaysWithinQuota(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{{Contexts: 64, Bytes: quota}} })
 	token := attach.NewToken()
 	owner := dial(t, d.socket)
-	gid, err := owner.job(attach.JobRequest{Token: token, Cards: make([]uint16, 64)})
+	gid, err := owner.Job(attach.JobRequest{Token: token, Cards: make([]uint16, 64)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestMemoryStaysWithinQuota(t *testing.T) {
 		}
 		most = max(most, resident(t)-before)
 		for _, k := range all {
-			k.close()
+			k.Close()
 		}
 		until(t, "the contexts end", func() bool { return len(d.status(t).Contexts) == 0 })
 	}

@@ -15,14 +15,14 @@ import (
 
 func init() {
 	provocations["memory that fails in a request"] = func(t *testing.T, d *running, torn, _ *client) {
-		if err := d.FreezeMemory(torn.answer.GID, 0); err != nil {
+		if err := d.FreezeMemory(torn.Answer.GID, 0); err != nil {
 			t.Fatal(err)
 		}
 		body, err := attach.EncodeBody(attach.KindWhither, []byte(`{"failed":"it stays"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := attach.Send(torn.conn, body); err != nil {
+		if err := attach.Send(torn.Conn, body); err != nil {
 			t.Fatal(err)
 		}
 	}

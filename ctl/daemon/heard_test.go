@@ -34,12 +34,12 @@ func TestRefusalIsHeard(t *testing.T) {
 	none := append([]byte{}, info...)
 	none[0] = 0
 	for range 4 {
-		if err := attach.Send(k.conn, none); err != nil {
+		if err := attach.Send(k.Conn, none); err != nil {
 			break // it has been closed
 		}
 	}
-	_ = k.conn.SetReadDeadline(time.Now().Add(patience))
-	answer, _, err := attach.Receive(k.conn, k.buffer, 0)
+	_ = k.Conn.SetReadDeadline(time.Now().Add(patience))
+	answer, _, err := attach.Receive(k.Conn, k.Buffer, 0)
 	if h, _ := attach.DecodeHeader(answer); err != nil || h.Status != attach.ErrMalformed {
 		t.Errorf("a message that is none is answered with %v, %v", h.Status, err)
 	}

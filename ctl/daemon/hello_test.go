@@ -44,7 +44,7 @@ func (b *bed) finder(host int, card uint16, log *journal, tune func(*daemon.Conf
 func knows(t *testing.T, r *running, card uint16) (found report.PeerStatus) {
 	t.Helper()
 	k := dial(t, r.socket)
-	defer k.close()
+	defer k.Close()
 	eventually(t, fmt.Sprintf("%s: card %d is heard", r.socket, card), func() bool {
 		s, err := askStatusOn(k)
 		if err != nil {
@@ -129,14 +129,14 @@ func TestHostsFindEachOther(t *testing.T) {
 		nodes := make([]*client, len(cards))
 		for _, card := range cards {
 			k := dial(t, byCard[card].socket)
-			defer k.close()
-			if request.GID, err = k.job(request); err != nil {
+			defer k.Close()
+			if request.GID, err = k.Job(request); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i, card := range cards {
 			nodes[i], _ = member(t, byCard[card], 0, request.GID, uint16(i), request.Token)
-			defer nodes[i].close()
+			defer nodes[i].Close()
 		}
 		pingPong(t, nodes, 20)
 	}
@@ -146,7 +146,7 @@ func TestHostsFindEachOther(t *testing.T) {
 	// It stops, and comes back with another address.
 	daemons[1].stop(t)
 	logs[0].says(t, "card 1 has left")
-	_, err := dial(t, daemons[0].socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+	_, err := dial(t, daemons[0].socket).Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
 	wantError(t, err, attach.ErrRoute)
 	other := net.HardwareAddr{2, 0x77, 0, 0, 0, 1}
 	b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, other) })

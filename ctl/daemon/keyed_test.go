@@ -198,14 +198,14 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 				}
 			}
 			for i, d := range daemons {
-				_, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(),
+				_, err := dial(t, d.socket).Job(attach.JobRequest{Token: attach.NewToken(),
 					Cards: []uint16{0, 1, 0, 1}})
 				if wantError(t, err, attach.ErrKey); err == nil ||
 					!strings.Contains(err.Error(), fmt.Sprintf("card %d, host ", 1-i)) ||
 					!strings.Contains(err.Error(), c.want[i]) {
 					t.Errorf("a job: %v", err)
 				}
-				if _, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(),
+				if _, err := dial(t, d.socket).Job(attach.JobRequest{Token: attach.NewToken(),
 					Cards: []uint16{uint16(i), uint16(i)}}); err != nil {
 					t.Errorf("a job of one host: %v", err)
 				}
@@ -226,7 +226,7 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 			}
 			nodes[0].send(1, 7)
 			nodes[0].until("a message is back", func() bool {
-				r, ok := nodes[0].iface.NextReturn()
+				r, ok := nodes[0].Iface.NextReturn()
 				if ok && (r.Reason != arctic.ReasonKey || r.Level != funi.Request || r.Word != 7) {
 					t.Fatalf("%+v", r)
 				}

@@ -21,7 +21,7 @@ func two(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, token a
 	token = attach.NewToken()
 	for _, d := range daemons {
 		k := dial(t, d.socket)
-		got, err := k.job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		got, err := k.Job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,12 +58,12 @@ func TestKilledProcess(t *testing.T) {
 				k.send(1, 9)
 				sent++
 			}
-			for r, ok := k.iface.NextReturn(); ok; r, ok = k.iface.NextReturn() {
+			for r, ok := k.Iface.NextReturn(); ok; r, ok = k.Iface.NextReturn() {
 				if back++; r.Reason != arctic.ReasonNoContext || r.Header.Node() != 1 {
 					t.Fatalf("it came back as %+v", r)
 				}
 			}
-			return back > 0 && k.iface.Unsent(0) == 0
+			return back > 0 && k.Iface.Unsent(0) == 0
 		})
 		t.Logf("after %v; %d messages went to the dead", time.Since(at), sent-back)
 		k.until("everything is free", func() bool { return len(daemons[1].status(t).Contexts) == 0 })
@@ -97,14 +97,14 @@ func TestJobEnds(t *testing.T) {
 	d := b.start(0, nil)
 	owners, nodes := group(t, []*running{d}, 0, 0)
 	pingPong(t, nodes, 3)
-	owners[0].close()
+	owners[0].Close()
 	for _, k := range nodes {
-		k.until("it is told", k.iface.Gone)
-		if err := k.attach(attach.AttachRequest{GID: k.answer.GID, Node: k.answer.Node,
+		k.until("it is told", k.Iface.Gone)
+		if err := k.attach(attach.AttachRequest{GID: k.Answer.GID, Node: k.Answer.Node,
 			Token: attach.NewToken()}); err == nil {
 			t.Error("it attached to a group that has ended")
 		}
-		k.close()
+		k.Close()
 	}
 	until(t, "all is free", func() bool {
 		s := d.status(t)
@@ -133,7 +133,7 @@ func TestMemberComesLater(t *testing.T) {
 			t.Errorf("node %d got %d from %d", node, word, from)
 		}
 	}
-	if _, ok := first.iface.NextReturn(); ok {
+	if _, ok := first.Iface.NextReturn(); ok {
 		t.Error("something came back")
 	}
 }
@@ -150,12 +150,12 @@ func TestKilledDaemon(t *testing.T) {
 		daemons := []*running{{socket: c.Socket}, other}
 		owners, nodes := group(t, daemons, 0, 1)
 		pingPong(t, nodes, 20)
-		incarnations[nodes[0].answer.Incarnation] = true
+		incarnations[nodes[0].Answer.Incarnation] = true
 		process.kill()
 		nodes[0].closed()
 		owners[0].closed()
 		for _, k := range append(owners, nodes...) {
-			k.close()
+			k.Close()
 		}
 	}
 	if len(incarnations) != 2 {
@@ -186,15 +186,15 @@ func TestMemberDiedWithTheDaemon(t *testing.T) {
 	pingPong(t, nodes[:2], 3)
 	process.kill()
 	nodes[0].closed()
-	owners[0].close()
+	owners[0].Close()
 	b.run(0, role{Do: "daemon", Config: &c})
-	if _, err := dial(t, c.Socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1, 1}}); err !=
+	if _, err := dial(t, c.Socket).Job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1, 1}}); err !=
 		nil {
 		t.Fatal(err)
 	}
 	nodes[1].send(0, 9)
 	nodes[1].until("the new daemon says that nobody is there", func() bool {
-		r, ok := nodes[1].iface.NextReturn()
+		r, ok := nodes[1].Iface.NextReturn()
 		if ok && r.Reason != arctic.ReasonNoContext { // the old one is silent
 			nodes[1].send(0, 9)
 		}
@@ -222,7 +222,7 @@ func TestStop(t *testing.T) {
 		nodes[0].send(1, i)
 	}
 	daemons[0].stop(t)
-	if !nodes[0].iface.Gone() {
+	if !nodes[0].Iface.Gone() {
 		t.Error("the process was not told")
 	}
 	nodes[0].closed()
@@ -283,12 +283,12 @@ func TestKillsWhileSending(t *testing.T) {
 		}
 		pingPong(t, others, 20)
 		if i%2 == 0 { // sometimes the launcher goes first
-			k.close()
+			k.Close()
 		}
 		for _, o := range owners {
-			o.close()
+			o.Close()
 		}
-		k.close()
+		k.Close()
 		for _, d := range daemons {
 			until(t, "all is free", func() bool {
 				s := d.status(t)

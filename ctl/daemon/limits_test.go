@@ -118,12 +118,12 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	})
 	token := attach.NewToken()
 	owner := dialIn(t, d.socket, alice, alice)
-	gid, err := owner.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
+	gid, err := owner.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
 	wantError(t, err, nil)
-	_, err = dialIn(t, d.socket, ofAlice, ofAlice).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	_, err = dialIn(t, d.socket, ofAlice, ofAlice).Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, nil)
 	third := dialIn(t, d.socket, ofAlice+1, ofAlice+1)
-	_, err = third.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	_, err = third.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrQuota) // of jobs
 	wantError(t, third.attach(attach.AttachRequest{GID: gid, Slots: 16, Token: token}), nil)
 	var nodes []*client
@@ -137,17 +137,17 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	wantError(t, dialIn(t, d.socket, ofAlice+65535, 1).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16,
 		Token: token}), attach.ErrTaken)
 	seventh := dialIn(t, d.socket, ofAlice+9, 1)
-	if _, err := seventh.job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err == nil {
+	if _, err := seventh.Job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err == nil {
 		t.Error("one more job")
 	}
 	eighth := dialIn(t, d.socket, alice, alice)
-	answer, _, err := attach.Receive(eighth.conn, eighth.buffer, 0)
+	answer, _, err := attach.Receive(eighth.Conn, eighth.Buffer, 0)
 	if h, _ := attach.DecodeHeader(answer); err != nil || h.Status != attach.ErrQuota {
 		t.Errorf("an eighth connection: %v, %v", h.Status, err)
 	}
 	// Bob, and the number after hers, have their own.
 	other := dialIn(t, d.socket, bob, bob)
-	if _, err := other.job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err != nil {
+	if _, err := other.Job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err != nil {
 		t.Error(err)
 	}
 	if s := statusOn(t, other); len(s.Contexts) != 0 || len(s.Jobs) != 1 {
@@ -156,7 +156,7 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	if s := statusOn(t, owner); len(s.Contexts) != 3 || len(s.Jobs) != 2 || s.Connections != 7 {
 		t.Errorf("alice sees %+v", s)
 	}
-	_, err = dialIn(t, d.socket, ofAlice+65536, 1).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	_, err = dialIn(t, d.socket, ofAlice+65536, 1).Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrQuota) // no rule knows it
 }
 
@@ -178,8 +178,8 @@ func TestSubordinateNumbersAreReadAgain(t *testing.T) {
 	token := attach.NewToken()
 	job := func() error {
 		k := dialIn(t, d.socket, ofAlice, 1)
-		defer k.close()
-		_, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		defer k.Close()
+		_, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		return err
 	}
 	wantError(t, job(), attach.ErrQuota) // no rule knows it
@@ -202,7 +202,7 @@ func TestTotalOfARule(t *testing.T) {
 	token := attach.NewToken()
 	job := func(uid, group int) (*client, error) {
 		k := dialIn(t, d.socket, uid, group)
-		_, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		_, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		return k, err
 	}
 	var last *client
@@ -220,11 +220,11 @@ func TestTotalOfARule(t *testing.T) {
 		_, err = job(bob+2, 1)
 		wantError(t, err, nil)
 	}
-	last.close()
+	last.Close()
 	until(t, "there is room again", func() bool {
 		k, err := job(bob+1, someGroup)
 		if err != nil {
-			k.close()
+			k.Close()
 		}
 		return err == nil
 	})
@@ -249,7 +249,7 @@ func TestReserveOfMemory(t *testing.T) {
 	}
 	k := dialIn(t, d.socket, bob, bob)
 	token := attach.NewToken()
-	gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	gid, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, nil)
 	k = dialIn(t, d.socket, bob, bob)
 	wantError(t, k.attach(attach.AttachRequest{GID: gid, Slots: 16, Token: token}), nil)
@@ -271,7 +271,7 @@ func TestManyConnections(t *testing.T) {
 	var all []*client
 	for range many {
 		k := dialIn(t, d.socket, alice, alice)
-		_ = attach.Send(k.conn, info)
+		_ = attach.Send(k.Conn, info)
 		all = append(all, k)
 	}
 	if s := d.status(t); s.Connections > allowed+1 {
@@ -282,7 +282,7 @@ func TestManyConnections(t *testing.T) {
 	}
 	served, told, closed := 0, 0, 0
 	for _, k := range all {
-		answer, _, err := attach.Receive(k.conn, k.buffer, 0)
+		answer, _, err := attach.Receive(k.Conn, k.Buffer, 0)
 		h, _ := attach.DecodeHeader(answer)
 		switch {
 		case err != nil:
@@ -313,7 +313,7 @@ func TestAbsentGroupHoldsUpNobody(t *testing.T) {
 	}
 	token := attach.NewToken()
 	k := dialIn(t, daemons[0].socket, alice, alice)
-	gid, err := k.job(attach.JobRequest{GID: 700, Token: token, Cards: []uint16{0, 1}})
+	gid, err := k.Job(attach.JobRequest{GID: 700, Token: token, Cards: []uint16{0, 1}})
 	wantError(t, err, nil)
 	sender := dialIn(t, daemons[0].socket, alice, alice)
 	if err := sender.attach(attach.AttachRequest{GID: gid, Slots: 64, Token: token}); err != nil {
@@ -323,7 +323,7 @@ func TestAbsentGroupHoldsUpNobody(t *testing.T) {
 	returned := 0
 	take := func() {
 		for {
-			if _, ok := sender.iface.NextReturn(); !ok {
+			if _, ok := sender.Iface.NextReturn(); !ok {
 				return
 			}
 			returned++

@@ -76,14 +76,14 @@ func TestLogFields(t *testing.T) {
 	}),
 		b.start(1, func(c *daemon.Config) { c.Log = alone.add })}
 	owners, nodes := group(t, daemons, 0, 1)
-	gid := nodes[0].answer.GID
-	_, err := dialIn(t, daemons[0].socket, bob, bob).job(attach.JobRequest{GID: gid, Token: attach.NewToken(),
+	gid := nodes[0].Answer.GID
+	_, err := dialIn(t, daemons[0].socket, bob, bob).Job(attach.JobRequest{GID: gid, Token: attach.NewToken(),
 		Cards: []uint16{0}})
 	if !errors.Is(err, attach.ErrTaken) {
 		t.Fatal(err)
 	}
 	for _, c := range append(owners, nodes...) {
-		c.close()
+		c.Close()
 	}
 	until(t, "the end is logged", func() bool { return strings.Contains(k.String(), "has ended") })
 	want := map[string]map[string]float64{"is there, of 2 nodes": {"job": float64(gid), "user": 0},

@@ -124,14 +124,14 @@ func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Pe
 	}), b.start(1, nil)}
 
 	request := attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}}
-	_, err := dial(t, daemons[0].socket).job(request)
+	_, err := dial(t, daemons[0].socket).Job(request)
 	wantError(t, err, attach.ErrRoute)
 
 	write(func(*cluster.File) {})
 	log.says(t, "card 1 has joined")
 	makers := []*client{dial(t, daemons[0].socket), dial(t, daemons[1].socket)}
 	for _, k := range makers {
-		if request.GID, err = k.job(request); err != nil {
+		if request.GID, err = k.Job(request); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Pe
 		t.Helper()
 		var r funi.Returned
 		nodes[0].send(1, word)
-		nodes[0].until("it comes back", func() (ok bool) { r, ok = nodes[0].iface.NextReturn(); return ok })
+		nodes[0].until("it comes back", func() (ok bool) { r, ok = nodes[0].Iface.NextReturn(); return ok })
 		if r.Reason != arctic.ReasonDeparted || r.Word != word {
 			t.Fatalf("came back as %+v (%v)", r, r.Reason)
 		}
@@ -162,7 +162,7 @@ func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Pe
 	write(without)
 	log.says(t, "card 1 has left")
 	departed(7)
-	_, err = dial(t, daemons[0].socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+	_, err = dial(t, daemons[0].socket).Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
 	wantError(t, err, attach.ErrRoute)
 
 	write(func(f *cluster.File) { elsewhere(&f.Peers[1]) })
@@ -201,7 +201,7 @@ func TestGroupsByHost(t *testing.T) {
 	token := attach.NewToken()
 	refused := func(gid uint16, words string, cards ...uint16) {
 		t.Helper()
-		_, err := dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		_, err := dial(t, d.socket).Job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
 		wantError(t, err, attach.ErrHost)
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v does not say %q", err, words)
@@ -210,16 +210,16 @@ func TestGroupsByHost(t *testing.T) {
 	refused(4, "a node on card 0, whose groups are [5-9 100]", 0)
 	refused(10, "a node on card 0, whose groups are [5-9 100]", 0, 1)
 	refused(5, "a node on card 1, whose groups are [9-100]", 0, 1)
-	_, err := dial(t, d.socket).job(attach.JobRequest{GID: 100, Token: token, Cards: []uint16{0}})
+	_, err := dial(t, d.socket).Job(attach.JobRequest{GID: 100, Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrForbidden) // which his rule says
-	if _, err := dial(t, d.socket).job(attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0}}); err != nil {
+	if _, err := dial(t, d.socket).Job(attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0}}); err != nil {
 		t.Error(err)
 	}
 	k := dial(t, d.socket)
-	if gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 1}}); err != nil || gid != 9 {
+	if gid, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 1}}); err != nil || gid != 9 {
 		t.Errorf("GID %d, %v; want 9, which alone may live on both", gid, err)
 	}
-	if _, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: []uint16{1, 0}}); !errors.Is(err,
+	if _, err = dial(t, d.socket).Job(attach.JobRequest{Token: token, Cards: []uint16{1, 0}}); !errors.Is(err,
 		attach.ErrTaken) {
 		t.Errorf("a second where there is room for one: %v", err)
 	}
@@ -233,7 +233,7 @@ func TestGroupsByHost(t *testing.T) {
 	wantError(t, d.admin(t, `{"do":"route-set","gid":9,"node":1,"card":1}`, nil), attach.ErrHost)
 	write(nil, nil)
 	log.says(t, "groups that may live on card 0: all")
-	if _, err := dial(t, d.socket).job(attach.JobRequest{GID: 4, Token: token, Cards: []uint16{0, 1}}); err != nil {
+	if _, err := dial(t, d.socket).Job(attach.JobRequest{GID: 4, Token: token, Cards: []uint16{0, 1}}); err != nil {
 		t.Error(err)
 	}
 }

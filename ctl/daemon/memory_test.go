@@ -34,8 +34,8 @@ func shares(t *testing.T, k *client) map[string]int {
 	if _, err := attach.DecodeSegmentAnswer(answer); err != nil {
 		t.Fatal(err)
 	}
-	k.fds = append(k.fds, fds...)
-	return map[string]int{"context": k.fds[attach.MemoryDescriptor], "doorbells": k.fds[attach.DoorbellsDescriptor],
+	k.FDs = append(k.FDs, fds...)
+	return map[string]int{"context": k.FDs[attach.MemoryDescriptor], "doorbells": k.FDs[attach.DoorbellsDescriptor],
 		"segment": fds[0]}
 }
 
@@ -155,7 +155,7 @@ func TestHolesEndTheContext(t *testing.T) {
 			pingPong(t, victims, 1)
 			// the card has no business there: it need not notice, but for its other faults
 			if name == "segment" {
-				_ = unix.Fallocate(enemies[0].fds[attach.MemoryDescriptor],
+				_ = unix.Fallocate(enemies[0].FDs[attach.MemoryDescriptor],
 					unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 1<<20)
 			}
 			return d.status(t).MemoryFaults > before
@@ -180,21 +180,21 @@ func TestFaultEndsOneContext(t *testing.T) {
 				torn, peers := nodes[0], []*client{nodes[1], nodes[2]}
 				shares(t, torn)
 				send := func(from *client, to uint16) { // unless its queue is full
-					if s := from.iface.Reserve(funi.Request); s != nil {
+					if s := from.Iface.Reserve(funi.Request); s != nil {
 						s.SetHeader(funi.NewHeader(to, 5, 1))
-						from.iface.Commit(funi.Request)
-						from.wake()
+						from.Iface.Commit(funi.Request)
+						from.Wake()
 					}
 				}
-				if err := daemons[0].Fault(torn.answer.GID, 0, segment, false); err != nil {
+				if err := daemons[0].Fault(torn.Answer.GID, 0, segment, false); err != nil {
 					t.Fatal(err)
 				}
 				torn.until("the context ends", func() bool {
 					if segment { // its source cannot be read
-						if s := torn.iface.Reserve(funi.Request); s != nil {
+						if s := torn.Iface.Reserve(funi.Request); s != nil {
 							s.SetTransfer(3, 5, funi.Transfer{Source: 4096, Destination: 4096, Words: 4096})
-							torn.iface.Commit(funi.Request)
-							torn.wake()
+							torn.Iface.Commit(funi.Request)
+							torn.Wake()
 						}
 					} else { // from a context here and from another host
 						send(nodes[1], 0)

@@ -157,7 +157,7 @@ func neighboursShare(t *testing.T, b *bed) {
 	d.stop(t)
 	d = b.directWith(0, connect)
 	owner := dial(t, d.socket)
-	if got, err := owner.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0}}); err !=
+	if got, err := owner.Job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0}}); err !=
 		nil || got != gid {
 		t.Fatalf("the job again: %d, %v", got, err)
 	}
@@ -201,7 +201,7 @@ func TestNeighboursRefused(t *testing.T) {
 			if err != nil || h.Kind != attach.KindFate|attach.AnswerBit {
 				break
 			}
-			if answer, got, err = attach.Receive(k.conn, k.buffer, 1); err != nil {
+			if answer, got, err = attach.Receive(k.Conn, k.Buffer, 1); err != nil {
 				return err
 			}
 		}
@@ -247,12 +247,12 @@ func TestNeighboursRefused(t *testing.T) {
 		}
 	}
 	settled(t, d, all+shared.Size)
-	other.close()
+	other.Close()
 	settled(t, d, all/2)
 	if err := share(k, 2); !errors.Is(err, attach.ErrBusy) {
 		t.Errorf("memory with one that has ended: %v", err)
 	}
-	k.close()
+	k.Close()
 	settled(t, d, 0)
 	d.stop(t)
 
@@ -260,7 +260,7 @@ func TestNeighboursRefused(t *testing.T) {
 	rule.Bytes = all + shared.Size - 1
 	d = b.direct(0, rule)
 	owner := dial(t, d.socket)
-	if _, err := owner.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 1, 0}}); err !=
+	if _, err := owner.Job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 1, 0}}); err !=
 		nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func directJob(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, t
 	token = attach.NewToken()
 	for _, d := range daemons {
 		k := dial(t, d.socket)
-		got, err := k.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: cards})
+		got, err := k.Job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: cards})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func TestDirectJobEnds(t *testing.T) {
 	}
 	waited := make(chan error)
 	go func() { waited <- e.Wait(t.Context(), func() bool { return false }) }()
-	owners[0].close()
+	owners[0].Close()
 	select {
 	case err := <-waited:
 		if !errors.Is(err, funi.ErrDetached) {
@@ -434,12 +434,12 @@ func TestDirectJobGoesOn(t *testing.T) {
 			third = nil
 		}
 		k := dial(t, d.socket)
-		if _, err := k.job(attach.JobRequest{GID: gid, Direct: true, Token: attach.NewToken(),
+		if _, err := k.Job(attach.JobRequest{GID: gid, Direct: true, Token: attach.NewToken(),
 			Cards: []uint16{0, 0, 0}}); !errors.Is(err, attach.ErrTaken) {
 			t.Errorf("somebody else's job with the GID: %v", err)
 		}
 		owners[0] = dial(t, d.socket)
-		if got, err := owners[0].job(attach.JobRequest{GID: gid, Direct: true, Token: token,
+		if got, err := owners[0].Job(attach.JobRequest{GID: gid, Direct: true, Token: token,
 			Cards: []uint16{0, 0, 0}}); err != nil || got != gid {
 			t.Fatalf("the job again: %d, %v", got, err)
 		}
@@ -500,7 +500,7 @@ func TestPortsRefused(t *testing.T) {
 	gid, token, _ := directJob(t, []*running{d}, 0, 1, 0)
 	other, others, _ := directJob(t, []*running{d}, 0)
 	ordinary := dial(t, d.socket)
-	third, err := ordinary.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	third, err := ordinary.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -515,7 +515,7 @@ func TestPortsRefused(t *testing.T) {
 		}
 		return err
 	}
-	_, none := dial(t, without.socket).job(attach.JobRequest{Direct: true, Token: token, Cards: []uint16{1}})
+	_, none := dial(t, without.socket).Job(attach.JobRequest{Direct: true, Token: token, Cards: []uint16{1}})
 	for _, c := range []struct {
 		what      string
 		got, want error
@@ -557,7 +557,7 @@ func TestTableCounts(t *testing.T) {
 	d := b.direct(0, rule)
 	make := func(uid int) (*client, error) {
 		k := dialIn(t, d.socket, uid, uid)
-		_, err := k.job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
+		_, err := k.Job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
 			Cards: slices.Repeat([]uint16{1}, attach.MaxNodes)})
 		return k, err
 	}
@@ -579,7 +579,7 @@ func TestTableCounts(t *testing.T) {
 	other, err := make(bob)
 	wantError(t, err, nil)
 	for _, k := range append(all, other) {
-		k.close()
+		k.Close()
 	}
 	until(t, "nothing counts", func() bool { return d.status(t).Bytes == 0 })
 	_, err = make(alice)

@@ -60,7 +60,7 @@ func (r *running) status(t testing.TB) (s report.Status) {
 func (r *running) askStatus(t testing.TB) (s report.Status, err error) {
 	t.Helper()
 	k := dial(t, r.socket)
-	defer k.close()
+	defer k.Close()
 	return askStatusOn(k)
 }
 
@@ -79,10 +79,10 @@ func askStatusOn(k *client) (s report.Status, err error) {
 	if err != nil {
 		return s, err
 	}
-	if err := attach.Send(k.conn, message); err != nil {
+	if err := attach.Send(k.Conn, message); err != nil {
 		return s, err
 	}
-	answer, _, err := attach.Receive(k.conn, k.buffer, 0)
+	answer, _, err := attach.Receive(k.Conn, k.Buffer, 0)
 	if err != nil {
 		return s, err
 	}
@@ -102,21 +102,21 @@ func TestAttachRefuses(t *testing.T) {
 	token := attach.NewToken()
 	for gid, want := range map[uint16]error{4: attach.ErrForbidden, 10: attach.ErrForbidden,
 		2048: attach.ErrForbidden} {
-		_, err := k.job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
+		_, err := k.Job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
 		wantError(t, err, want)
 	}
-	if _, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 2}}); !errors.Is(err, attach.ErrRoute) {
+	if _, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 2}}); !errors.Is(err, attach.ErrRoute) {
 		t.Errorf("a card that is not there: %v", err)
 	}
-	gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 1}})
+	gid, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 1}})
 	if err != nil || gid < 5 || gid > 9 {
 		t.Fatalf("GID %d: %v", gid, err)
 	}
-	_, err = k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	_, err = k.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrAttached)
-	_, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: make([]uint16, config.DefaultContexts+1)})
+	_, err = dial(t, d.socket).Job(attach.JobRequest{Token: token, Cards: make([]uint16, config.DefaultContexts+1)})
 	wantError(t, err, attach.ErrQuota)
-	_, err = dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
+	_, err = dial(t, d.socket).Job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrTaken)
 
 	good := attach.AttachRequest{GID: gid, Token: token, Slots: 16}
@@ -146,7 +146,7 @@ func TestAttachRefuses(t *testing.T) {
 		if err := k.attach(r); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
-		k.close()
+		k.Close()
 		until(t, "all is free", func() bool { return len(d.status(t).Contexts) == 0 })
 	}
 	first := dial(t, d.socket)
@@ -172,17 +172,17 @@ func TestQuotas(t *testing.T) {
 	for range 3 {
 		token := attach.NewToken()
 		k, more, third := dial(t, d.socket), dial(t, d.socket), dial(t, d.socket)
-		gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 1, 0}})
+		gid, err := k.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 1, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = third.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
+		_, err = third.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
 		wantError(t, err, attach.ErrQuota) // of contexts
-		other, err := more.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		other, err := more.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		wantError(t, err, nil)
-		_, err = third.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		_, err = third.Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		wantError(t, err, attach.ErrQuota) // of jobs
-		third.close()
+		third.Close()
 		until(t, "it is closed", func() bool { s, err := d.askStatus(t); return err == nil && s.Connections == 3 })
 		node := func(gid, n uint16) (*client, error) {
 			c := dial(t, d.socket)
@@ -216,12 +216,12 @@ func TestQuotas(t *testing.T) {
 		three, err := node(other, 0)
 		wantError(t, err, attach.ErrQuota)
 		six, seven := dial(t, d.socket), dial(t, d.socket)
-		answer, _, err := attach.Receive(seven.conn, seven.buffer, 0)
+		answer, _, err := attach.Receive(seven.Conn, seven.Buffer, 0)
 		if h, _ := attach.DecodeHeader(answer); err != nil || h.Status != attach.ErrQuota {
 			t.Errorf("a seventh connection: %v, %v", h.Status, err)
 		}
 		for _, c := range []*client{k, more, one, two, three, six, seven} {
-			c.close()
+			c.Close()
 		}
 		until(t, "all is free", func() bool {
 			s, err := d.askStatus(t) // refused until the connections have ended
@@ -275,23 +275,23 @@ func TestMalformed(t *testing.T) {
 		} else {
 			k.closed()
 		}
-		k.close()
+		k.Close()
 	}
 	// A message longer than any, and none at all.
 	k := dial(t, d.socket)
-	if err := attach.Send(k.conn, make([]byte, attach.MaxMessage+1)); err != nil {
+	if err := attach.Send(k.Conn, make([]byte, attach.MaxMessage+1)); err != nil {
 		t.Fatal(err)
 	}
-	_ = k.conn.SetReadDeadline(time.Now().Add(patience))
-	if answer, _, err := attach.Receive(k.conn, k.buffer, 0); err != nil {
+	_ = k.Conn.SetReadDeadline(time.Now().Add(patience))
+	if answer, _, err := attach.Receive(k.Conn, k.Buffer, 0); err != nil {
 		t.Error(err)
 	} else if h, _ := attach.DecodeHeader(answer); h.Status != attach.ErrMalformed {
 		t.Errorf("a long message: %v", h.Status)
 	}
 	k.closed()
 	k = dial(t, d.socket)
-	_, _, _ = k.conn.WriteMsgUnix(nil, nil, nil)
-	_, _, err = attach.Receive(k.conn, k.buffer, 0)
+	_, _, _ = k.Conn.WriteMsgUnix(nil, nil, nil)
+	_, _, err = attach.Receive(k.Conn, k.Buffer, 0)
 	wantError(t, err, io.EOF)
 	until(t, "all is free", func() bool { return d.status(t).Connections == 1 })
 }

@@ -34,7 +34,7 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	daemons := []*running{b.start(0, nil), b.start(1, func(c *daemon.Config) { c.Metrics = "unix:" + metrics })}
 	token, gid := attach.NewToken(), uint16(0)
 	for _, d := range daemons {
-		got, err := dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}})
+		got, err := dial(t, d.socket).Job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestRemoteMemoryIsCounted(t *testing.T) {
 	rule.Bytes = 1 << 20
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []config.Rule{rule} })
 	token := attach.NewToken()
-	gid, err := dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	gid, err := dial(t, d.socket).Job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +176,6 @@ func TestRemoteMemoryIsCounted(t *testing.T) {
 	if n, want := d.status(t).Bytes, pages(shared)+pages(engine.RemoteBytes(remote)); n != want {
 		t.Errorf("%d bytes are counted, want %d", n, want)
 	}
-	k.close()
+	k.Close()
 	until(t, "its memory is given back", func() bool { return d.status(t).Bytes == 0 })
 }

@@ -68,7 +68,7 @@ func member(t testing.TB, d *running, uid int, gid, node uint16, token attach.To
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.maps = append(k.maps, m)
+	k.Maps = append(k.Maps, m)
 	return k, m
 }
 
@@ -76,7 +76,7 @@ func member(t testing.TB, d *running, uid int, gid, node uint16, token attach.To
 func (k *client) comesBack(what string, word uint32) {
 	k.t.Helper()
 	var r funi.Returned
-	k.until(what+" comes back", func() (ok bool) { r, ok = k.iface.NextReturn(); return ok })
+	k.until(what+" comes back", func() (ok bool) { r, ok = k.Iface.NextReturn(); return ok })
 	if r.Reason != arctic.ReasonJob || r.Word != word {
 		k.t.Fatalf("%s came back as %+v (%v)", what, r, r.Reason)
 	}
@@ -85,10 +85,10 @@ func (k *client) comesBack(what string, word uint32) {
 // write asks to write the given number of words of the node's segment into another's.
 func (k *client) write(to uint16, words int, argument uint32) {
 	k.t.Helper()
-	s := k.iface.Reserve(funi.Request)
+	s := k.Iface.Reserve(funi.Request)
 	s.SetTransfer(to, 5, funi.Transfer{Source: base, Destination: base, Argument: argument, Words: words})
-	k.iface.Commit(funi.Request)
-	k.wake()
+	k.Iface.Commit(funi.Request)
+	k.Wake()
 }
 
 // triesAll sends a message, a short transfer and a long one. All must come back.
@@ -106,12 +106,12 @@ func (k *client) triesAll(to uint16) {
 func (k *client) gotNothing(memory []byte, want byte) {
 	k.t.Helper()
 	for _, l := range []funi.Level{funi.Reply, funi.Request} {
-		if s := k.iface.Receive(l); s != nil {
-			k.t.Errorf("context %+v got %#x", k.answer, s[:8])
+		if s := k.Iface.Receive(l); s != nil {
+			k.t.Errorf("context %+v got %#x", k.Answer, s[:8])
 		}
 	}
 	if !bytes.Equal(memory, bytes.Repeat([]byte{want}, len(memory))) {
-		k.t.Errorf("somebody has written into the memory of context %+v", k.answer)
+		k.t.Errorf("somebody has written into the memory of context %+v", k.Answer)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 	makeJob := func(d *running, uid int, gid uint16, token attach.Token) (*client, uint16) {
 		t.Helper()
 		k := dialAs(t, d.socket, uid)
-		gid, err := k.job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		gid, err := k.Job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +146,8 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 		memoryA[i] = 0xaa
 	}
 	pingPong(t, []*client{a0, a1}, 20)
-	halfA.close()
-	a1.close()
+	halfA.Close()
+	a1.Close()
 	gone(daemons[1])
 
 	halfB, _ := makeJob(daemons[1], userB, gid, tokenB)
@@ -179,7 +179,7 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 	// A program hears why.
 	x := attach.Config{Socket: daemons[0].socket, GID: gid, Node: 0, Slots: 64, Token: tokenA}
 	a0.gotNothing(memoryA, 0xaa)
-	a0.close()
+	a0.Close()
 	until(t, "the node is free", func() bool { return len(daemons[0].status(t).Contexts) == 0 })
 	as(t, userA, func() {
 		c, err := attach.Open(x)
@@ -208,7 +208,7 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 	b1.gotNothing(memoryB, 0xbb)
 	b2.gotNothing(memoryB2, 0xbb)
 	for _, k := range []*client{b1, b2, halfB} {
-		k.close()
+		k.Close()
 	}
 	gone(daemons[1])
 	_, _ = makeJob(daemons[1], userA, gid, tokenA)
@@ -244,10 +244,10 @@ func TestJobNeedsAToken(t *testing.T) {
 		var token attach.Token
 		token[i] = 1
 		k := dial(t, d.socket)
-		if _, err := k.job(attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0}}); err != nil {
+		if _, err := k.Job(attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0}}); err != nil {
 			t.Fatal(err)
 		}
-		k.close()
+		k.Close()
 		until(t, "the job has ended", func() bool { return len(d.status(t).Jobs) == 0 })
 	}
 }

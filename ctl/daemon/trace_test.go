@@ -51,7 +51,7 @@ func ends(t testing.TB, k *client) (all []engine.Trace) {
 		if b.End {
 			return all
 		}
-		if answer, _, err = attach.Receive(k.conn, k.buffer, 0); err != nil {
+		if answer, _, err = attach.Receive(k.Conn, k.Buffer, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestTrace(t *testing.T) {
 			r := attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}}
 			k := of(uid, host)
 			var err error
-			gid, err = k.job(r)
+			gid, err = k.Job(r)
 			wantError(t, err, nil)
 		}
 		for node := range 2 {
@@ -134,7 +134,7 @@ func TestTrace(t *testing.T) {
 	wantError(t, err, nil)
 	_, again := talk(bob, turns)
 	for _, r := range ends(t, bobs) {
-		if r.GID == gidOfAlice || r.Context != again[0].answer.Context {
+		if r.GID == gidOfAlice || r.Context != again[0].Answer.Context {
 			t.Errorf("bob traces %+v", r)
 		}
 	}
@@ -149,7 +149,7 @@ func TestTraceRefused(t *testing.T) {
 	_, nodes := group(t, daemons, 0, 1) // root's
 	for body, want := range map[string]error{``: attach.ErrCommand, `{"every": 0}`: attach.ErrCommand,
 		`{"every": 1000000001}`: attach.ErrCommand, `{"x": 1}`: attach.ErrCommand, `[`: attach.ErrCommand,
-		fmt.Sprintf(`{"every": 1, "gid": %d}`, nodes[0].answer.GID): attach.ErrForbidden,
+		fmt.Sprintf(`{"every": 1, "gid": %d}`, nodes[0].Answer.GID): attach.ErrForbidden,
 		`{"every": 1, "gid": 2000}`:                                 attach.ErrForbidden} {
 		_, err := tracing(t, dialIn(t, daemons[0].socket, bob, bob), body)
 		wantError(t, err, want)
@@ -162,7 +162,7 @@ func TestTraceRefused(t *testing.T) {
 		_, err := tracing(t, dialIn(t, daemons[0].socket, bob, bob), `{"every": 1}`)
 		wantError(t, err, attach.ErrTaken)
 		if round < 2 {
-			silent.close()
+			silent.Close()
 		}
 	}
 	if _, err := tracing(t, dial(t, daemons[0].socket), `{"every": 1}`); err != nil {

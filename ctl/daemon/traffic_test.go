@@ -38,11 +38,11 @@ func TestTraffic(t *testing.T) {
 	root := dial(t, daemons[0].socket)
 	got := trafficOn(t, root)
 	if len(got.Contexts) != 1 || len(got.Jobs) != 1 || got.Jobs[0].Traffic != got.Contexts[0].Traffic ||
-		got.Jobs[0].GID != nodes[0].answer.GID {
+		got.Jobs[0].GID != nodes[0].Answer.GID {
 		t.Fatalf("%+v", got)
 	}
 	if x := got.Contexts[0]; x.Sent < turns || x.Received < turns || x.SentBytes < 4*turns ||
-		x.Context != nodes[0].answer.Context {
+		x.Context != nodes[0].Answer.Context {
 		t.Errorf("%+v", x)
 	}
 	if n := got.Card; n.PacketsSent < turns || n.TrainsSent == 0 || n.TrainsSent > n.PacketsSent ||
@@ -77,12 +77,12 @@ func TestTrafficOfJobs(t *testing.T) {
 	const turns = 100
 	pingPong(t, nodes, turns)
 	s := daemons[0].status(t)
-	if len(s.Jobs) != 1 || s.Jobs[0].GID != nodes[0].answer.GID || s.Jobs[0].Traffic.Sent < turns ||
+	if len(s.Jobs) != 1 || s.Jobs[0].GID != nodes[0].Answer.GID || s.Jobs[0].Traffic.Sent < turns ||
 		s.Jobs[0].Traffic.Received < turns {
 		t.Fatalf("%+v", s.Jobs)
 	}
 	was := s.Jobs[0].Traffic
-	nodes[0].conn.Close()
+	nodes[0].Conn.Close()
 	until(t, "the process has left its job", func() bool {
 		s = daemons[0].status(t)
 		return len(s.Contexts) == 0 && len(s.Jobs) == 1 && s.Jobs[0].Attached == 0

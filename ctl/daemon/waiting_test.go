@@ -65,7 +65,7 @@ func TestWaitingProcessIsWoken(t *testing.T) {
 		}
 	})
 	for i := range uint32(20) {
-		outBy(t, d, others, waiting.answer.GID)
+		outBy(t, d, others, waiting.Answer.GID)
 		sender.echo(i)
 	}
 	if err := <-answered; err != nil {
@@ -76,23 +76,23 @@ func TestWaitingProcessIsWoken(t *testing.T) {
 // answers returns the given number of messages to their senders, and sleeps until it is woken when
 // there is none, as funi_wait does.
 func (k *client) answers(n int) error {
-	wait := []unix.PollFd{{Fd: int32(k.fds[attach.ProcessDescriptor]), Events: unix.POLLIN}}
+	wait := []unix.PollFd{{Fd: int32(k.FDs[attach.ProcessDescriptor]), Events: unix.POLLIN}}
 	for n > 0 {
-		if s := k.iface.Receive(funi.Request); s != nil {
+		if s := k.Iface.Receive(funi.Request); s != nil {
 			from, word := s.Source(), s.Payload()[0]
-			k.iface.Release(funi.Request)
-			put(k.iface, from, word)
-			k.wake()
+			k.Iface.Release(funi.Request)
+			put(k.Iface, from, word)
+			k.Wake()
 			n--
 			continue
 		}
-		k.page.Arm()
-		if k.iface.Waiting() {
+		k.Memory.Page.Arm()
+		if k.Iface.Waiting() {
 			continue
 		}
 		if ready, err := unix.Poll(wait, int(patience.Milliseconds())); ready == 0 ||
 			err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("nobody wakes the process, for which there is a message: %v (%v)", k.iface.Waiting(), err)
+			return fmt.Errorf("nobody wakes the process, for which there is a message: %v (%v)", k.Iface.Waiting(), err)
 		}
 		var count [8]byte
 		_, _ = unix.Read(int(wait[0].Fd), count[:])
@@ -163,7 +163,7 @@ func TestDetachWaitsForItsTurn(t *testing.T) {
 				t.Fatalf("got %d from %d instead of %d", word, from, i)
 			}
 		}
-		k.close()
+		k.Close()
 	}
 }
 
@@ -175,7 +175,7 @@ func TestStopDrainsWhoIsOut(t *testing.T) {
 		b.start(1, nil)}
 	_, others := group(t, daemons, 0, 0)
 	_, nodes := group(t, daemons, 0, 1)
-	outBy(t, daemons[0], others, nodes[0].answer.GID)
+	outBy(t, daemons[0], others, nodes[0].Answer.GID)
 	const n = 50
 	for i := range uint32(n) {
 		nodes[0].send(1, i)
@@ -214,10 +214,10 @@ func TestEndOfAJobIsExplained(t *testing.T) {
 		{func(_ *client, gid uint16) {
 			wantError(t, d.admin(t, fmt.Sprintf(`{"do": "gid-end", "gid": %d}`, gid), nil), nil)
 		}, "an administrator ended the group", true},
-		{func(owner *client, _ uint16) { owner.close() }, "who made it has ended it", false},
+		{func(owner *client, _ uint16) { owner.Close() }, "who made it has ended it", false},
 	} {
 		owner, token := dial(t, d.socket), attach.NewToken()
-		gid, err := owner.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
+		gid, err := owner.Job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,8 +234,8 @@ func TestEndOfAJobIsExplained(t *testing.T) {
 		if err := cmd.Wait(); err == nil || strings.Contains(said.String(), c.says) != c.told {
 			t.Errorf("the program in C ended with %v and said %q, and the job's end was %q", err, said, c.says)
 		}
-		member.until("it is told", member.iface.Gone)
-		if err := member.iface.Err(); strings.Contains(err.Error(), c.says) != c.told {
+		member.until("it is told", member.Iface.Gone)
+		if err := member.Iface.Err(); strings.Contains(err.Error(), c.says) != c.told {
 			t.Errorf("the context ended with %v, and the job's end was %q", err, c.says)
 		}
 		until(t, "the job has ended", func() bool { return len(d.status(t).Jobs) == 0 })

@@ -6,7 +6,6 @@ package daemons
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/xdp"
 )
@@ -117,23 +117,12 @@ func start(t testing.TB, l *lab.Lab, host int, c daemon.Config) {
 // admit makes the job known to a daemon.
 func admit(t testing.TB, path string, job attach.JobRequest) {
 	t.Helper()
-	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: path, Net: attach.Network})
+	k, err := client.Dial(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	request, err := job.Encode()
-	if err == nil {
-		err = attach.Send(conn, request)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0)
-	if err == nil {
-		_, err = attach.DecodeJobAnswer(answer)
-	}
-	if err != nil {
+	t.Cleanup(k.Close)
+	if _, err := k.Job(job); err != nil {
 		t.Fatal(err)
 	}
 }
