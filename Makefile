@@ -7,9 +7,10 @@ export GOTOOLCHAIN ?= auto
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
-# Packages in which goroutines or processes share memory, and those of them that make test has.
+# Packages in which goroutines or processes share memory, and those of them that make test has. Packages am and apps have no
+# goroutine, nor have their tests.
 RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
-RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/figure ./ctl/daemon ./ctl/ports ./ctl/capture
+RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/card ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/figure ./ctl/daemon ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
@@ -195,18 +196,21 @@ check: golang
 	@$(TOLD) $(GO) tool staticcheck ./...
 	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
+# How many packages and tests at once. Many wait for what takes its time, such as a peer that is to be given up.
+ATONCE = -p $(if $(SHORT),3,2) -parallel 4
+
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as ordinary users, who must
 # be able to execute it whatever root's umask is. The two programs are built once for all of them.
 unit: golang
 	@umask 022; programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
 	$(GO) build -o $$programs/ ./ctl/funet ./ctl/funid; \
-	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 -p 3 -parallel 4 -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
+	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 $(ATONCE) -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
 
 # The race detector looks for goroutines that share memory. There are fewer seeds (-short), which unit has all run, but no test
 # is left out unless make test runs it.
 race: golang
 	@umask 022; $(if $(SHORT),,export FUNET_TESTS_ALL=1;) \
-	$(GO) test -race -short -vet=off -json -count=1 -p 3 -parallel 4 -timeout 40m $(if $(SHORT),$(RACE_SHORT),$(RACE)) | $(GO) run ./tests/gate $(SHORT)
+	$(GO) test -race -short -vet=off -json -count=1 $(ATONCE) -timeout 40m $(if $(SHORT),$(RACE_SHORT),$(RACE)) | $(GO) run ./tests/gate $(SHORT)
 
 # What stands on package socket, with the field's own programs over it: the tests of net.Conn that the Go project has for all, 20 times and
 # under the race detector; gRPC's benchmark beside TCP, HTTP under a load tool, QUIC. It has a module of its own. Ratios are printed as JSON.
