@@ -62,6 +62,7 @@ func TestXfer(t *testing.T) {
 // Each MTU has a lab of its own. A first transfer says how many whole blocks take the time that is
 // asked for; it does not count. Without iperf3 there are no ratios, and the table says why.
 func TestXferWithoutIperf3(t *testing.T) {
+	long.Test(t)
 	leavesNothing(t)
 	t.Setenv("PATH", t.TempDir())
 	type call struct{ MTU, Bytes int }

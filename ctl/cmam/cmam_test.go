@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/apps"
 )
 
@@ -83,6 +84,7 @@ func TestCMAMTable(t *testing.T) {
 // The rules of the text bring the table to a mean of 4 % and a worst row of 26 %, with the
 // hypotheses to 2.5 and 8.5 % and 45 rows within 4 %, however many messages are measured.
 func TestTableIsMet(t *testing.T) {
+	long.Test(t)
 	for _, m := range []int{100, 160, 240} {
 		if r := simulate(t, profile(t, "sbus-arctic-1994"), m); r.Mean > 2.5 || r.Worst > 8.5 || r.Close < 45 {
 			t.Errorf("sbus-arctic-1994, %d messages: mean %.2f %%, worst %.1f %%, %d rows within 4 %%", m, r.Mean,

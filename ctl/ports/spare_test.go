@@ -12,12 +12,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
 )
 
 // Rule (spare.go): the next ports of an account have the pairs of those that are gone, and carry
 // its messages; another account has none of them. Few are kept.
-func TestPairsAreUsedAgain(t *testing.T) { inBothModes(t, testPairsAreUsedAgain) }
+func TestPairsAreUsedAgain(t *testing.T) {
+	long.Test(t)
+	inBothModes(t, testPairsAreUsedAgain)
+}
 
 func testPairsAreUsedAgain(t *testing.T, mode xdp.AttachMode) {
 	b := newBed(t, 2*mostSpares, 2*mostSpares, mode)

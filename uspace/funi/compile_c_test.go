@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/funet/funet/tests/long"
 )
 
 // strict are the warnings without which the headers compile.
@@ -238,6 +240,7 @@ func TestHeaderRefuses(t *testing.T) {
 
 // Rule: where the compiler sees the numbers it warns of such a header before the program runs.
 func TestHeaderWarns(t *testing.T) {
+	long.Test(t)
 	warning := regexp.MustCompile(`funi_send_commit will refuse it`)
 	for _, c := range []struct {
 		statement string
