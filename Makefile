@@ -10,7 +10,7 @@ SHELL := /bin/bash
 # Packages in which goroutines or processes share memory, and those of them that make test has. Packages am and apps have no
 # goroutine, nor have their tests.
 RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
-RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/card ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/figure ./ctl/daemon ./ctl/ports ./ctl/capture
+RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/card ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/paper ./ctl/daemon ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
@@ -32,7 +32,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
 # funet, and the programs that have some of its commands (ctl/command).
-FUNET := bin/funet bin/funet-bench
+FUNET := bin/funet bin/funet-bench bin/funet-paper
 
 .PHONY: help golang build install deb image systemd demo test test-all check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance
 build: $(FUNET) bin/funid
@@ -274,7 +274,7 @@ share: root
 
 # Table 6.1 and Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
 # simulated once, on all processors. REAL=FILE: what `funet cmam --json` has measured is in the table's.
-figures: bin/funet
+figures: bin/funet bin/funet-paper
 	@mkdir -p figures
 	@bin/funet sim cmam --profile sbus-arctic-1994 $(if $(REAL),--real $(REAL)) --plot figures/table-6.1.svg --plot figures/table-6.1.png --json > figures/table-6.1.json
 	@echo "figures/table-6.1.svg figures/table-6.1.png figures/table-6.1.json"

@@ -23,7 +23,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("make install: %v\n%s", err, out)
 	}
 	installed := filepath.Join(stage, "usr/local")
-	for _, name := range []string{"bin/funet", "bin/funet-bench", "bin/funid", "include/funi.h", "include/funet.h",
+	for _, name := range []string{"bin/funet", "bin/funet-bench", "bin/funet-paper", "bin/funid", "include/funi.h", "include/funet.h",
 		"lib/systemd/system/funid.service", "lib/systemd/system/funid-ports.service", "share/man/man1/funet-pingpong.1",
 		"share/man/man8/funid.8", "share/man/man7/funet-labs.7",
 		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet",
@@ -65,6 +65,7 @@ func TestInstall(t *testing.T) {
 			"funet pingpong --lab 2", "Ctrl-C ends it within a second"},
 		"funet-bench":       {"FUNET-BENCH(1)", "SEE ALSO", "funet-bench-peers(1)"},
 		"funet-bench-peers": {"FUNET-BENCH-PEERS(1)", "--only", "Ctrl-C ends what it runs"},
+		"funet-sim-cmam":    {"FUNET-SIM-CMAM(1)", "SEE ALSO", "funet-sim(1)", "--hold-out", "no file is written"},
 		"funet-run":         {"The first Ctrl-C ends all nodes", "funet run -n 4 --hosts a,b -- ./program"},
 		"funet-labs":        {"FUNET-LABS(7)", "funet pingpong --lab 2"},
 		"funid":             {"FUNID(8)", "--config", "Ctrl-C and SIGTERM"},

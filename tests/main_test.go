@@ -44,7 +44,7 @@ const (
 var command string
 
 // programs are the programs that make builds.
-var programs = []string{"funet", "funet-bench", "funid"}
+var programs = []string{"funet", "funet-bench", "funet-paper", "funid"}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(typistEnv) != "" {

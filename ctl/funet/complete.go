@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/funet/funet/ctl/cmam"
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/program"
@@ -20,7 +19,7 @@ var completed = program.Completed.With(usage.Completed{
 	"run --card":    usage.Words(cardAuto, cardDirect, cardDaemon),
 	"--carriage":    usage.Words(cardAuto, cardDirect, cardDaemon),
 	"--polling":     usage.Words(program.Named(config.Adaptive, config.Spin, config.Sleep)...),
-	"run --profile": program.Profiles,
+	"run --profile": usage.Profiles,
 	"run --lab":     labs,
 	"status --lab":  labs,
 	"--name":        labs,
@@ -29,25 +28,21 @@ var completed = program.Completed.With(usage.Completed{
 	"--user":        usage.Anything,
 	"--env":         usage.Anything,
 	"--seeds":       usage.Anything,
-	"--figure":      usage.Words("6.2", "6.3", "6.4", "6.5"),
 	"--faults":      usage.Listed(func() []string { return append([]string{"all", "none"}, chaos.FaultNames()...) }),
 	"--network":     usage.Words(program.Named(chaos.Ethernet, chaos.Arctic)...),
 	"--shape":       usage.Words(program.Named(chaos.Given, chaos.Swarm)...),
 	"--to":          usage.Files,
 	"--config":      usage.Files,
-	"--plot":        usage.Files,
 	"--trace":       usage.Files,
 	"--pcap":        usage.Files,
 	"--merge":       usage.Files,
-	"--real":        usage.Files,
-	"--hold-out":    usage.Words(cmam.Groups()...),
 
 	"lab up":       usage.Anything,
 	"lab down":     labs,
 	"lab peers":    labs,
 	"probe":        usage.Interfaces,
-	"profile show": program.Profiles.OrFiles(),
-	"profile set":  program.Profiles.OrFiles(),
+	"profile show": usage.Profiles.OrFiles(),
+	"profile set":  usage.Profiles.OrFiles(),
 })
 
 // onCtrlC maps commands to the effect of the first Ctrl-C.

@@ -1,13 +1,11 @@
 // Command funet is the command for all users of FUNet: labs of network namespaces, the example
 // programs on a lab or on real hosts, and measurements.
 //
-// The command tree is made here. Groups of commands have packages of their own, and `funet bench` a
-// program (ctl/funet-bench):
+// The command tree is made here. Groups of commands have packages of their own. `funet bench` and
+// some of `funet sim` are programs (ctl/funet-bench, ctl/funet-paper):
 //
 //	ctl/command   the tree, signals, exit codes, and the way to programs of their own
-//	ctl/program   programs on a group: pingpong, matmul, flood, stream, transfer
-//	ctl/cmam      cmam, sim cmam: Table 6.1 of the thesis
-//	ctl/figure    sim matmul: Figures 6.2 to 6.5
+//	ctl/program   programs on a group: pingpong, matmul, flood, cmam and others
 //	ctl/output    tables, JSON documents, progress and files, of all commands
 //
 // A lab that a command makes for its own run is removed when the command ends, however it ends.
@@ -16,12 +14,10 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/cmam"
 	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/launch"
 	"github.com/funet/funet/ctl/manual"
 	"github.com/funet/funet/ctl/program"
-	"github.com/funet/funet/ctl/rats"
 	"github.com/funet/funet/ctl/usage"
 )
 
@@ -32,8 +28,8 @@ func main() {
 
 // tree returns the commands of this program.
 func tree() command.Tree {
-	commands := []*cobra.Command{runCommand(), program.Agent(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(),
-		rats.RealCommand(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Forward(),
+	commands := []*cobra.Command{runCommand(), program.Agent(), runRelayCommand(), labCommand(), program.PingPong(), program.CMAM(),
+		program.Tagged(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Forward(),
 		program.Rats(), probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(),
 		statusCommand(), gidCommand(), routeCommand(), contextCommand(), command.Bench.Command(), simCommand(),
 		profileCommand(), keyCommand(),

@@ -14,11 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/cmam"
-	"github.com/funet/funet/ctl/figure"
-	"github.com/funet/funet/ctl/ni"
+	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/output"
-	"github.com/funet/funet/ctl/rats"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/sim/chaos"
 )
@@ -29,7 +26,10 @@ const shrinkTries = 1000
 func simCommand() *cobra.Command {
 	c := &cobra.Command{Use: "sim", Example: "  funet sim chaos --seeds 1..200\n  funet sim matmul --figure 6.2",
 		Short: "Run the engine on simulated networks and machines, in virtual time"}
-	c.AddCommand(chaosCommand(), cmam.SimCommand(), figure.Command(), ni.Command(), rats.Command())
+	c.AddCommand(chaosCommand())
+	for _, p := range command.Papers {
+		c.AddCommand(p.Command())
+	}
 	return c
 }
 

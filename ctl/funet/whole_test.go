@@ -14,10 +14,12 @@ import (
 
 	"github.com/funet/funet/ctl/command"
 	"github.com/funet/funet/ctl/measure"
+	"github.com/funet/funet/ctl/paper"
 )
 
 // parts are the programs that have some of funet's commands.
-var parts = map[string]func() command.Tree{command.Bench.Program: measure.Tree}
+var parts = map[string]func() command.Tree{command.Bench.Program: measure.Tree,
+	command.Papers[0].Program: paper.Tree}
 
 // TestMain makes the test binary funet itself when it is started like it, as measurements do with
 // the binary that they are in. Links beside it are the other programs.

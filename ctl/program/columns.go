@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/funet/funet/ctl/figure"
 	"github.com/funet/funet/ctl/output"
-	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/ctl/paper/virtual"
 	"github.com/funet/funet/uspace/apps"
 )
 
@@ -31,17 +30,11 @@ func (o MatMulOptions) runColumns(n *Node) (*MatMulResult, error) {
 	p := n.Profile
 	r.Columns.SpeedUp =
 		float64(m.Cycles) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles)) / float64(m.Nanoseconds)
-	r.Columns.Virtual, err = virtualSpeedUp(n, p, o)
-	return r, err
-}
-
-// virtualSpeedUp returns the speed-up of the same product on the same machines in virtual time.
-func virtualSpeedUp(n *Node, p *hwprofiles.Profile, o MatMulOptions) (float64, error) {
-	y, err := figure.SpeedUp(n.ctx, p, n.Endpoint.Nodes(), o.Size, !o.Plain)
-	if err != nil {
-		return 0, fmt.Errorf("multiplying in virtual time: %w", err)
+	x := virtual.Product{Nodes: n.Endpoint.Nodes(), N: o.Size, R: o.Size, M: o.Size, Extensions: !o.Plain}
+	if r.Columns.Virtual, err = x.SpeedUp(n.ctx, p, nil); err != nil {
+		return nil, fmt.Errorf("multiplying in virtual time: %w", err)
 	}
-	return y, nil
+	return r, nil
 }
 
 // writeColumns prints the result for people.

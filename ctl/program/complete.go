@@ -8,13 +8,9 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/usage"
-	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/xdp"
 )
-
-// Profiles are the built-in profiles, each with its description.
-var Profiles = usage.Listed(profileNames)
 
 // Completed are the values of the flags that Register adds.
 var Completed = usage.Completed{
@@ -24,7 +20,7 @@ var Completed = usage.Completed{
 	"--encap":    usage.Words(Named(cluster.Encaps...)...),
 	"--card":     usage.Words("auto", "daemon", "embedded", cardDirect),
 	"--iface":    usage.Interfaces,
-	"--profile":  Profiles.OrFiles(),
+	"--profile":  usage.Profiles.OrFiles(),
 	"--lab":      usage.Listed(hostCounts),
 	"--socket":   usage.Files,
 	"--peers":    usage.Files,
@@ -35,16 +31,6 @@ var Completed = usage.Completed{
 func Named[T fmt.Stringer](values ...T) (names []string) {
 	for _, v := range values {
 		names = append(names, v.String())
-	}
-	return names
-}
-
-func profileNames() (names []string) {
-	for _, name := range hwprofiles.Names() {
-		if p, err := hwprofiles.Load(name); err == nil {
-			name += "\t" + p.About
-		}
-		names = append(names, name)
 	}
 	return names
 }

@@ -1,6 +1,6 @@
 // Package program runs the programs of uspace/apps on a group, as commands of funet: pingpong,
-// matmul, flood, stream and transfer. Other packages use it to run programs of their own
-// (ctl/cmam), or several of these beside other systems (ctl/measure).
+// matmul, flood, stream, transfer and others. Package ctl/measure uses it to run several of these
+// beside other systems.
 //
 // These are the steps of `funet pingpong --lab 2`:
 //

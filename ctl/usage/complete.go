@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/funet/funet/hwprofiles"
 )
 
 // Values are the possible values of a flag or argument.
@@ -23,6 +25,7 @@ var (
 	Files      = Values{files: true}    // names of files
 	Anything   = Values{}               // stands for values that cannot be listed
 	Interfaces = Listed(interfaceNames) // the Ethernet interfaces of this network namespace
+	Profiles   = Listed(profileNames)   // the built-in hardware profiles, each with its description
 )
 
 // Words returns values that are always the same.
@@ -119,6 +122,16 @@ func (v Values) without(given []string, before string) (words []string, how cobr
 		}
 	}
 	return words, how
+}
+
+func profileNames() (names []string) {
+	for _, name := range hwprofiles.Names() {
+		if p, err := hwprofiles.Load(name); err == nil {
+			name += "\t" + p.About
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 func interfaceNames() (names []string) {

@@ -37,6 +37,7 @@ func TestProfiles(t *testing.T) {
 		"funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll",
 			"uspace/attach.(*Client).Drive"},
 		"funet-bench": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll"},
+		"funet-paper": {"uspace/engine.(*Card).Step"},
 		"funid":       {"uspace/engine.(*Card).Step", "ctl/daemon.(*loop).turn"},
 	} {
 		t.Run(program, func(t *testing.T) {

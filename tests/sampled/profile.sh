@@ -46,5 +46,7 @@ for program in funet funid; do
 	install -m 644 "$dir/$program.pgo" "ctl/$program/default.pgo"
 	ls -l "ctl/$program/default.pgo" >&2
 done
-# Nodes of funet-bench are funet's programs.
-install -m 644 ctl/funet/default.pgo ctl/funet-bench/default.pgo
+# Nodes of funet-bench are funet's programs, and funet-paper runs the engine in virtual time.
+for program in funet-bench funet-paper; do
+	install -m 644 ctl/funet/default.pgo "ctl/$program/default.pgo"
+done
