@@ -4,7 +4,6 @@ package paper
 // sums of the steps.
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -29,33 +28,6 @@ type conclusions struct {
 	Hold    int          `json:"hold"`
 }
 
-// sums adds up steps, and remembers the errors.
-type sums struct {
-	m     *hamlyn
-	wrong error
-}
-
-func (x *sums) take(v float64, err error) float64 {
-	x.wrong = errors.Join(x.wrong, err)
-	return v
-}
-
-// us returns the time of the library's instructions on the path of both sides, in microseconds.
-func (x *sums) us(of, mode string, d, metadata float64) float64 {
-	return x.instructions(of, mode, d, metadata) * x.m.instruction / 1000
-}
-
-func (x *sums) instructions(of, mode string, d, metadata float64) float64 {
-	return x.take(x.m.software(of, mode, "sender", "on", d, metadata)) +
-		x.take(x.m.software(of, mode, "receiver", "on", d, metadata))
-}
-
-// dma returns the cards' cycles for n packets of 512 bytes.
-func (x *sums) dma(n float64) float64 {
-	_, c, err := x.m.dma(512, n)
-	return x.take(c.all(), err)
-}
-
 // claims makes the claims for which the profile has the steps.
 func (m *hamlyn) claims() (*conclusions, error) {
 	r := &conclusions{Profile: m.p.Name}
@@ -67,54 +39,48 @@ func (m *hamlyn) claims() (*conclusions, error) {
 		}
 		r.Claims = append(r.Claims, c)
 	}
-	x := &sums{m: m}
 	us := m.cycle / 1000
-	tagged, taggedDMA := x.us("tagged", "direct", 16, 0), x.us("tagged", "dma", 512, 0)
-	datagram, datagramDMA := x.us("datagram", "direct", 16, 44), x.us("datagram", "dma", 512, 44)
+	tagged, taggedDMA := m.us("tagged", "direct", 16, 0), m.us("tagged", "dma", 512, 0)
+	datagram, datagramDMA := m.us("datagram", "direct", 16, 44), m.us("datagram", "dma", 512, 44)
 	add("4.1", "Rats on the path of a tagged write of 16 bytes", "1.6", tagged, "us", "")
 	add("4.1", "and of 512 bytes by DMA", "1.7", taggedDMA, "us", "")
 	add("4.1", "of a simple datagram with what a reply needs", "2.2", datagram, "us", "")
 	add("4.1", "the same by DMA", "2.3", datagramDMA, "us", "")
 	add("4.1", "of its round trip", "4.4", 2*datagram, "us", "the paper rounds before it doubles")
 	add("4.1", "the same by DMA", "4.6", 2*datagramDMA, "us", "the paper rounds before it doubles")
-	add("4.1", "instructions to send 64 bytes", "215", x.instructions("datagram", "direct", 64, 12), "instructions",
+	add("4.1", "instructions to send 64 bytes", "215", m.instructions("datagram", "direct", 64, 12), "instructions",
 		"m and d of Table 2 are bytes")
-	add("4.1", "the same by DMA", "188", x.instructions("datagram", "dma", 64, 12), "instructions", "")
+	add("4.1", "the same by DMA", "188", m.instructions("datagram", "dma", 64, 12), "instructions", "")
 	add("4.1", "more for a packet of 32 bytes", "12",
-		x.instructions("datagram", "direct", 32, 12)-x.instructions("datagram", "direct", 16, 12), "instructions", "")
+		m.instructions("datagram", "direct", 32, 12)-m.instructions("datagram", "direct", 16, 12), "instructions", "")
 	if m.has("direct") && m.has("dma") {
-		c, err := m.direct(16)
-		direct16, dma512 := x.take(c.all(), err)*us, x.dma(1)*us
+		dma := m.dma(512, 1)
+		direct16, dma512 := m.direct(16).all()*us, dma.all()*us
 		round := dma512 + taggedDMA + direct16 + tagged
 		add("4.2", "application to application, 16 bytes with a tag", "8.8", direct16+tagged, "us", "")
 		add("4.2", "a datagram of 512 bytes and an acknowledgment of 16", "42.2", round, "us",
 			"with what tagged writes cost; simple datagrams cost more")
 		add("4.2", "bandwidth of that", "12.1", 512/round, "10^6 byte/s", "")
-		s := steps{m: m, of: "dma", d: 512}
-		sender, _, err := m.dma(512, 1)
-		with := x.take(sender, err) + s.one("sender", "off", "notify host")
+		with := dma.sender + m.sum("dma", "sender", "off", 512, 0, "notify host")
 		add("4.2", "pipelined messages of 512 bytes", "27.0", 512/(with*us), "10^6 byte/s",
-			fmt.Sprintf("the sender's cycles with a notice give this, and without %.1f; the paper does not say what its figure is", 512/(sender*us)))
-		add("4.2", "transfers of 4 Kbyte", "49.2", 4096/(x.dma(8)*us), "10^6 byte/s",
+			fmt.Sprintf("the sender's cycles with a notice give this, and without %.1f; "+
+				"the paper does not say what its figure is", 512/(dma.sender*us)))
+		add("4.2", "transfers of 4 Kbyte", "49.2", 4096/(m.dma(512, 8).all()*us), "10^6 byte/s",
 			"the cards alone; 1.1 us of software would give the paper's figure")
-		add("4.2", "transfers of 1 Mbyte", "67.8", 1/(x.dma(2048)*us)*1e6, "2^20 byte/s",
+		add("4.2", "transfers of 1 Mbyte", "67.8", 1/(m.dma(512, 2048).all()*us)*1e6, "2^20 byte/s",
 			"in units of 2^20, as the others are not")
-		even := (x.instructions("tagged", "dma", 0, 0) - x.instructions("tagged", "direct", 0, 0)) /
-			(x.instructions("tagged", "direct", 1, 0) - x.instructions("tagged", "direct", 0, 0))
-		add("4.2", "DMA breaks even from", "30", even, "byte",
+		add("4.2", "DMA breaks even from", "30", m.evenBytes(), "byte",
 			"of tagged writes by instructions; of simple datagrams 28")
-		x.wrong = errors.Join(x.wrong, s.wrong)
 	}
 	if m.has("statemachine") {
-		add("4.2", "state machines at best", "46", x.take(m.best(0, true)), "cycles", "an input")
+		add("4.2", "state machines at best", "46", m.bestAlone(0), "cycles", "an input")
 		add("4.2", "their bandwidth", "71.1", 512/(m.bus(512)*us), "10^6 byte/s", "the bus alone")
-		add("4.2", "with packets of 64 bytes", "41.3", 64/(x.take(m.best(64, false))*us), "10^6 byte/s",
+		add("4.2", "with packets of 64 bytes", "41.3", 64/(m.best(64)*us), "10^6 byte/s",
 			"without the switch, which packets that follow each other overlap")
-		add("4.2", "with packets of 512 bytes", "65.2", 512/(x.take(m.best(512, false))*us), "10^6 byte/s", "likewise")
-		add("4.2", "application to application, 16 bytes with a tag", "3.0",
-			x.take(m.best(16, true))*us+tagged, "us", "")
+		add("4.2", "with packets of 512 bytes", "65.2", 512/(m.best(512)*us), "10^6 byte/s", "likewise")
+		add("4.2", "application to application, 16 bytes with a tag", "3.0", m.bestAlone(16)*us+tagged, "us", "")
 	}
-	return r, x.wrong
+	return r, m.wrong
 }
 
 // print writes the conclusions for people.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/funet/funet/hwprofiles"
 )
 
 // sized is one point of a curve by size.
@@ -69,7 +67,7 @@ func sizes(from, to, step float64) (all []float64) {
 }
 
 // over makes a curve of a function of the size.
-func (x *sums) over(name string, sizes []float64, value func(d float64) float64) bySize {
+func over(name string, sizes []float64, value func(d float64) float64) bySize {
 	c := bySize{Name: name}
 	for _, d := range sizes {
 		c.Points = append(c.Points, sized{d, value(d)})
@@ -77,48 +75,38 @@ func (x *sums) over(name string, sizes []float64, value func(d float64) float64)
 	return c
 }
 
-// has reports whether the profile has steps of something.
-func (m *hamlyn) has(of string) bool {
-	return slices.ContainsFunc(m.p.Steps, func(s hwprofiles.Step) bool { return s.Of == of })
-}
-
 // curves makes the panels for which the profile has the steps.
 func (m *hamlyn) curves() (*charts, error) {
 	r := &charts{Profile: m.p.Name}
-	x := &sums{m: m}
 	if m.has("direct") && m.has("dma") {
-		r.Panels = append(r.Panels, x.bandwidth(), x.latency())
+		r.Panels = append(r.Panels, m.bandwidth(), m.latency())
 	}
 	if m.has("statemachine") {
-		r.Panels = append(r.Panels, x.projection())
+		r.Panels = append(r.Panels, m.projection())
 	}
-	r.Panels = append(r.Panels, x.instructionsBySize())
-	return r, x.wrong
+	r.Panels = append(r.Panels, m.instructionsBySize())
+	return r, m.wrong
 }
 
 // cardsDMA returns the cards' time for a message that they fetch, in nanoseconds. The message
 // travels in packets of 512 bytes, or in a single shorter one.
-func (x *sums) cardsDMA(d float64) float64 {
-	_, c, err := x.m.dma(min(d, mostPacket), max(d/mostPacket, 1))
-	return x.take(c.all(), err) * x.m.cycle
+func (m *hamlyn) cardsDMA(d float64) float64 {
+	return m.dma(min(d, mostPacket), max(d/mostPacket, 1)).all() * m.cycle
 }
 
 // cardsDirect returns the cards' time for one packet that the host writes.
-func (x *sums) cardsDirect(d float64) float64 {
-	c, err := x.m.direct(d)
-	return x.take(c.all(), err) * x.m.cycle
-}
+func (m *hamlyn) cardsDirect(d float64) float64 { return m.direct(d).all() * m.cycle }
 
 // bandwidth shows bytes per microsecond, which is 10^6 byte/s, by the size of a message.
-func (x *sums) bandwidth() chart {
-	answer := x.cardsDirect(16) + 1000*x.us("tagged", "direct", 16, 0)
-	transfer := func(d float64) float64 { return 1000 * d / x.cardsDMA(d) }
-	round := func(d float64) float64 { return 1000 * d / (x.cardsDMA(d) + 1000*x.us("tagged", "dma", d, 0) + answer) }
+func (m *hamlyn) bandwidth() chart {
+	answer := m.cardsDirect(16) + 1000*m.us("tagged", "direct", 16, 0)
+	transfer := func(d float64) float64 { return 1000 * d / m.cardsDMA(d) }
+	round := func(d float64) float64 { return 1000 * d / (m.cardsDMA(d) + 1000*m.us("tagged", "dma", d, 0) + answer) }
 	p := chart{Title: "Bandwidth against size", Unit: "10^6 byte/s", doubles: true, Curves: []bySize{
-		x.over("transfers by DMA, the cards alone", sizes(16, mostBytes, 0), transfer),
-		x.over("a datagram by DMA and an answer of 16 bytes, with the library", sizes(16, mostPacket, 0), round),
-		x.over("messages by direct I/O, the cards alone", sizes(4, mostDirect, 0), func(d float64) float64 {
-			return 1000 * d / x.cardsDirect(d)
+		over("transfers by DMA, the cards alone", sizes(16, mostBytes, 0), transfer),
+		over("a datagram by DMA and an answer of 16 bytes, with the library", sizes(16, mostPacket, 0), round),
+		over("messages by direct I/O, the cards alone", sizes(4, mostDirect, 0), func(d float64) float64 {
+			return 1000 * d / m.cardsDirect(d)
 		}),
 	}}
 	p.Marks = []mark{
@@ -132,23 +120,23 @@ func (x *sums) bandwidth() chart {
 }
 
 // latency shows microseconds from application to application, by the size of a tagged write.
-func (x *sums) latency() chart {
-	direct := func(d float64) float64 { return x.cardsDirect(d)/1000 + x.us("tagged", "direct", d, 0) }
-	dma := func(d float64) float64 { return x.cardsDMA(d)/1000 + x.us("tagged", "dma", d, 0) }
+func (m *hamlyn) latency() chart {
+	direct := func(d float64) float64 { return m.cardsDirect(d)/1000 + m.us("tagged", "direct", d, 0) }
+	dma := func(d float64) float64 { return m.cardsDMA(d)/1000 + m.us("tagged", "dma", d, 0) }
 	return chart{Title: "From application to application", Unit: "us", doubles: true, Curves: []bySize{
-		x.over("direct I/O", sizes(4, mostDirect, 0), direct),
-		x.over("DMA", sizes(4, mostPacket, 0), dma),
+		over("direct I/O", sizes(4, mostDirect, 0), direct),
+		over("DMA", sizes(4, mostPacket, 0), dma),
 	}, Marks: []mark{{Says: "16 bytes with a tag", Bytes: 16, Printed: 8.8, Model: direct(16)}}}
 }
 
 // projection shows the bandwidth of state machines, by the size of packets that follow each other.
-func (x *sums) projection() chart {
-	value := func(d float64) float64 { return 1000 * d / (x.take(x.m.best(d, false)) * x.m.cycle) }
+func (m *hamlyn) projection() chart {
+	value := func(d float64) float64 { return 1000 * d / (m.best(d) * m.cycle) }
 	return chart{Title: "Bandwidth of state machines against packet size", Unit: "10^6 byte/s", doubles: true,
 		Curves: []bySize{
-			x.over("packets behind each other", sizes(8, mostPacket, 0), value),
-			x.over("the bus alone", []float64{8, mostPacket}, func(float64) float64 {
-				return 1000 * mostPacket / (x.m.bus(mostPacket) * x.m.cycle)
+			over("packets behind each other", sizes(8, mostPacket, 0), value),
+			over("the bus alone", []float64{8, mostPacket}, func(float64) float64 {
+				return 1000 * mostPacket / (m.bus(mostPacket) * m.cycle)
 			}),
 		}, Marks: []mark{
 			{Says: "packets of 64 bytes", Bytes: 64, Printed: 41.3, Model: value(64)},
@@ -157,15 +145,14 @@ func (x *sums) projection() chart {
 }
 
 // instructionsBySize shows the library's instructions on the path of both sides of a tagged write.
-func (x *sums) instructionsBySize() chart {
+func (m *hamlyn) instructionsBySize() chart {
 	by := func(mode string) func(float64) float64 {
-		return func(d float64) float64 { return x.instructions("tagged", mode, d, 0) }
+		return func(d float64) float64 { return m.instructions("tagged", mode, d, 0) }
 	}
-	direct, dma := by("direct"), by("dma")
-	even := (dma(0) - direct(0)) / (direct(1) - direct(0))
+	even := m.evenBytes()
 	return chart{Title: "Instructions of a tagged write", Unit: "instructions", Curves: []bySize{
-		x.over("direct I/O", sizes(0, mostDirect, 4), direct),
-		x.over("DMA", sizes(0, mostDirect, 4), dma),
+		over("direct I/O", sizes(0, mostDirect, 4), by("direct")),
+		over("DMA", sizes(0, mostDirect, 4), by("dma")),
 	}, Marks: []mark{{Says: "DMA breaks even", Bytes: even, Printed: 30, Model: even, inBytes: true}}}
 }
 
