@@ -348,8 +348,7 @@ func TestFigureInterrupted(t *testing.T) {
 		context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0].Product, nil); !errors.Is(err,
-		context.Canceled) {
+	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0].Product, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/hwprofiles"
@@ -25,15 +26,18 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// multicast is the cost of a multicast to that many members.
-type multicast struct {
-	Members int `json:"members"`
-	// ChainPackets counts the packets on all links, and ChainCopies those of data on the sender's
-	// link.
+// carried counts packets on all links, and copies of the data on the sender's link.
+type carried struct {
 	ChainPackets  int `json:"chain_packets"`
 	WritesPackets int `json:"writes_packets"`
 	ChainCopies   int `json:"chain_sender_copies"`
 	WritesCopies  int `json:"writes_sender_copies"`
+}
+
+// multicast is the cost of a multicast to that many members.
+type multicast struct {
+	Members int `json:"members"`
+	carried
 	// ChainNS is the time until the last member has 32 bytes, over the members one after the other.
 	// WritesNS is that of writes to each member, at the rate of the slowest part, the sender's bus.
 	ChainNS  float64 `json:"chain_ns"`
@@ -41,13 +45,22 @@ type multicast struct {
 	// StoredNS is ChainNS of interfaces that store the message before they forward it (2.2.1), as
 	// the engine's do.
 	StoredNS float64 `json:"chain_stored_ns"`
-	// Counted has the packets and the times of the engine's cards for the same.
-	Counted counted `json:"counted"`
+	Counted  counted `json:"counted"`
+}
+
+// counted is the same of the engine's cards. Packets are counted for writes that the member's card
+// answers with the previous value. Times are those of writes that return no value, for which the
+// thesis has times.
+type counted struct {
+	carried
+	ChainAcknowledgments  int   `json:"chain_frames_without_packets"`
+	WritesAcknowledgments int   `json:"writes_frames_without_packets"`
+	ChainNS               int64 `json:"chain_ns"`
+	WritesNS              int64 `json:"writes_ns"`
 }
 
 func (m *tokyo) multicast(members int) multicast {
-	c := multicast{Members: members, ChainPackets: members + 1, WritesPackets: 2 * members, ChainCopies: 1,
-		WritesCopies: members}
+	c := multicast{Members: members, carried: carried{members + 1, 2 * members, 1, members}}
 	for i := range members {
 		// A member's interface sends on what came over its link, while it writes it to memory: no
 		// bus is before the next link.
@@ -61,20 +74,6 @@ func (m *tokyo) multicast(members int) multicast {
 	c.ChainNS += m.bus(writeBytes)
 	c.StoredNS = c.ChainNS + float64(members-1)*m.bus(writeBytes)
 	return c
-}
-
-// counted has the traffic and the times of one multicast and of a write to each member. Packets are
-// counted for writes that the member's card answers with the previous value. Times are those of
-// writes that return no value, for which the thesis has times.
-type counted struct {
-	ChainPackets          int   `json:"chain_packets"`
-	WritesPackets         int   `json:"writes_packets"`
-	ChainCopies           int   `json:"chain_sender_copies"`
-	WritesCopies          int   `json:"writes_sender_copies"`
-	ChainAcknowledgments  int   `json:"chain_frames_without_packets"`
-	WritesAcknowledgments int   `json:"writes_frames_without_packets"`
-	ChainNS               int64 `json:"chain_ns"`
-	WritesNS              int64 `json:"writes_ns"`
 }
 
 // sending is the traffic of one send.
@@ -92,106 +91,99 @@ const (
 	// theChain and theKey are the same at all members. A write goes to the beginning of the window.
 	theChain = 1
 	theKey   = 1 << 16
-	// patience is longer than a send and its aftermath take. Acknowledgments wait for
-	// packets to ride on.
+	// patience is longer than a send and its aftermath take. Acknowledgments wait for packets to
+	// ride on.
 	patience = time.Millisecond
 )
 
-// sends puts the request that sends the data to all members into the send queue, and returns the
-// number of completions to expect. The data is also at the beginning of the sender's segment.
-type sends func(p *sim.Process, members int, data []byte) (completions int)
+// The ways to send data to all members: one copy along their chain, a write to each that answers
+// with the previous value, or a write to each from the beginning of the sender's memory.
+const (
+	alongChain = iota
+	swapped
+	fromMemory
+	ways
+)
 
-// alongChain sends one copy along the chain of members.
-func alongChain(p *sim.Process, members int, data []byte) int {
-	post(p, func(s *funi.Slot) {
-		s.SetMulticast(1, &funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true, Key: theKey,
-			Data: data})
-	})
-	return 1
-}
-
-// toEach writes to each member, which answers with the previous value.
-func toEach(p *sim.Process, members int, data []byte) int {
-	return writes(p, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteSwap,
-		Element: arctic.Uint64, Key: theKey, Bytes: len(data), Operands: data, Fetch: true}})
-}
-
-// fromMemory writes to each member from the sender's memory.
-func fromMemory(p *sim.Process, members int, data []byte) int {
-	return writes(p, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut,
-		Key: theKey, Ack: true}, Source: memoryBase, Length: len(data)})
-}
-
-func writes(p *sim.Process, members int, o *funi.Operation) int {
-	for m := range members {
-		post(p, func(s *funi.Slot) { s.SetOperation(uint16(m+1), o) })
+// requests returns the requests that send data in one of the ways. Each completes once.
+func requests(way, members int, data []byte) (all []func(*funi.Slot)) {
+	o := &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: theKey, Ack: true},
+		Source: memoryBase, Length: len(data)}
+	switch way {
+	case alongChain:
+		m := &funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true, Key: theKey, Data: data}
+		return []func(*funi.Slot){func(s *funi.Slot) { s.SetMulticast(1, m) }}
+	case swapped:
+		o = &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteSwap, Element: arctic.Uint64,
+			Key: theKey, Bytes: len(data), Operands: data, Fetch: true}}
 	}
-	return members
+	for m := range members {
+		all = append(all, func(s *funi.Slot) { s.SetOperation(uint16(m+1), o) })
+	}
+	return all
 }
 
 // countMulticast measures the traffic to that many members.
 func countMulticast(p *hwprofiles.Profile, members int) (c counted, err error) {
-	var of [3]sending
-	for i, all := range []sends{alongChain, toEach, fromMemory} {
-		if of[i], err = send(p, members, all); err != nil {
+	var of [ways]sending
+	for way := range of {
+		if of[way], err = send(p, members, way); err != nil {
 			return c, fmt.Errorf("sending to %d members: %w", members, err)
 		}
 	}
-	chain, each := &of[0], &of[1]
-	return counted{chain.packets, each.packets, chain.copies, each.copies, chain.empty, each.empty, chain.ns,
-		of[2].ns}, nil
+	chain, each := &of[alongChain], &of[swapped]
+	return counted{carried{chain.packets, each.packets, chain.copies, each.copies}, chain.empty, each.empty, chain.ns,
+		of[fromMemory].ns}, nil
 }
 
 // send sends twice to that many members, and counts the second time. By then the cards know each
 // other and have the entries of the windows' tables.
-func send(p *hwprofiles.Profile, members int, all sends) (g sending, err error) {
-	counts, left := false, members+1
+func send(p *hwprofiles.Profile, members, way int) (g sending, err error) {
+	counts, left := false, members
 	memory := make([][]byte, members+1)
-	k, err := sim.NewPacedRemote(p, members+1, slots,
-		funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: slots}, func(p *sim.Process) (err error) {
-			node := p.Context().Node()
-			if memory[node], err = p.Segment(memoryBase, writeBytes, funi.Keyed|funi.Source); err != nil {
-				return err
-			}
-			if node > 0 {
-				err := joins(p, node, uint16(members), memory[node])
-				left--
-				return err // its card does the rest
-			}
+	sizes := funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: slots}
+	k, err := sim.NewPacedRemote(p, members+1, slots, sizes, func(p *sim.Process) (err error) {
+		node := p.Context().Node()
+		if memory[node], err = p.Segment(memoryBase, writeBytes, funi.Keyed|funi.Source); err != nil {
+			return err
+		}
+		if node > 0 {
+			err = joins(p, node, uint16(members), memory[node])
 			left--
-			await(p, 1, func() bool { return left == 0 })
-			for i := range 2 {
-				copy(memory[0], bytes.Repeat([]byte{byte(i + 1)}, writeBytes))
-				began := p.Now()
-				open := all(p, members, memory[0])
-				there := func() bool {
-					for _, m := range memory[1:] {
-						if !bytes.Equal(m, memory[0]) {
-							return false
-						}
-					}
-					return true
-				}
-				for g.ns = 0; open > 0; p.Sleep(1) {
-					var n funi.Notification
-					if p.Interface().NextNotification(&n) {
-						if n.Reason != arctic.ReasonNone {
-							return fmt.Errorf("%w: %v", errTraffic, n.Reason)
-						}
-						open--
-					}
-					if g.ns == 0 && there() {
-						g.ns = p.Now() - began
-					}
-				}
-				if !there() {
-					return errUnequal
-				}
-				p.Sleep(int64(patience))
-				counts = true
+			return err // its card does the rest
+		}
+		await(p, 1, func() bool { return left == 0 })
+		for i := range 2 {
+			copy(memory[0], bytes.Repeat([]byte{byte(i + 1)}, writeBytes))
+			began := p.Now()
+			all := requests(way, members, memory[0])
+			for _, r := range all {
+				post(p, r)
 			}
-			return nil
-		})
+			there := func() bool {
+				return !slices.ContainsFunc(memory, func(m []byte) bool { return !bytes.Equal(m, memory[0]) })
+			}
+			g.ns = 0
+			for open := len(all); open > 0; p.Sleep(1) {
+				var n funi.Notification
+				if p.Interface().NextNotification(&n) {
+					if n.Reason != arctic.ReasonNone {
+						return fmt.Errorf("%w: %v", errTraffic, n.Reason)
+					}
+					open--
+				}
+				if g.ns == 0 && there() {
+					g.ns = p.Now() - began
+				}
+			}
+			if !there() {
+				return errUnequal
+			}
+			p.Sleep(int64(patience))
+			counts = true
+		}
+		return nil
+	})
 	if err != nil {
 		return g, err
 	}
