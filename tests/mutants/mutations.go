@@ -606,7 +606,7 @@ var mutations = []mutation{
 		`u.clock.now-w.missed >= int64(u.cfg.ConnectTimeout)`, `false`,
 		unit("TestOwnerThatNeverAnswers")},
 	{"unrouted", "routemiss.go",
-		`	o.missesDue = min(o.missesDue, o.clock.now+int64(o.cfg.ConnectTimeout))
+		`	o.clock.by(routeDue, o.clock.now+int64(o.cfg.ConnectTimeout))
 `, ``,
 		unit("TestRouteThatNeverComes")},
 	{"routed", "route.go",

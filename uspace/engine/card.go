@@ -39,7 +39,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link())}
+	c := &Card{cfg: cfg, clock: newClock(), link: link.New(cfg.link())}
 	c.connect()
 	c.link.SetGroup(SystemGroup, cfg.SystemEvent != nil, false)
 	c.cfg.Peers = nil // the link has them
@@ -55,15 +55,16 @@ func (c *Card) connect() {
 	c.table = contexts{core: all, bells: &c.bells, sched: &c.sched}
 	c.bells = doorbells{sched: &c.sched}
 	c.sched = scheduler{core: all, bells: &c.bells, table: &c.table, out: &c.out, charged: -link.LongestRest - 1}
-	c.routes = routes{core: all, sched: &c.sched, table: &c.table, common: c.cfg.Routes, patience: Never}
+	c.routes = routes{core: all, sched: &c.sched, table: &c.table, common: c.cfg.Routes}
 	c.out = retrieval{core: all, routes: &c.routes, table: &c.table, sched: &c.sched, in: &c.in, model: c.model,
-		remote: &c.remote, missesDue: Never}
+		remote: &c.remote, late: lates{clock: &c.clock}}
 	c.out.block, c.out.writeBlock = c.cfg.blocks()
 	c.in = delivery{core: all, routes: &c.routes, table: &c.table, out: &c.out, remote: &c.remote, move: &c.move}
 	c.remote = remoteUnit{core: all, routes: &c.routes, table: &c.table, out: &c.out, in: &c.in, model: c.model,
+		unanswered: [2]unanswered{{clock: &c.clock, deadline: answerDue}, {clock: &c.clock, deadline: reportDue}},
 		generation: uint16(c.cfg.Incarnation) * generations}
 	c.remote.seedProofs()
-	c.move = moves{core: all, routes: &c.routes, table: &c.table, bells: &c.bells, out: &c.out, signsDue: Never}
+	c.move = moves{core: all, routes: &c.routes, table: &c.table, bells: &c.bells, out: &c.out}
 }
 
 // Leave tells all peers that the card leaves the network, with last

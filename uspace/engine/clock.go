@@ -1,13 +1,41 @@
 package engine
 
-// This file is the time of a card. Its owner hands it to Step; the card has no clock of its own.
+// This file is the time of a card, and what is due when. Its owner hands the time to Step; the card
+// has no clock of its own. The timers of frames are the link's.
+
+import "slices"
 
 // clock holds the time of the present step, or of the last one, and when the card wants the next.
 type clock struct {
 	now      int64
-	step     uint64 // number of the step
-	more     bool   // work was left over; step again at once
-	loopNext int64  // when packets for this card, or the units of a model, go on
+	step     uint64           // number of the step
+	more     bool             // work was left over; step again at once
+	loopNext int64            // when packets for this card, or the units of a model, go on
+	at       [deadlines]int64 // when something is due, by deadline; Never: nothing is
+	due      int64            // the first of these times
+}
+
+// deadline is a kind of thing that is due at a time.
+type deadline int
+
+// The deadlines: the end of the wait for an expected node (route.go) and for a route
+// (routemiss.go), a late write (late.go), the answer to an operation and the reports on a multicast
+// (request.go), and what a sign tells (forward.go).
+const (
+	nodeDue deadline = iota
+	routeDue
+	lateDue
+	answerDue
+	reportDue
+	signDue
+	deadlines
+)
+
+func newClock() (k clock) {
+	for d := range deadlines {
+		k.set(d, Never)
+	}
+	return k
 }
 
 // begin begins a step.
@@ -16,3 +44,12 @@ func (k *clock) begin(now int64) {
 	k.step++
 	k.more, k.loopNext = false, Never
 }
+
+// set sets when a deadline is.
+func (k *clock) set(d deadline, at int64) {
+	k.at[d] = at
+	k.due = slices.Min(k.at[:])
+}
+
+// by sets when a deadline is, unless it is earlier already.
+func (k *clock) by(d deadline, at int64) { k.set(d, min(k.at[d], at)) }

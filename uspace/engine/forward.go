@@ -55,9 +55,8 @@ type moves struct {
 	bells  *doorbells
 	out    *retrieval
 
-	signs    []*Context
-	tellers  []*Context // signs that have something to tell
-	signsDue int64      // when another sign has something to tell; Never: at no time
+	signs   []*Context
+	tellers []*Context // signs that have something to tell
 }
 
 // forward is the state of a sign.
@@ -218,20 +217,22 @@ func (x *Context) Told() (left int, home bool) {
 	return x.forward.left, x.forward.targets[x.forward.home].told
 }
 
-// tellSigns sends the news that signs have to tell.
-func (m *moves) tellSigns() {
-	if m.signsDue <= m.clock.now {
-		m.signsDue = Never
-		for _, x := range m.signs {
-			if f := x.forward; f.again <= m.clock.now {
-				f.again = Never
-				m.wantHome(x)
-				m.wantLost(x)
-			} else {
-				m.signsDue = min(m.signsDue, f.again)
-			}
+// lookAtSigns queues what signs have to tell again by now.
+func (m *moves) lookAtSigns() {
+	m.clock.set(signDue, Never)
+	for _, x := range m.signs {
+		if f := x.forward; f.again <= m.clock.now {
+			f.again = Never
+			m.wantHome(x)
+			m.wantLost(x)
+		} else {
+			m.clock.by(signDue, f.again)
 		}
 	}
+}
+
+// tellSigns sends the news that signs have to tell.
+func (m *moves) tellSigns() {
 	waiting := m.tellers[:0]
 	for _, x := range m.tellers {
 		if !x.detached && m.tellTargets(x) {
@@ -360,7 +361,7 @@ func (f *forward) tryAgain(m *moves) {
 // againAt has the sign look at its targets again at a time.
 func (f *forward) againAt(m *moves, at int64) {
 	f.again = min(f.again, at)
-	m.signsDue = min(m.signsDue, f.again)
+	m.clock.by(signDue, f.again)
 }
 
 // tell notes that a target has been told, or need not be told any more.

@@ -40,7 +40,10 @@ type lateness struct {
 }
 
 // lates is the list of writes that may become late, in the order in which they do.
-type lates struct{ head, tail *transfer }
+type lates struct {
+	clock      *clock
+	head, tail *transfer
+}
 
 func (q *lates) push(t *transfer, at int64) {
 	t.late.at, t.late.waits, t.late.before = at, true, q.tail
@@ -50,6 +53,7 @@ func (q *lates) push(t *transfer, at int64) {
 		q.tail.late.next = t
 	}
 	q.tail = t
+	q.clock.set(lateDue, q.head.late.at)
 }
 
 // remove takes a write off the list if it is there.
@@ -69,14 +73,11 @@ func (q *lates) remove(t *transfer) {
 		q.tail = l.before
 	}
 	l.waits, l.before, l.next = false, nil, nil
-}
-
-// next returns when the first of the writes is late, or Never.
-func (q *lates) next() int64 {
-	if q.head == nil {
-		return Never
+	next := int64(Never)
+	if q.head != nil {
+		next = q.head.late.at
 	}
-	return q.head.late.at
+	q.clock.set(lateDue, next)
 }
 
 // keepLate copies blocks of the write that is late for the longest time.

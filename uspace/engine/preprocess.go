@@ -30,57 +30,31 @@ func (d *delivery) handled(i int, b []byte) {
 
 // judge accepts or rejects the packets of a frame and answers it.
 func (d *delivery) judge(t *link.Train) {
-	x, reason := d.recipient(t)
+	x, why := d.recipient(t)
 	d.table.serving = x
 	var trail *Trail
 	if x != nil {
 		trail = x.trail
 	}
 	cost := link.FrameTime + len(t.Packets) + len(t.Block)
-	if t.Payer = d.payerOf(t, x, reason); t.Payer == nil {
+	if t.Payer = d.payerOf(t, x, why); t.Payer == nil {
 		d.link.SpendsForNobody(cost)
 	} else {
 		d.link.Uses(t.Payer, cost)
 	}
-	// also where the memory of a process failed meanwhile (Abandon)
-	d.atOnce, d.single, d.due = false, false, nil
 	packet, rest := arctic.Next(t.Packets)
-	if len(rest) == 0 && trail == nil { // the only one
-		if reason == arctic.ReasonNone {
-			d.single = true
-			reason = d.accept(x, t, t.Level(), packet, &t.First, t.Block)
-			d.single = false
-		}
-		if reason == arctic.ReasonNone {
-			d.link.Accept(d.atOnce)
-			if d.due != nil {
-				d.sendDue()
-			}
-			return
-		}
-		var v link.Verdict
-		d.rejected(x, reason)
-		v.Note(0, reason)
-		d.link.Answer(&v, d.atOnce)
-		return
-	}
-	d.judgeAll(t, x, reason, trail)
-}
-
-// judgeAll judges and answers a frame of several packets, or one of a context that is traced. All
-// packets are rejected if why is a reason.
-func (d *delivery) judgeAll(t *link.Train, x *Context, why arctic.Reason, trail *Trail) {
+	// also where the memory of a process failed meanwhile (Abandon)
+	d.atOnce, d.single, d.due = false, len(rest) == 0 && trail == nil, nil
 	var v link.Verdict
-	l, packets, cost := t.Level(), t.Packets, 0
-	for i := 0; len(packets) > 0; i++ {
-		var packet arctic.Packet
-		packet, packets = arctic.Next(packets)
-		reason, h := why, packet.Header()
-		cost += packetCost(h.Kind)
+	var next arctic.PacketHeader
+	h := &t.First
+	cost = 0
+	for i := 0; ; i++ {
+		reason := why
 		switch {
 		case why != arctic.ReasonNone:
 		case trail == nil:
-			reason = d.accept(x, t, l, packet, &h, t.Block)
+			reason = d.accept(x, t, t.Level(), packet, h, t.Block)
 		default:
 			reason = trail.accept(x, t, packet, i)
 		}
@@ -88,13 +62,25 @@ func (d *delivery) judgeAll(t *link.Train, x *Context, why arctic.Reason, trail 
 			d.rejected(x, reason)
 			v.Note(i, reason)
 		}
+		cost += packetCost(h.Kind)
+		if len(rest) == 0 {
+			break
+		}
+		packet, rest = arctic.Next(rest)
+		next = packet.Header()
+		h = &next
 	}
-	if t.Payer != nil {
+	switch {
+	case d.single:
+		d.single = false
+	case t.Payer != nil:
 		d.link.Spends(t.Payer, cost)
-	} else {
+	default:
 		d.link.SpendsForNobody(cost)
 	}
-	d.link.Answer(&v, d.atOnce)
+	if d.link.Answer(&v, d.atOnce); d.due != nil {
+		d.sendDue()
+	}
 }
 
 // payerOf returns the account that pays for the packets of a frame: that of their context. For a

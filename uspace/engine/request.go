@@ -617,7 +617,11 @@ func (x *Context) forgetRequests() {
 
 // unanswered is a list of operations that wait only for answers, in the order in which the card
 // gives them up.
-type unanswered struct{ head, tail *request }
+type unanswered struct {
+	clock      *clock
+	deadline   deadline
+	head, tail *request
+}
 
 // push puts a record last on the list, from which it is removed first if it is there.
 func (u *unanswered) push(q *request, due int64) {
@@ -629,6 +633,7 @@ func (u *unanswered) push(q *request, due int64) {
 		u.tail.next = q
 	}
 	u.tail = q
+	u.clock.set(u.deadline, u.head.due)
 }
 
 // remove takes a record off the list if it is there.
@@ -647,18 +652,12 @@ func (u *unanswered) remove(q *request) {
 		u.tail = q.before
 	}
 	q.waits, q.before, q.next = false, nil, nil
-}
-
-// due returns the time at which the first of them is given up.
-func (u *unanswered) due() int64 {
-	if u.head == nil {
-		return Never
+	next := int64(Never)
+	if u.head != nil {
+		next = u.head.due
 	}
-	return u.head.due
+	u.clock.set(u.deadline, next)
 }
-
-// due returns the time at which the first operation of all is given up.
-func (u *remoteUnit) due() int64 { return min(u.unanswered[0].due(), u.unanswered[1].due()) }
 
 // answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
 func (u *remoteUnit) answerTimeout() int64 { return int64(u.cfg.PeerTimeout + u.cfg.MaxHold) }
@@ -683,7 +682,7 @@ const givenUpInStep = 64
 func (u *remoteUnit) giveUpUnanswered() {
 	for range givenUpInStep {
 		q := u.unanswered[0].head
-		if u.unanswered[1].due() < u.unanswered[0].due() {
+		if u.clock.at[reportDue] < u.clock.at[answerDue] {
 			q = u.unanswered[1].head
 		}
 		if q == nil || q.due > u.clock.now {

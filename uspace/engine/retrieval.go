@@ -24,10 +24,7 @@ type retrieval struct {
 	late       lates       // remote writes that may become late
 	block      int         // most bytes of a block, or 0: none
 	writeBlock int         // the same for writes that areas may count (remote.go)
-	// unrouted is how many packets wait for a route. missesDue is when the first of them has waited
-	// for long enough; Never: none waits (routemiss.go).
-	unrouted  int
-	missesDue int64
+	unrouted   int         // packets that wait for a route (routemiss.go)
 }
 
 // retrieve moves pending packets of the context into free lines, replies first. A packet for which

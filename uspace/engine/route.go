@@ -31,10 +31,7 @@ type routes struct {
 	groups [arctic.MaxGID + 1]*group
 	common []uint32 // the table of groups without one of their own
 	own    bool     // common is not the configuration's
-	// patience is when the card ends its wait for the first of the expected nodes that packets have
-	// asked for; Never: it waits for none.
-	patience int64
-	moved    bool // a node of some group has moved since the card was made
+	moved  bool     // a node of some group has moved since the card was made
 }
 
 // group is the record of a GID.
@@ -129,7 +126,7 @@ func (r *routes) awaited(g *group, node uint16, tag uint64) arctic.Reason {
 		delete(g.expected, node)
 		return arctic.ReasonNoContext
 	}
-	r.patience = min(r.patience, e.until)
+	r.clock.by(nodeDue, e.until)
 	return arctic.ReasonSwitching
 }
 

@@ -36,20 +36,20 @@ func (o *retrieval) noRoute(x *Context, ln *line) {
 	ln.missed = o.clock.now
 	x.unrouted.Push(&ln.Line)
 	o.unrouted++
-	o.missesDue = min(o.missesDue, o.clock.now+int64(o.cfg.ConnectTimeout))
+	o.clock.by(routeDue, o.clock.now+int64(o.cfg.ConnectTimeout))
 }
 
 // giveUpMisses returns packets that have waited for a route for ConnectTimeout, at most
 // missesInStep in a step.
 func (o *retrieval) giveUpMisses() {
-	o.missesDue = Never
+	o.clock.set(routeDue, Never)
 	left := missesInStep
 	for _, x := range o.table.all {
 		o.table.serving = x
 		for x.unrouted.Head() != nil {
 			due := o.table.lineOf(x.unrouted.Head()).missed + int64(o.cfg.ConnectTimeout)
 			if due > o.clock.now || left == 0 {
-				o.missesDue = min(o.missesDue, due)
+				o.clock.by(routeDue, due)
 				break
 			}
 			left--

@@ -22,25 +22,15 @@ func (c *Card) Step(now int64) int64 {
 	if !c.sched.dozing && !c.sched.napping {
 		c.sched.resumes = Never
 	}
-	if now >= c.routes.patience {
-		c.routes.patience = Never // who still waits for a node says so in this step
-	}
 	c.table.touched = c.table.touched[:0]
 	if len(c.sched.awake) < len(c.table.all) || c.clock.step%napEvery == 0 {
 		c.sched.look()
 	}
 	c.link.Begin(now)
-	if c.out.late.next() <= now {
-		c.out.keepLate()
+	if c.clock.due <= now {
+		c.overdue()
 	}
-	if c.remote.due() <= now {
-		c.remote.giveUpUnanswered()
-	}
-	if c.out.missesDue <= now {
-		c.out.giveUpMisses()
-	}
-	c.table.serving = nil
-	if len(c.move.tellers) > 0 || c.move.signsDue <= now {
+	if len(c.move.tellers) > 0 {
 		c.move.tellSigns()
 	}
 	if c.model == nil {
@@ -54,8 +44,23 @@ func (c *Card) Step(now int64) int64 {
 	if c.clock.more || c.link.Again() {
 		return c.clock.now
 	}
-	return min(c.link.Next(), c.clock.loopNext, c.routes.patience, c.out.missesDue, c.out.late.next(),
-		c.remote.due(), c.move.signsDue, c.sched.resumes)
+	return min(c.link.Next(), c.clock.loopNext, c.clock.due, c.sched.resumes)
+}
+
+// overdue does what is due by now.
+func (c *Card) overdue() {
+	if c.clock.at[nodeDue] <= c.clock.now {
+		c.clock.set(nodeDue, Never) // who still waits for a node says so in this step
+	}
+	c.out.keepLate()
+	c.remote.giveUpUnanswered()
+	if c.clock.at[routeDue] <= c.clock.now {
+		c.out.giveUpMisses()
+	}
+	c.table.serving = nil
+	if c.clock.at[signDue] <= c.clock.now {
+		c.move.lookAtSigns()
+	}
 }
 
 // stepNative is a step of a card whose units take no time.
