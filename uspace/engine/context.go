@@ -212,23 +212,34 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 		x.fifo[l] = newFIFO(&c.cfg)
 	}
 	x.remote = c.remote.newRemote(iface.Memory().Remote)
-	for c.bells.byBell[x.bell] != nil {
-		x.bell++
-	}
-	c.bells.byBell[x.bell], c.table.serving = x, x
-	c.table.newOwner(x)
-	c.table.all = append(c.table.all, x)
-	if cap(c.sched.awake) < cap(c.table.all) { // waking must not allocate
-		c.sched.awake = append(make([]*Context, 0, cap(c.table.all)), c.sched.awake...)
-		c.table.called = append(make([]*Context, 0, cap(c.table.all)), c.table.called...)
-		c.table.touched = make([]*Context, 0, cap(c.table.all))
-		c.bells.ringing = append(make([]*bells, 0, cap(c.table.all)), c.bells.ringing...)
-	}
+	c.table.serving = x
+	c.table.add(x)
+	n := len(c.table.all) // waking must not allocate
+	c.sched.awake = slices.Grow(c.sched.awake, n-len(c.sched.awake))
+	c.bells.ringing = slices.Grow(c.bells.ringing, n-len(c.bells.ringing))
+	c.bells.give(x)
 	c.bells.join(x, c.cfg.Doorbells)
 	iface.Memory().Doorbells = c.cfg.Doorbells
 	c.sched.charge(x, &c.sched.nobody)
 	c.sched.wake(x)
 	return x, nil
+}
+
+// add puts a context into the table. The lists of a step then have room for all.
+func (t *contexts) add(x *Context) {
+	t.newOwner(x)
+	t.all = append(t.all, x)
+	t.called = slices.Grow(t.called, len(t.all)-len(t.called))
+	t.touched = slices.Grow(t.touched, len(t.all)-len(t.touched))
+}
+
+// remove takes a detached context out of the table.
+func (t *contexts) remove(x *Context) {
+	last := t.all[len(t.all)-1]
+	t.all[x.index], last.index = last, x.index
+	t.all[len(t.all)-1] = nil
+	t.all = t.all[:len(t.all)-1]
+	t.dead = append(t.dead, x)
 }
 
 // newOwner makes the context's owner of lines, with the first number that is free.
@@ -285,12 +296,8 @@ func (c *Card) Detach(x *Context) {
 	if x.holdsSet {
 		c.table.offerSet(x) // or bury does, when nothing is in flight any more
 	}
-	last := c.table.all[len(c.table.all)-1]
-	c.table.all[x.index], last.index = last, x.index
-	c.table.all[len(c.table.all)-1] = nil
-	c.table.all = c.table.all[:len(c.table.all)-1]
+	c.table.remove(x)
 	c.bells.byBell[x.bell] = nil
-	c.table.dead = append(c.table.dead, x)
 	if x.forward != nil {
 		c.move.signs = slices.DeleteFunc(c.move.signs, func(y *Context) bool { return y == x })
 	}
@@ -302,7 +309,7 @@ func (c *Card) discard(x *Context) {
 		c.model.leave(x)
 	}
 	x.forgetRequests()
-	c.giveUp(x, func(ln *line) {
+	c.out.giveUp(x, func(ln *line) {
 		c.counters.Discarded++
 		x.free(ln)
 	})
@@ -310,22 +317,6 @@ func (c *Card) discard(x *Context) {
 	for l := range x.fifo {
 		c.counters.Discarded += uint64(x.fifo[l].n)
 		x.fifo[l].first, x.fifo[l].n = 0, 0
-	}
-}
-
-// giveUp takes the packets that are not in flight out of the undelivered packet cache.
-func (c *Card) giveUp(x *Context, to func(*line)) {
-	c.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(c.table.lineOf(ln)) })
-	for l := range x.loop {
-		for i := range x.loop[l] {
-			for q := &x.loop[l][i]; q.Head() != nil; {
-				to(c.table.lineOf(q.Pop()))
-			}
-		}
-	}
-	for x.unrouted.Head() != nil {
-		c.out.unrouted--
-		to(c.table.lineOf(x.unrouted.Pop()))
 	}
 }
 

@@ -121,7 +121,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 		case x.status()&funi.CTXR1 == 0:
 			return ErrNotReady
 		}
-		x.card.giveUp(x, func(ln *line) { x.returned(ln, arctic.ReasonGivenUp) })
+		x.card.out.giveUp(x, func(ln *line) { x.returned(ln, arctic.ReasonGivenUp) })
 		x.giveUpTransfers(arctic.ReasonGivenUp)
 		x.iface.Store(funi.Ticket, v)
 		return nil

@@ -4,6 +4,20 @@
 // runs on AF_XDP and in virtual time. uspace/DESIGN.md explains this and the other design ideas,
 // which comments cite by number.
 //
+// A Card is made of units. Each has pointers to the units that it works with, and to no other
+// (Card.connect in card.go):
+//
+//	clock       the time, and when something is due (clock.go)
+//	contexts    the table of contexts, their sets of the cache, their ends (context.go, life.go)
+//	scheduler   the contexts that a step visits, and the shares of accounts (wake.go, account.go)
+//	doorbells   the pages at which processes ring (wake.go)
+//	routes      groups and route tables. A look-up returns a context or a reason (route.go)
+//	retrieval   from send queues to lines, the link, and contexts of this card
+//	delivery    from frames to queues and memory, and the answer to each frame
+//	remoteUnit  remote writes, operations on windows, multicasts, and their answers
+//	moves       the signs of contexts that have moved (forward.go)
+//	model       the units of a modelled machine, which take time
+//
 // A packet on its way out passes these files:
 //
 //	retrieval.go  copies a slot of a send queue once into a line of the
@@ -81,6 +95,7 @@
 //	route.go    the groups and their route tables
 //	life.go     tells a context from the one that had its node before
 //	wake.go     decides which contexts a step looks at
+//	clock.go    has the time of a step, and the deadlines
 //
 // The owner of a context is the program that holds the card: the operating system of the thesis.
 // Load and Store are the context's privileged register page:

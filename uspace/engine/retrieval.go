@@ -403,3 +403,19 @@ func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed 
 	}
 	return freed
 }
+
+// giveUp takes the packets that are not in flight out of the undelivered packet cache.
+func (o *retrieval) giveUp(x *Context, to func(*line)) {
+	o.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(o.table.lineOf(ln)) })
+	for l := range x.loop {
+		for i := range x.loop[l] {
+			for q := &x.loop[l][i]; q.Head() != nil; {
+				to(o.table.lineOf(q.Pop()))
+			}
+		}
+	}
+	for x.unrouted.Head() != nil {
+		o.unrouted--
+		to(o.table.lineOf(x.unrouted.Pop()))
+	}
+}

@@ -381,7 +381,8 @@ func (t *Trail) returned(ln *line, reason arctic.Reason, now int64) {
 	}
 }
 
-// accept is Card.accept for a context that is followed. index is the packet's place in its frame.
+// accept is delivery.accept for a context that is followed. index is the packet's place in its
+// frame.
 func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, index int) arctic.Reason {
 	c, h := x.card, train.Header
 	before := x.fifo[h.Level].n

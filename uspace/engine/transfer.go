@@ -86,7 +86,7 @@ type transfer struct {
 	level       arctic.Level
 	next        *transfer // on long.free, long.due or long.aside
 	of          *long     // owner of the record
-	after       *transfer // on a list of Card.opened
+	after       *transfer // on a list of retrieval.opened
 	before      *transfer
 	nextSlot    *transfer   // on long.slots
 	behind      int         // slots retrieved after this one's and before nextSlot's

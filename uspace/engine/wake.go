@@ -70,7 +70,15 @@ func (c *Card) Doorbells(x *Context, page *funi.Doorbells) {
 	x.iface.Memory().Doorbells = page
 }
 
-// joinBells puts the context's bell on a page.
+// give gives the context the first bell that is free.
+func (d *doorbells) give(x *Context) {
+	for d.byBell[x.bell] != nil {
+		x.bell++
+	}
+	d.byBell[x.bell] = x
+}
+
+// join puts the context's bell on a page.
 func (d *doorbells) join(x *Context, page *funi.Doorbells) {
 	b := d.pages[page]
 	if b == nil {
@@ -86,7 +94,7 @@ func (d *doorbells) join(x *Context, page *funi.Doorbells) {
 	x.bells = b
 }
 
-// leaveBells takes the context's bell off its page.
+// leave takes the context's bell off its page.
 func (d *doorbells) leave(x *Context) {
 	b := x.bells
 	w := x.bell / 64
