@@ -3,16 +3,13 @@ package am
 // This file implements split-phase calls, which another node answers while the program goes on. It
 // matches answers with calls, and ends calls to a node that is gone.
 //
-// A call has a ticket: its index in a table, and a number that changes when the entry is reused.
-// The ticket travels in every message of the call. It comes back in the answer, or in the message
-// itself if that is not delivered. So an answer that arrives after its call has failed matches no
-// call. The numbers start at random in each life of a process, so that it does not take answers to
-// its predecessor for its own.
+// A call has a ticket (tickets.go). It travels in every message of the call. It comes back in the
+// answer, or in the message itself if that is not delivered. So an answer that arrives after its
+// call has failed matches no call.
 
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -41,15 +38,14 @@ func (c *Counter) UnderWay() int { return c.under }
 // calls is the table of calls.
 type calls struct {
 	*core
-	table  []call  // MaxCalls; nil: there was no call yet
-	free   []uint8 // places, of which the last is used next
+	ids    tickets
+	table  []call
 	single single
 }
 
 // call is a call that is under way.
 type call struct {
-	place   uint8  // in the table: the lower 8 bits of the ticket
-	number  uint32 // its upper 24 bits
+	ticket  uint32
 	node    uint16
 	open    bool
 	left    int    // answers still to come
@@ -106,39 +102,23 @@ func (t *calls) begin(node, answers int, into []byte, counter *Counter) (uint32,
 		return 0, err
 	}
 	t.charge(callsCost)
-	if t.table == nil {
-		t.make(t.seed)
+	if err := t.wait(func() bool { return t.ids.room(MaxCalls) }, func() error { return t.probeAll(nil) }); err != nil {
+		return 0, err
 	}
-	if len(t.free) == 0 {
-		if err := t.wait(func() bool { return len(t.free) > 0 }, func() error { return t.probeAll(nil) }); err != nil {
-			return 0, err
-		}
+	ticket := t.ids.take()
+	place := int(ticket & ticketMask)
+	if place == len(t.table) {
+		t.table = append(t.table, call{})
 	}
-	c := &t.table[t.free[len(t.free)-1]]
-	t.free = t.free[:len(t.free)-1]
-	c.number++
-	c.open, c.node, c.left, c.into, c.counter = true, uint16(node), answers, into, counter
+	t.table[place] = call{ticket: ticket, node: uint16(node), open: true, left: answers, into: into, counter: counter}
 	counter.under++
-	return c.number<<8 | uint32(c.place), nil
-}
-
-// make makes the table, whose numbers start from a seed. A process that is started anew uses the
-// places of its predecessor, and must not use the same tickets.
-func (t *calls) make(seed uint64) {
-	t.table, t.free = make([]call, MaxCalls), make([]uint8, MaxCalls)
-	var random rand.PCG
-	random.Seed(seed, 0x7469636b657473)
-	for i := range t.free {
-		t.free[i], t.table[i].place, t.table[i].number = uint8(i), uint8(i), uint32(random.Uint64())
-	}
+	return ticket, nil
 }
 
 // find returns the call of a ticket, or nil.
 func (t *calls) find(ticket uint32) *call {
-	if t.table != nil {
-		if c := &t.table[ticket&0xff]; c.open && c.number<<8 == ticket&^0xff {
-			return c
-		}
+	if place, ok := t.ids.find(ticket); ok {
+		return &t.table[place]
 	}
 	return nil
 }
@@ -150,7 +130,7 @@ func (t *calls) end(c *call) {
 		*c.segment, c.segment = segment{}, nil
 	}
 	c.open, c.into, c.counter = false, nil, nil
-	t.free = append(t.free, c.place)
+	t.ids.give(c.ticket)
 }
 
 // giveUp closes a call whose outcome will not be reported to the program. Late answers match no

@@ -73,7 +73,6 @@ type core struct {
 	member  *member   // nil: not asked for (Rejoin)
 	node    int
 	nodes   int
-	seed    uint64 // of the numbers of calls
 	message [arctic.Levels]Message
 	depth   [arctic.Levels]bool // a handler of the level is running
 	unknown uint64
@@ -90,14 +89,17 @@ func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*En
 	if node < 0 || node >= nodes || nodes > 1<<16 {
 		return nil, fmt.Errorf("making endpoint of node %d of %d: %w", node, nodes, ErrNode)
 	}
-	e := &Endpoint{core: core{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes, seed: seed}}
+	e := &Endpoint{core: core{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes}}
 	c := &e.core
 	c.e = e
 	e.segments.core, e.calls.core, e.remote.core, e.tags.core, e.rounds.core, e.bytes.core = c, c, c, c, c, c
 	for l := range arctic.Levels {
 		e.message[l] = Message{endpoint: e, level: funi.Level(l)}
 	}
-	e.tags.random.Seed(seed, 0x74616773)
+	for i, ids := range [...]*tickets{&e.calls.ids, &e.remote.ids, &e.bytes.sendIDs, &e.bytes.keys, &e.tags.sends.ids,
+		&e.tags.receives.ids} {
+		ids.random.Seed(seed, uint64(i))
+	}
 	return e, nil
 }
 

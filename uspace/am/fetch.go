@@ -34,10 +34,8 @@ const (
 // makeOffer makes the offer of a send, if the send gets one.
 func (t *tags) makeOffer(s *tagSend) {
 	x := &t.e.bytes
-	if len(s.b) <= mostPieced || len(s.b) > MaxBytes || x.landing == nil || t.pace != nil || x.under >= mostOffers {
-		return
-	}
-	if len(x.freeSends) == 0 && !x.moreSends(t.seed) {
+	if len(s.b) <= mostPieced || len(s.b) > MaxBytes || x.landing == nil || t.pace != nil ||
+		x.sendIDs.under() >= mostOffers {
 		return
 	}
 	if s.moved == nil {
@@ -46,7 +44,7 @@ func (t *tags) makeOffer(s *tagSend) {
 			t.endSend(s, err)
 		}
 	}
-	s.offer = x.add(int(s.node), kindTagged, 0, [2]uint32{s.word()}, gather{first: s.b}, len(s.b), s.moved).id
+	s.offer = x.add(int(s.node), kindTagged, 0, [2]uint32{s.ticket}, gather{first: s.b}, len(s.b), s.moved).id
 }
 
 // endOffer ends the offer of a send that ends, or that travels in pieces. told says that the
@@ -79,7 +77,7 @@ func (t *tags) fetch(r *tagReceive, offer uint32, m *Message) bool {
 		return false
 	}
 	r.offer = offer
-	a := asking{node: uint16(r.received.Source), id: offer, second: kindTagged << kindShift, words: [2]uint32{r.word()},
+	a := asking{node: uint16(r.received.Source), id: offer, second: kindTagged << kindShift, words: [2]uint32{r.ticket},
 		bytes: r.received.Bytes}
 	if len(x.waiting) > 0 || !x.grant(&a, m) {
 		x.waiting = append(x.waiting, a)
@@ -123,7 +121,7 @@ func (t *tags) stopFetch(r *tagReceive) {
 		return
 	}
 	i := slices.IndexFunc(x.waiting, func(a asking) bool {
-		return kindOf(a.second) == kindTagged && a.words[0] == r.word()
+		return kindOf(a.second) == kindTagged && a.words[0] == r.ticket
 	})
 	if i < 0 {
 		return

@@ -4,7 +4,6 @@ package am
 // handlers, and answers senders.
 
 import (
-	"math/rand/v2"
 	"slices"
 
 	"github.com/funet/funet/uspace/funi"
@@ -12,13 +11,9 @@ import (
 
 const (
 	// mostGrants is how many messages may be arriving at a time; the next one waits.
-	mostGrants = 1 << grantPlaceBits
+	mostGrants = 1 << ticketBits
 	// mostAsked is how many messages of a node may wait for grants. The sender keeps to that limit.
 	mostAsked = 8
-
-	grantPlaceBits = 12
-	grantPlaceMask = 1<<grantPlaceBits - 1
-	grantKeyMask   = 1<<31 - 1
 )
 
 // The kind of a message, bits 18:16 of the word behind its id.
@@ -61,9 +56,8 @@ type asking struct {
 
 // receiving is the state of the messages that are arriving.
 type receiving struct {
+	keys    tickets
 	grants  []grant
-	free    []uint16 // places
-	open    int
 	waiting []asking // in order of arrival
 	polls   int      // since they began to wait
 	next    int      // grant whose node is probed next
@@ -97,21 +91,19 @@ func (x *byteMessages) readyArrived(m *Message, id uint32) {
 // grant opens memory for a message and tells the sender, at once if m is not nil. It returns false
 // if there is no memory.
 func (x *byteMessages) grant(a *asking, m *Message) bool {
-	if len(x.free) == 0 && !x.moreGrants(x.seed) {
+	if !x.keys.room(mostGrants) {
 		return false
 	}
 	memory, ok := x.landing.room(a.bytes)
 	if !ok {
 		return false
 	}
-	place := x.free[len(x.free)-1]
-	x.free = x.free[:len(x.free)-1]
-	x.receiving.open++
-	g := &x.grants[place]
-	key := (g.key + mostGrants) & grantKeyMask
-	if key == 0 { // none has it
-		key = mostGrants
+	key := x.keys.take()
+	place := int(key & ticketMask)
+	if place == len(x.grants) {
+		x.grants = append(x.grants, grant{})
 	}
+	g := &x.grants[place]
 	*g = grant{key, true, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
 	x.tell(m, g.told(x.e))
 	return true
@@ -124,32 +116,10 @@ func (g *grant) told(e *Endpoint) control {
 		words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.bytes.lease(int(g.node))}}
 }
 
-// moreGrants enlarges the table, or returns false. Keys begin at random, so that those of an
-// earlier process are unknown.
-func (x *receiving) moreGrants(seed uint64) bool {
-	const first = 16
-	n := len(x.grants)
-	if n == mostGrants {
-		return false
-	}
-	var random rand.PCG
-	random.Seed(seed, 0x6772616e74+uint64(n))
-	x.grants = append(x.grants, make([]grant, max(n, first))...)
-	for place := len(x.grants) - 1; place >= n; place-- {
-		x.grants[place].key = uint32(random.Uint64())&grantKeyMask&^grantPlaceMask | uint32(place)
-		x.free = append(x.free, uint16(place))
-	}
-	return true
-}
-
 // find returns the grant with a key to a node, or nil.
 func (x *receiving) find(node int, key uint32) *grant {
-	place := key & grantPlaceMask
-	if place >= uint32(len(x.grants)) {
-		return nil
-	}
-	if g := &x.grants[place]; g.open && g.key == key && int(g.node) == node {
-		return g
+	if place, ok := x.keys.find(key); ok && int(x.grants[place].node) == node {
+		return &x.grants[place]
 	}
 	return nil
 }
@@ -157,8 +127,7 @@ func (x *receiving) find(node int, key uint32) *grant {
 // end closes a grant. The caller disposes of its memory.
 func (x *receiving) end(g *grant) {
 	g.open = false
-	x.open--
-	x.free = append(x.free, uint16(g.key&grantPlaceMask))
+	x.keys.give(g.key)
 }
 
 // partArrived counts a part of a long message, or of one in a slot of a lease, and delivers the

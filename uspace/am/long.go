@@ -4,7 +4,6 @@ package am
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -51,15 +50,14 @@ type send struct {
 
 // sending is the state of the messages that are sent.
 type sending struct {
-	sends     []send
-	freeSends []uint16 // places
-	under     int
-	kept      int       // bytes of copied replies
-	granted   []uint32  // ids of messages that have bytes to send, in turn
-	control   []control // messages of the library that wait for room
-	retiring  []retiring
-	single    singleSend
-	finish    func(error) // of single
+	sendIDs  tickets
+	sends    []send
+	kept     int       // bytes of copied replies
+	granted  []uint32  // ids of messages that have bytes to send, in turn
+	control  []control // messages of the library that wait for room
+	retiring []retiring
+	single   singleSend
+	finish   func(error) // of single
 }
 
 // control is a message of the library about a message. A typeReady is composed when it leaves.
@@ -198,10 +196,8 @@ func (x *byteMessages) start(node int, kind, handler uint32, words [2]uint32, g 
 		}
 		return 0, err
 	}
-	if len(x.freeSends) == 0 && !x.moreSends(x.seed) {
-		if err := x.wait(func() bool { return len(x.freeSends) > 0 }, x.e.ProbeSends); err != nil {
-			return 0, err
-		}
+	if err := x.wait(func() bool { return x.sendIDs.room(MaxSends) }, x.e.ProbeSends); err != nil {
+		return 0, err
 	}
 	s := x.add(node, kind, handler, words, g, size, done)
 	x.pump()
@@ -227,7 +223,7 @@ func (x *byteMessages) startReply(m *Message, kind, handler uint32, words [2]uin
 	if sent, err := x.sendEager(m, m.Source, kind, handler, words, g, size); sent || err != nil {
 		return 0, err
 	}
-	if x.kept+size > x.landing.Limit+x.landing.Grow || len(x.freeSends) == 0 && !x.moreSends(x.seed) {
+	if x.kept+size > x.landing.Limit+x.landing.Grow || !x.sendIDs.room(MaxSends) {
 		return 0, fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
 	}
 	g.first = slices.Clone(b)
@@ -243,33 +239,17 @@ func (m *Message) mayReply() bool {
 	return m.level == funi.Request && d[funi.Request] && !d[funi.Reply]
 }
 
-// moreSends enlarges the table, or returns false. Numbers start at random, so that messages of an
-// earlier process are unknown.
-func (x *sending) moreSends(seed uint64) bool {
-	const first = 16
-	n := len(x.sends)
-	if n == MaxSends {
-		return false
-	}
-	var random rand.PCG
-	random.Seed(seed, 0x73656e64+uint64(n))
-	x.sends = append(x.sends, make([]send, max(n, first))...)
-	for place := len(x.sends) - 1; place >= n; place-- {
-		x.sends[place].id = uint32(random.Uint64())&^(partBit|ticketMask) | uint32(place)
-		x.freeSends = append(x.freeSends, uint16(place))
-	}
-	return true
-}
-
 // add makes a message that is under way. It asks the receiver for memory as soon as few other
 // messages wait for that. A message with a tag has an envelope, which asks instead.
 func (x *byteMessages) add(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
 	p := x.peer(node)
-	place := x.freeSends[len(x.freeSends)-1]
-	x.freeSends = x.freeSends[:len(x.freeSends)-1]
-	x.under++
+	id := x.sendIDs.take()
+	place := id & ticketMask
+	if int(place) == len(x.sends) {
+		x.sends = append(x.sends, send{})
+	}
 	s := &x.sends[place]
-	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node),
+	*s = send{id: id, state: sendHeld, node: uint16(node),
 		second: x.stamp(node, handler|kind<<kindShift),
 		words:  words, gather: g, size: size, window: -1, done: done}
 	if kind == kindTagged {
@@ -279,7 +259,7 @@ func (x *byteMessages) add(node int, kind, handler uint32, words [2]uint32, g ga
 	if kind == kindCall {
 		s.second |= quietBit
 	}
-	p.held = append(p.held, place)
+	p.held = append(p.held, uint16(place))
 	x.announce(p)
 	return s
 }
@@ -304,18 +284,13 @@ func (x *byteMessages) announce(p *bytePeer) {
 func (x *sending) freeSend(s *send) {
 	x.kept -= s.kept
 	s.state, s.gather, s.kept, s.done = sendFree, gather{}, 0, nil
-	x.freeSends = append(x.freeSends, uint16(s.id&ticketMask))
-	x.under--
+	x.sendIDs.give(s.id)
 }
 
 // findSend returns the message with an id, or nil.
 func (x *sending) findSend(id uint32) *send {
-	place := id & ticketMask
-	if place >= uint32(len(x.sends)) {
-		return nil
-	}
-	if s := &x.sends[place]; s.state != sendFree && s.id == id {
-		return s
+	if place, ok := x.sendIDs.find(id); ok {
+		return &x.sends[place]
 	}
 	return nil
 }
@@ -438,7 +413,7 @@ func (x *byteMessages) cancel(id uint32) bool {
 
 // SendsUnderWay returns how many long messages are in flight. It includes cancelled ones whose
 // receiver has yet to be told. Any context.
-func (e *Endpoint) SendsUnderWay() int { return e.bytes.under }
+func (e *Endpoint) SendsUnderWay() int { return e.bytes.sendIDs.under() }
 
 // ProbeSends sends a probe to each node that long messages are under way to. If the node is gone,
 // the probe comes back and ends them. A program that waits for messages by Poll alone calls it now

@@ -136,7 +136,7 @@ func (t *tags) match(r *tagReceive, n *envelope, m *Message) {
 	if offer != 0 && t.fetch(r, offer, m) {
 		return
 	}
-	t.tell(p, telling{toldGrant, r.word(), r.theirs, uint32(r.want)})
+	t.tell(p, telling{toldGrant, r.ticket, r.theirs, uint32(r.want)})
 	if r.want == 0 {
 		t.endReceive(r, truncated(r))
 	}

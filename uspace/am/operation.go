@@ -8,9 +8,9 @@ type ID uint64
 // Kinds of operations, bits 63:32 of an ID.
 const (
 	callID    ID = 1 << 32 // the rest is the ticket
-	sendTagID ID = 2 << 32 // the rest is place and number, as with a ticket
+	sendTagID ID = 2 << 32
 	recvID    ID = 3 << 32
-	bytesID   ID = 4 << 32 // the rest is the id
+	bytesID   ID = 4 << 32
 	kindID    ID = 0xffff_ffff << 32
 )
 
@@ -22,7 +22,7 @@ func (e *Endpoint) Cancel(id ID) bool {
 	switch id & kindID {
 	case callID:
 		if c := e.remote.find(uint32(id)); c != nil {
-			e.remote.end(c, nil, ErrCancelled)
+			e.remote.end(c, nil, ErrCancelled, false)
 			return true
 		}
 	case bytesID:

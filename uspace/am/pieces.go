@@ -109,7 +109,7 @@ func (t *tags) flush(p *pair) {
 		slot[1], slot[2] = s.seq<<2|p.space, s.tag
 		if len(s.b) > ShortTagged {
 			words := 5
-			slot[3], slot[4], slot[5] = t.stamp(int(p.node), formLong<<16), s.word(), uint32(len(s.b))
+			slot[3], slot[4], slot[5] = t.stamp(int(p.node), formLong<<16), s.ticket, uint32(len(s.b))
 			if t.makeOffer(s); s.offer != 0 {
 				words, slot[6] = 6, s.offer
 			}

@@ -3,59 +3,35 @@ package am
 // This file stores operations with tags: pools of records that are found by a number that travels,
 // and lists of records.
 
-import "math/rand/v2"
-
-// pool holds the records of one kind. Like a call, a record has a place and a number that changes
-// when it is reused.
+// pool holds the records of one kind.
 type pool[T any] struct {
-	all  []*T
-	free []uint16
+	ids tickets
+	all []*T // by place
 }
 
-// record is the part of a record that its pool needs.
-type record interface{ op() *operation }
-
-func (o *operation) op() *operation { return o }
-
-// id is the place, 12 bits, and the number, 20 bits.
-func (o *operation) id() ID { return ID(o.word()) }
-
-func (o *operation) word() uint32 { return o.number | uint32(o.place) }
-
-// used returns how many records are in use.
-func (p *pool[T]) used() int { return len(p.all) - len(p.free) }
-
 // room reports whether a record can be taken.
-func (p *pool[T]) room() bool { return len(p.free) > 0 || len(p.all) < MaxTagged }
+func (p *pool[T]) room() bool { return p.ids.room(MaxTagged) }
 
-// take returns a free record; there must be room.
-func (p *pool[T]) take(random *rand.PCG) *T {
-	if len(p.free) == 0 {
-		r := new(T)
-		o := any(r).(record).op()
-		o.place, o.number = uint16(len(p.all)), uint32(random.Uint64())&^ticketMask
-		p.all = append(p.all, r)
-		p.free = append(p.free, o.place)
+// take returns a free record and its ticket; there must be room.
+func (p *pool[T]) take() (*T, uint32) {
+	ticket := p.ids.take()
+	place := int(ticket & ticketMask)
+	if place == len(p.all) {
+		p.all = append(p.all, new(T))
 	}
-	r := p.all[p.free[len(p.free)-1]]
-	p.free = p.free[:len(p.free)-1]
-	any(r).(record).op().number += 1 << ticketBits
-	return r
+	return p.all[place], ticket
 }
 
 // give frees a record.
-func (p *pool[T]) give(place uint16) {
-	any(p.all[place]).(record).op().state = opFree
-	p.free = append(p.free, place)
+func (p *pool[T]) give(o *operation) {
+	o.state = opFree
+	p.ids.give(o.ticket)
 }
 
-// find returns the record in use with a number, or nil.
-func (p *pool[T]) find(id uint32) *T {
-	if place := id & ticketMask; place < uint32(len(p.all)) {
-		r := p.all[place]
-		if o := any(r).(record).op(); o.state != opFree && o.number == id&^ticketMask {
-			return r
-		}
+// find returns the record in use with a ticket, or nil.
+func (p *pool[T]) find(ticket uint32) *T {
+	if place, ok := p.ids.find(ticket); ok {
+		return p.all[place]
 	}
 	return nil
 }

@@ -8,19 +8,16 @@ package am
 // (typeAnswer), at reply priority. At the caller the answer's ticket leads to the place again, and
 // completes the call.
 //
-// A ticket is the place, 12 bits, and a number that changes when the place is reused, 20 bits. It
-// is the first word of both messages, because a returned message retains only that word. So an
-// answer matches no call if it arrives after its call was cancelled, or is for an earlier process
-// of this node; the numbers start from the seed. A returned message ends the call. A returned
-// request ends it with Undelivered; for a returned answer, the answer's sender tells the caller by
-// another message.
+// The ticket (tickets.go) is the first word of both messages, because a returned message retains
+// only that word. So an answer matches no call if it arrives after its call was cancelled, or is
+// for an earlier process of this node. A returned request ends the call with Undelivered. For a
+// returned answer, the answer's sender tells the caller by another message.
 
 import (
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"unicode/utf8"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -40,9 +37,7 @@ const (
 	MaxErrorText   = 1 << 10
 	ShortErrorText = ShortCall - 4
 
-	ticketBits = 12
-	ticketMask = 1<<ticketBits - 1
-	callWords  = 2 // ticket; handler and the like
+	callWords = 2 // ticket; handler and the like
 	// untold is how many returned answers may wait until their callers can be told.
 	untold = 1024
 )
@@ -136,10 +131,8 @@ type CallHandler func(m *Message, b []byte) ([]byte, error)
 type remote struct {
 	*core
 	handlers *[Handlers]CallHandler // nil: none
-	table    []remoteCall           // by place; grows to MaxRemoteCalls
-	free     []uint16               // places; the last one is used next
-	under    int
-	random   rand.PCG // for the numbers of new places
+	ids      tickets
+	table    []remoteCall // by place; grows to MaxRemoteCalls
 	single   singleCall
 	finish   func(answer []byte, err error) // of single
 	back     []lostAnswer
@@ -147,9 +140,8 @@ type remote struct {
 
 // remoteCall is a place in the table.
 type remoteCall struct {
-	number  uint32 // the upper 20 bits of the ticket of the present or last call
+	ticket  uint32
 	node    uint16
-	place   uint16
 	handler uint8
 	send    ID                             // of a long request that is under way; 0: none
 	done    func(answer []byte, err error) // nil: no call
@@ -243,19 +235,13 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 		s = e.iface.Reserve(funi.Request)
 	}
 	r := &e.remote
-	if s == nil || len(r.free) == 0 {
+	if s == nil || !r.ids.room(MaxRemoteCalls) {
 		var err error
-		if s, err = e.remote.room(node); err != nil {
+		if s, err = r.room(node); err != nil {
 			return 0, err
 		}
 	}
-	place := r.free[len(r.free)-1]
-	r.free = r.free[:len(r.free)-1]
-	r.under++
-	c := &r.table[place]
-	c.number += 1 << ticketBits
-	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0
-	ticket := c.number | uint32(place)
+	ticket := r.add(node, handler, done)
 	compose(s, uint16(node), typeCall, ticket, e.stamp(node, handler), b)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
@@ -274,31 +260,29 @@ func (r *remote) room(node int) (*funi.Slot, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(r.free) > 0 || r.more() {
+		if r.ids.room(MaxRemoteCalls) {
 			return s, nil
 		}
-		if err := r.wait(func() bool { return len(r.free) > 0 }, r.e.ProbeCalled); err != nil {
+		if err := r.waitForRoom(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// more enlarges the table, or returns false.
-func (r *remote) more() bool {
-	const first = 64
-	n := len(r.table)
-	if n == MaxRemoteCalls {
-		return false
+// waitForRoom waits for a free place in the table.
+func (r *remote) waitForRoom() error {
+	return r.wait(func() bool { return r.ids.room(MaxRemoteCalls) }, r.e.ProbeCalled)
+}
+
+// add makes a call, for which there is room, and returns its ticket.
+func (r *remote) add(node int, handler uint32, done func(answer []byte, err error)) uint32 {
+	ticket := r.ids.take()
+	place := int(ticket & ticketMask)
+	if place == len(r.table) {
+		r.table = append(r.table, remoteCall{})
 	}
-	if n == 0 {
-		r.random.Seed(r.seed, 0x72656d6f7465)
-	}
-	r.table = append(r.table, make([]remoteCall, max(n, first))...)
-	for place := len(r.table) - 1; place >= n; place-- { // the lowest is used next
-		r.table[place].place, r.table[place].number = uint16(place), uint32(r.random.Uint64())&^ticketMask
-		r.free = append(r.free, uint16(place))
-	}
-	return true
+	r.table[place] = remoteCall{ticket: ticket, node: uint16(node), handler: uint8(handler), done: done}
+	return ticket
 }
 
 // compose composes a message of a call: ticket, second word, and bytes. The last word is filled up
@@ -448,14 +432,10 @@ func (r *remote) answered(m *Message, ticket uint32) {
 
 // conclude ends a call that was answered.
 func (r *remote) conclude(c *remoteCall, status uint32, b []byte) {
-	if c.send != 0 {
-		r.sent(c.send, true)
-		c.send = 0
-	}
 	if status == statusDone {
-		r.end(c, b, nil)
+		r.end(c, b, nil, true)
 	} else {
-		r.end(c, nil, remoteError(int(c.node), uint32(c.handler), status, b))
+		r.end(c, nil, remoteError(int(c.node), uint32(c.handler), status, b), true)
 	}
 }
 
@@ -479,31 +459,25 @@ func remoteError(node int, handler, status uint32, b []byte) *RemoteError {
 
 // find returns the call of a ticket, or nil.
 func (r *remote) find(ticket uint32) *remoteCall {
-	place := ticket & ticketMask
-	if place >= uint32(len(r.table)) {
-		return nil
-	}
-	if c := &r.table[place]; c.done != nil && c.number == ticket&^ticketMask {
-		return c
+	if place, ok := r.ids.find(ticket); ok {
+		return &r.table[place]
 	}
 	return nil
 }
 
-// end ends a call and calls its done, after it has freed the place. done may not send, because
-// the endpoint may be in the middle of receiving.
-func (r *remote) end(c *remoteCall, answer []byte, err error) {
+// end ends a call, which was answered or not, and calls its done after it has freed the place.
+func (r *remote) end(c *remoteCall, answer []byte, err error, answered bool) {
 	done, send := c.done, c.send
 	c.done, c.send = nil, 0
+	r.ids.give(c.ticket)
 	if send != 0 {
-		r.sent(send, false)
+		r.sent(send, answered)
 	}
-	r.under--
-	r.free = append(r.free, c.place)
 	r.quietly(func() { done(answer, err) })
 }
 
 // CallsUnderWay returns how many calls are in flight. Any context.
-func (e *Endpoint) CallsUnderWay() int { return e.remote.under }
+func (e *Endpoint) CallsUnderWay() int { return e.remote.ids.under() }
 
 // ProbeCalled sends a probe to each node whose answers or messages with tags are missing. If the
 // node is gone the probe comes back, and ends the waits for it. A program that waits by Poll alone
@@ -533,7 +507,7 @@ func (r *remote) cameBack(back *funi.Returned, err error) {
 	switch {
 	case back.Header.Type() == typeCall && back.Level == funi.Request:
 		if c := r.find(back.Word); c != nil && c.node == back.Header.Node() {
-			r.end(c, nil, err)
+			r.end(c, nil, err, false)
 		}
 	case back.Header.Type() == typeAnswer && back.Level == funi.Reply && !gone(back.Reason) && len(r.back) < untold:
 		r.back = append(r.back, lostAnswer{back.Header.Node(), back.Word, statusLost})
@@ -557,7 +531,7 @@ func gone(r arctic.Reason) bool {
 func (r *remote) failAll(err error, which func(*remoteCall) bool) {
 	for i := range r.table {
 		if c := &r.table[i]; c.done != nil && which(c) {
-			r.end(c, nil, err)
+			r.end(c, nil, err, false)
 		}
 	}
 }

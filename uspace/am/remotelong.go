@@ -15,31 +15,21 @@ func (r *remote) startLong(node int, handler uint32, b []byte, done func(answer 
 	if err := r.refusal(node, 0); err != nil {
 		return 0, err
 	}
-	for len(r.free) == 0 && !r.more() {
-		if err := r.wait(func() bool { return len(r.free) > 0 }, r.e.ProbeCalled); err != nil {
-			return 0, err
-		}
+	if err := r.waitForRoom(); err != nil {
+		return 0, err
 	}
-	place := r.free[len(r.free)-1]
-	r.free = r.free[:len(r.free)-1]
-	c := &r.table[place]
-	c.number += 1 << ticketBits
-	ticket := c.number | uint32(place)
-	r.under++
-	// before it is sent: the caller of drive may let others poll
-	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0
+	ticket := r.add(node, handler, done) // before it is sent: the caller of drive may let others poll
 	send, err := r.e.bytes.start(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
 		if err != nil {
 			r.unsent(ticket, err)
 		}
 	})
-	switch c = r.find(ticket); {
+	switch c := r.find(ticket); {
 	case c == nil: // it has ended meanwhile
 		r.sent(send, true)
 	case err != nil:
 		c.done = nil
-		r.under--
-		r.free = append(r.free, place)
+		r.ids.give(ticket)
 		return 0, err
 	default:
 		c.send = send
@@ -51,7 +41,7 @@ func (r *remote) startLong(node int, handler uint32, b []byte, done func(answer 
 func (r *remote) unsent(ticket uint32, err error) {
 	if c := r.find(ticket); c != nil {
 		c.send = 0
-		r.end(c, nil, fmt.Errorf("calling handler %d on node %d: %w", c.handler, c.node, err))
+		r.end(c, nil, fmt.Errorf("calling handler %d on node %d: %w", c.handler, c.node, err), false)
 	}
 }
 

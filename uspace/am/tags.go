@@ -22,7 +22,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/funet/funet/uspace/funi"
@@ -69,7 +68,6 @@ type Received struct {
 // tags is the state of an endpoint's messages with tags.
 type tags struct {
 	*core
-	random   rand.PCG
 	pairs    [2][]*pair // by space and node; nil: none yet
 	sends    pool[tagSend]
 	receives pool[tagReceive]
@@ -106,8 +104,7 @@ type telling struct{ form, mine, theirs, want uint32 }
 
 // operation is the common part of sends and receives.
 type operation struct {
-	number uint32 // the upper 20 bits of the ID
-	place  uint16
+	ticket uint32
 	state  opState
 }
 
@@ -261,9 +258,9 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 			return 0, err
 		}
 	}
-	s := t.sends.take(&t.random)
-	s.node, s.tag, s.b, s.done, s.state, s.at = uint16(node), tag, b, done, opWaiting, 0
-	id := sendTagID | s.id()
+	s, ticket := t.sends.take()
+	s.ticket, s.node, s.tag, s.b, s.done, s.state, s.at = ticket, uint16(node), tag, b, done, opWaiting, 0
+	id := sendTagID | ID(ticket)
 	p := t.pair(e.nodes, tag, s.node)
 	p.waiting.add(s)
 	e.tags.flush(p)
@@ -294,9 +291,9 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 			return 0, err
 		}
 	}
-	r := t.receives.take(&t.random)
-	r.source, r.tag, r.b, r.done, r.state, r.got, r.offer = source, tag, b, done, opWaiting, 0, 0
-	id := recvID | r.id()
+	r, ticket := t.receives.take()
+	r.ticket, r.source, r.tag, r.b, r.done, r.state, r.got, r.offer = ticket, source, tag, b, done, opWaiting, 0, 0
+	id := recvID | ID(ticket)
 	for m := t.kept.first; m != nil; m = m.next {
 		if r.takes(int(m.source), m.tag) {
 			t.kept.remove(m)
@@ -308,7 +305,7 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 		}
 	}
 	if source != AnySource && e.member != nil && e.member.peers[source].state == left {
-		t.receives.give(r.place)
+		t.receives.give(&r.operation)
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrLeft)
 	}
 	t.posted.add(r)
@@ -360,7 +357,7 @@ func (t *tags) endTogether(err error) {
 
 // TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
 func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
-	return e.tags.sends.used(), e.tags.receives.used()
+	return e.tags.sends.ids.under(), e.tags.receives.ids.under()
 }
 
 // from returns the node whose message a receive waits for, or AnySource.
@@ -396,7 +393,7 @@ func (t *tags) endSend(s *tagSend, err error) {
 	t.endOffer(s, false)
 	done := s.done
 	s.b, s.done = nil, nil
-	t.sends.give(s.place)
+	t.sends.give(&s.operation)
 	t.quietly(func() { done(err) })
 }
 
@@ -404,7 +401,7 @@ func (t *tags) endSend(s *tagSend, err error) {
 func (t *tags) endReceive(r *tagReceive, err error) {
 	done, what := r.done, r.received
 	r.b, r.done = nil, nil
-	t.receives.give(r.place)
+	t.receives.give(&r.operation)
 	t.quietly(func() { done(what, err) })
 }
 

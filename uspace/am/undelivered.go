@@ -184,7 +184,8 @@ func (e *Endpoint) lostMore() bool { return e.iface.ReturnsLost() != e.lost }
 
 // underWay returns how many operations wait for other nodes.
 func (e *Endpoint) underWay() int {
-	return e.remote.under + e.bytes.under + len(e.calls.table) - len(e.calls.free) + e.tags.sends.used() + e.tags.receives.used()
+	sends, receives := e.TaggedUnderWay()
+	return e.remote.ids.under() + e.bytes.sendIDs.under() + e.calls.ids.under() + sends + receives
 }
 
 // unasked reports whether a returned packet is an answer of the library to a node that is gone.
