@@ -18,7 +18,8 @@ func (r *remote) startLong(node int, handler uint32, b []byte, done func(answer 
 	if err := r.waitForRoom(); err != nil {
 		return 0, err
 	}
-	ticket := r.add(node, handler, done) // before it is sent: the caller of drive may let others poll
+	// Before it is sent, because drive may let others poll.
+	ticket := r.add(node, handler, done)
 	send, err := r.e.bytes.start(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
 		if err != nil {
 			r.unsent(ticket, err)
