@@ -189,10 +189,8 @@ func (x *byteMessages) start(node int, kind, handler uint32, words [2]uint32, g 
 		return 0, err
 	}
 	if sent, err := x.sendEager(nil, node, kind, handler, words, g, size); sent || err != nil {
-		if err == nil {
-			if done != nil {
-				x.quietly(func() { done(nil) })
-			}
+		if err == nil && done != nil {
+			x.quietly(func() { done(nil) })
 		}
 		return 0, err
 	}

@@ -42,7 +42,7 @@ func (t *tags) arrived(m *Message, first uint32) {
 		t.unknown++
 		return
 	}
-	p := t.pair(t.nodes, tag, uint16(m.Source))
+	p := t.pair(tag, uint16(m.Source))
 	// What the sender may have sent: what was not received, up to the window.
 	ahead := (first>>2 - p.next) & numberMask
 	if ahead >= (p.taken+TagWindow-p.next)&numberMask || ahead > 0 && p.has(first>>2) {

@@ -175,7 +175,7 @@ func (t *tags) toldArrived(m *Message, first uint32) {
 		return
 	}
 	second, theirs, want, taken := m.Words[0], m.Words[1], m.Words[2], m.Words[3]
-	p := t.pair(t.nodes, second>>18&1<<31, uint16(m.Source))
+	p := t.pair(second>>18&1<<31, uint16(m.Source))
 	if (taken-p.matched)&numberMask <= (p.sent-p.matched)&numberMask {
 		p.matched = taken & numberMask
 		if p.waiting.first != nil {
@@ -236,7 +236,7 @@ func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
 	}
 	switch r.Header.Type() {
 	case typeTagged:
-		p := t.pair(t.nodes, r.Word&1<<31, node)
+		p := t.pair(r.Word&1<<31, node)
 		if len(p.void) < TagWindow {
 			p.void = append(p.void, r.Word>>2)
 		}
@@ -258,7 +258,7 @@ func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
 		}
 		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 &&
 			w.received.Source == int(node) && !gone(r.Reason) {
-			t.tell(t.pair(t.nodes, w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
+			t.tell(t.pair(w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
 		}
 	case typePiece:
 		space := uint32(0)
@@ -271,7 +271,7 @@ func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
 			}
 		}
 		if !gone(r.Reason) {
-			t.tell(t.pair(t.nodes, space, node), telling{form: toldAbort, theirs: r.Word})
+			t.tell(t.pair(space, node), telling{form: toldAbort, theirs: r.Word})
 		}
 	}
 	if gone(r.Reason) {

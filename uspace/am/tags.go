@@ -247,23 +247,26 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	if err := e.refusal(node, 0); err != nil {
 		return 0, err
 	}
+	if tag >= GroupTag {
+		if err := e.member.apart(); err != nil {
+			return 0, err
+		}
+	}
 	if e.member != nil {
-		if err := e.tags.admit(node, tag); err != nil {
+		if err := e.member.admit(node); err != nil {
 			return 0, err
 		}
 	}
 	t := &e.tags
-	for !t.sends.room() {
-		if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
-			return 0, err
-		}
+	if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
+		return 0, err
 	}
 	s, ticket := t.sends.take()
 	s.ticket, s.node, s.tag, s.b, s.done, s.state, s.at = ticket, uint16(node), tag, b, done, opWaiting, 0
 	id := sendTagID | ID(ticket)
-	p := t.pair(e.nodes, tag, s.node)
+	p := t.pair(tag, s.node)
 	p.waiting.add(s)
-	e.tags.flush(p)
+	t.flush(p)
 	return id, nil
 }
 
@@ -280,16 +283,14 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	case e.inHandler():
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrHandler)
 	}
-	if e.member != nil && tag >= GroupTag && tag != AnyTag {
+	if tag >= GroupTag && tag != AnyTag {
 		if err := e.member.apart(); err != nil {
 			return 0, err
 		}
 	}
 	t := &e.tags
-	for !t.receives.room() {
-		if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
-			return 0, err
-		}
+	if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
+		return 0, err
 	}
 	r, ticket := t.receives.take()
 	r.ticket, r.source, r.tag, r.b, r.done, r.state, r.got, r.offer = ticket, source, tag, b, done, opWaiting, 0, 0
@@ -297,8 +298,8 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	for m := t.kept.first; m != nil; m = m.next {
 		if r.takes(int(m.source), m.tag) {
 			t.kept.remove(m)
-			e.tags.match(r, m, nil)
-			if e.tags.say(); e.bytes.busy {
+			t.match(r, m, nil)
+			if t.say(); e.bytes.busy {
 				e.bytes.pump()
 			}
 			return id, nil
@@ -310,17 +311,6 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	}
 	t.posted.add(r)
 	return id, nil
-}
-
-// admit refuses a send that is not allowed at present. It waits for a node that has yet to
-// answer this life's hello.
-func (t *tags) admit(node int, tag uint32) error {
-	if tag >= GroupTag {
-		if err := t.member.apart(); err != nil {
-			return err
-		}
-	}
-	return t.member.admit(node)
 }
 
 // depart ends everything that waits for a node that has left, and forgets agreements with it.
@@ -375,10 +365,10 @@ func (r *tagReceive) takes(source int, tag uint32) bool {
 
 // pair returns the state between this node and another in the space of a tag. Collective calls have
 // a space of their own, so that unreceived messages of the program do not block them.
-func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
+func (t *tags) pair(tag uint32, node uint16) *pair {
 	space := tag >> 31
 	if t.pairs[space] == nil {
-		t.pairs[space] = make([]*pair, nodes)
+		t.pairs[space] = make([]*pair, t.nodes)
 	}
 	p := t.pairs[space][node]
 	if p == nil {
@@ -418,7 +408,7 @@ func (t *tags) cancelSend(id uint32) bool {
 // dropSend ends a send in any state. A receiver that waits for pieces is told at once. One that has
 // yet to ask for the message is told when it asks.
 func (t *tags) dropSend(s *tagSend, err error) {
-	p := t.pair(t.nodes, s.tag, s.node)
+	p := t.pair(s.tag, s.node)
 	switch s.state {
 	case opWaiting:
 		p.waiting.remove(s)

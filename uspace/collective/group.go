@@ -59,6 +59,26 @@ func (g *Group) begin() uint32 {
 	return am.GroupTag | g.number&(1<<30-1)
 }
 
+// run carries out an operation with its tag, unless its arguments are wrong.
+func (g *Group) run(name string, wrong error, operation func(tag uint32) error) error {
+	err := wrong
+	if err == nil {
+		err = operation(g.begin())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// lengths refuses memory that is not as long as the given blocks.
+func lengths(b []byte, blocks, size int) error {
+	if len(b) != blocks*size {
+		return fmt.Errorf("%d bytes for %d blocks of %d: %w", len(b), blocks, size, ErrLengths)
+	}
+	return nil
+}
+
 // send does the sending half of an exchange, and receive the receiving half.
 func (g *Group) send(tag uint32, to int, out []byte) error {
 	_, err := g.exchange(tag, to, out, Nobody, nil)
@@ -94,24 +114,19 @@ func (g *Group) after(d int) int { return ((g.node+d)%g.nodes + g.nodes) % g.nod
 
 // Barrier returns when all nodes have called it (MPI_Barrier).
 func (g *Group) Barrier() error {
-	tag := g.begin()
-	for d := 1; d < g.nodes; d *= 2 {
-		if _, err := g.exchange(tag, g.after(d), nil, g.after(-d), nil); err != nil {
-			return fmt.Errorf("barrier: %w", err)
+	return g.run("barrier", nil, func(tag uint32) error {
+		for d := 1; d < g.nodes; d *= 2 {
+			if _, err := g.exchange(tag, g.after(d), nil, g.after(-d), nil); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Broadcast copies the root's b to all nodes' b (MPI_Bcast).
 func (g *Group) Broadcast(root int, b []byte) error {
-	if err := g.root(root); err != nil {
-		return fmt.Errorf("broadcast: %w", err)
-	}
-	if err := g.broadcast(g.begin(), root, b); err != nil {
-		return fmt.Errorf("broadcast: %w", err)
-	}
-	return nil
+	return g.run("broadcast", g.root(root), func(tag uint32) error { return g.broadcast(tag, root, b) })
 }
 
 // broadcast goes down the binomial tree. Nodes are counted from the root. A node gets b from the
@@ -147,20 +162,16 @@ func span(me, nodes int) int {
 // Gather copies all nodes' send, which are equally long, to the root's recv, in the order of the
 // nodes (MPI_Gather). Only the root needs recv.
 func (g *Group) Gather(root int, send, recv []byte) error {
-	if err := g.root(root); err != nil {
-		return fmt.Errorf("gather: %w", err)
+	err := g.root(root)
+	if err == nil && g.node == root {
+		err = lengths(recv, g.nodes, len(send))
 	}
-	if g.node == root && len(recv) != g.nodes*len(send) {
-		return fmt.Errorf("gather: %d bytes for %d blocks of %d: %w", len(recv), g.nodes, len(send), ErrLengths)
-	}
-	tag, way := g.begin(), g.gatherDirectly
-	if len(send) <= Short {
-		way = g.gatherByTree
-	}
-	if err := way(tag, root, send, recv); err != nil {
-		return fmt.Errorf("gather: %w", err)
-	}
-	return nil
+	return g.run("gather", err, func(tag uint32) error {
+		if len(send) <= Short {
+			return g.gatherByTree(tag, root, send, recv)
+		}
+		return g.gatherDirectly(tag, root, send, recv)
+	})
 }
 
 func (g *Group) gatherDirectly(tag uint32, root int, send, recv []byte) error {
@@ -203,20 +214,16 @@ func (g *Group) gatherByTree(tag uint32, root int, send, recv []byte) error {
 // Scatter copies block i of the root's send to recv of node i (MPI_Scatter). send has a block for
 // each node. Only the root needs send.
 func (g *Group) Scatter(root int, send, recv []byte) error {
-	if err := g.root(root); err != nil {
-		return fmt.Errorf("scatter: %w", err)
+	err := g.root(root)
+	if err == nil && g.node == root {
+		err = lengths(send, g.nodes, len(recv))
 	}
-	if g.node == root && len(send) != g.nodes*len(recv) {
-		return fmt.Errorf("scatter: %d bytes for %d blocks of %d: %w", len(send), g.nodes, len(recv), ErrLengths)
-	}
-	tag, way := g.begin(), g.scatterDirectly
-	if len(recv) <= Short {
-		way = g.scatterByTree
-	}
-	if err := way(tag, root, send, recv); err != nil {
-		return fmt.Errorf("scatter: %w", err)
-	}
-	return nil
+	return g.run("scatter", err, func(tag uint32) error {
+		if len(recv) <= Short {
+			return g.scatterByTree(tag, root, send, recv)
+		}
+		return g.scatterDirectly(tag, root, send, recv)
+	})
 }
 
 func (g *Group) scatterDirectly(tag uint32, root int, send, recv []byte) error {
@@ -261,17 +268,12 @@ func (g *Group) scatterByTree(tag uint32, root int, send, recv []byte) error {
 // AllGather copies all nodes' send, which are equally long, to all nodes' recv, in the order of the
 // nodes (MPI_Allgather).
 func (g *Group) AllGather(send, recv []byte) error {
-	if len(recv) != g.nodes*len(send) {
-		return fmt.Errorf("all-gather: %d bytes for %d blocks of %d: %w", len(recv), g.nodes, len(send), ErrLengths)
-	}
-	tag, way := g.begin(), g.ring
-	if len(send) <= Short {
-		way = g.double
-	}
-	if err := way(tag, send, recv); err != nil {
-		return fmt.Errorf("all-gather: %w", err)
-	}
-	return nil
+	return g.run("all-gather", lengths(recv, g.nodes, len(send)), func(tag uint32) error {
+		if len(send) <= Short {
+			return g.double(tag, send, recv)
+		}
+		return g.ring(tag, send, recv)
+	})
 }
 
 // ring passes each block on to the next node, N-1 times.
@@ -307,18 +309,20 @@ func (g *Group) double(tag uint32, send, recv []byte) error {
 // recv (MPI_Alltoall). Both have a block for each node, all equally long.
 func (g *Group) AllToAll(send, recv []byte) error {
 	size := len(send) / g.nodes
-	if len(send) != len(recv) || len(send) != size*g.nodes {
-		return fmt.Errorf("all-to-all: %d and %d bytes of %d nodes: %w", len(send), len(recv), g.nodes, ErrLengths)
+	err := lengths(send, g.nodes, size)
+	if err == nil {
+		err = lengths(recv, g.nodes, size)
 	}
-	tag := g.begin()
-	copy(recv[g.node*size:][:size], send[g.node*size:])
-	for d := 1; d < g.nodes; d++ {
-		to, from := g.after(d), g.after(-d)
-		if _, err := g.exchange(tag, to, send[to*size:][:size], from, recv[from*size:][:size]); err != nil {
-			return fmt.Errorf("all-to-all: %w", err)
+	return g.run("all-to-all", err, func(tag uint32) error {
+		copy(recv[g.node*size:][:size], send[g.node*size:])
+		for d := 1; d < g.nodes; d++ {
+			to, from := g.after(d), g.after(-d)
+			if _, err := g.exchange(tag, to, send[to*size:][:size], from, recv[from*size:][:size]); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // memory returns n bytes for blocks that travel through this node.

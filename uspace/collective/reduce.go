@@ -3,6 +3,7 @@ package collective
 // This file has the operations that compute.
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
 
@@ -15,17 +16,7 @@ type Number interface{ int64 | float64 }
 // Reduce combines the nodes' v, which are equally long, element by element, and puts the result
 // into the root's v (MPI_Reduce). The v of other nodes is of no use afterwards.
 func Reduce[T Number](g *Group, root int, op am.Operation, v []T) error {
-	err := g.root(root)
-	if err == nil {
-		err = check(op)
-	}
-	if err == nil {
-		err = reduce(g, g.begin(), root, op, v)
-	}
-	if err != nil {
-		return fmt.Errorf("reduce: %w", err)
-	}
-	return nil
+	return g.run("reduce", cmp.Or(g.root(root), check(op)), func(tag uint32) error { return reduce(g, tag, root, op, v) })
 }
 
 // reduce goes up the binomial tree. A node combines its values with those of its subtrees, the
@@ -50,26 +41,21 @@ func reduce[T Number](g *Group, tag uint32, root int, op am.Operation, v []T) er
 // AllReduce combines the nodes' v, which are equally long, element by element, and puts the result
 // into all nodes' v (MPI_Allreduce).
 func AllReduce[T Number](g *Group, op am.Operation, v []T) error {
-	err := check(op)
-	if err == nil {
-		tag := g.begin()
-		if err = reduce(g, tag, 0, op, v); err == nil {
-			err = g.broadcast(tag, 0, bytesOf(v))
+	return g.run("all-reduce", check(op), func(tag uint32) error {
+		if err := reduce(g, tag, 0, op, v); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("all-reduce: %w", err)
-	}
-	return nil
+		return g.broadcast(tag, 0, bytesOf(v))
+	})
 }
 
 // Scan combines, element by element, the v of the nodes up to this one, itself included, and puts
 // the result into v (MPI_Scan).
 func Scan[T Number](g *Group, op am.Operation, v []T) error {
-	if err := check(op); err != nil {
-		return fmt.Errorf("scan: %w", err)
-	}
-	tag := g.begin()
+	return g.run("scan", check(op), func(tag uint32) error { return scan(g, tag, op, v) })
+}
+
+func scan[T Number](g *Group, tag uint32, op am.Operation, v []T) error {
 	room := numbers[T](g.memory(16 * len(v)))
 	theirs, mine := room[:len(v)], room[len(v):] // mine: of the nodes from me-d+1 to me
 	copy(mine, v)
@@ -82,7 +68,7 @@ func Scan[T Number](g *Group, op am.Operation, v []T) error {
 			from = g.node - d
 		}
 		if _, err := g.exchange(tag, to, bytesOf(mine), from, bytesOf(theirs)); err != nil {
-			return fmt.Errorf("scan: %w", err)
+			return err
 		}
 		if from != Nobody {
 			combine(op, v, theirs, v)
