@@ -47,7 +47,7 @@ func OpenBeside(l Library, c Carrier, p Place, o Options) (Beside, error) {
 }
 
 // Poll lets the card run, handles messages that have arrived, and rouses the goroutines that wait
-// for them. It reports whether there were any.
+// for them. It reports whether there were any. The caller leads, or no goroutine does.
 func (b Beside) Poll() bool {
 	e := b.Endpoint
 	e.enterWait()
@@ -62,7 +62,7 @@ func (b Beside) Poll() bool {
 
 // Pass asks nodes that owe answers whether they are still there; the library calls it now and then.
 func (b Beside) Pass() {
-	if b.inside > 0 && b.cause.Load() == nil {
+	if b.inside > 0 && b.cause.Load() == nil && b.abort == nil { // else package am waits, and asks itself
 		b.probe(context.Background())
 	}
 }

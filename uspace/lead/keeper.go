@@ -149,12 +149,15 @@ func (k *keeper) relieve() {
 	}
 }
 
-// Breathe lets goroutines run that want the lock or have news.
+// Breathe lets goroutines run that want the lock or have news. The caller does not lead.
 func (g *Group) Breathe() {
-	if g.roused > 0 || g.want.Load() > 0 {
+	if g.awaited() {
 		g.GiveWay(runtime.Gosched)
 	}
 }
+
+// awaited reports whether goroutines want the lock or have news.
+func (g *Group) awaited() bool { return g.roused > 0 || g.want.Load() > 0 }
 
 // yield lets other goroutines and threads run.
 func yield() {
@@ -183,18 +186,18 @@ func (k *keeper) lead(w *Waiter, cancel <-chan struct{}) {
 	start := k.card.Now()
 	gave, ceded := start, start
 	for n := 1; !w.news && !k.ended; n++ {
-		if k.Poll(); !w.news {
-			k.Breathe()
+		if k.Poll(); !w.news && k.awaited() {
+			k.lend(runtime.Gosched)
 		}
 		if n%glance != 0 {
 			continue
 		}
 		if now := k.card.Now(); now-gave > share {
 			if now-ceded > threads {
-				k.GiveWay(yield)
+				k.lend(yield)
 				ceded = now
 			} else {
-				k.GiveWay(runtime.Gosched)
+				k.lend(runtime.Gosched)
 			}
 			gave = k.card.Now()
 			if gave-now > wait.SomeoneComputes {

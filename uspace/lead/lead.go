@@ -161,10 +161,15 @@ func (g *Group) RouseAll() {
 // goroutine may begin one then.
 func (g *Group) Yield() {
 	if g.want.Load() > 0 && g.leads && !g.lent {
-		g.lent = true
-		g.GiveWay(runtime.Gosched) // to the goroutine that Unlock has made ready
-		g.lent = false
+		g.lend(runtime.Gosched) // to the goroutine that Unlock has made ready
 	}
+}
+
+// lend is GiveWay of the leader.
+func (g *Group) lend(run func()) {
+	g.lent = true
+	g.GiveWay(run)
+	g.lent = false
 }
 
 // GiveWay lets other goroutines run, with the lock if they want it. It counts the caller among

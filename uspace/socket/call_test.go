@@ -74,6 +74,25 @@ func TestCallsBesideConnections(t *testing.T) {
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() { calls(t, e) })
+	l, err := stacks[1].Listen("funet", ":80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Go(func() { // connections that come and go
+		for range 100 {
+			c, err := stacks[0].DialContext(ctx, "funet", "1:80")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if a, err := l.Accept(); errors.Join(err, c.Close()) == nil {
+				_, err = io.ReadAll(a)
+				if err := errors.Join(err, a.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
 	waits := make(chan error, 1)
 	go func() { waits <- e.Barrier(ctx) }()
 	text := bytes.Repeat([]byte("beside calls "), 100_000)

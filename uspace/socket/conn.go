@@ -127,7 +127,7 @@ func (c *Conn) CloseWrite() error {
 	c.shut = true
 	c.w.CloseWrite()
 	c.out.Rouse()
-	c.s.poll()
+	c.s.hear()
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (c *Conn) Close() error {
 	c.r.Close()
 	c.s.ending[c] = struct{}{}
 	c.linger(c.s.carrier.Now())
-	c.s.poll()
+	c.s.hear()
 	return nil
 }
 

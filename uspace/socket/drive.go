@@ -68,6 +68,17 @@ func (s *Stack) poll() bool {
 	return s.some
 }
 
+// hear lets the card run, so that others hear of what the calling goroutine has done. It handles no
+// messages while another goroutine leads, which may be handling some.
+func (s *Stack) hear() {
+	if s.group.Leads() {
+		s.carrier.Look()
+		s.sweep()
+		return
+	}
+	s.poll()
+}
+
 // sweep wakes the goroutines for which something has arrived, after the card has run.
 func (s *Stack) sweep() {
 	s.some = s.m.Poll() || s.some

@@ -338,7 +338,7 @@ func (p *PacketConn) Close() error {
 		return wrong("close", p.local, nil, net.ErrClosed)
 	}
 	p.close()
-	p.s.poll() // the others hear of it now
+	p.s.hear() // the others hear of it now
 	return nil
 }
 

@@ -247,7 +247,7 @@ func (s *Stack) Close(linger time.Duration) error {
 		}
 	}
 	for until := s.carrier.Now() + int64(linger); len(s.conns) > 0 && s.err == nil && s.carrier.Now() < until; {
-		s.poll()
+		s.hear()
 		s.group.Breathe()
 	}
 	lost := 0 // connections whose end was not delivered
