@@ -150,7 +150,7 @@ func (e *Endpoint) park(ctx context.Context, w *waiter) {
 	me := e.runner.Swap(0)
 	e.rouseLoop()
 	if e.sweep != nil {
-		e.carrier.Drive() // what was begun leaves now
+		e.carrier.Look() // what was begun leaves now
 		e.group.Await(&w.Waiter, ctx.Done())
 	} else {
 		e.group.Park(&w.Waiter, ctx.Done())
