@@ -5,12 +5,14 @@ package socket_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 
+	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/socket"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -99,4 +101,22 @@ func Example_packets() {
 	}
 	n, _, err := p.ReadFrom(b)
 	fmt.Println(string(b[:n]), err)
+}
+
+// Calls beside connections: every node serves one, and calls the next node's.
+func ExampleStack_Endpoint() {
+	ctx := context.Background()
+	s, err := socket.Open(ctx, socket.Options{Calls: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	e := s.Endpoint()
+	err = errors.Join(e.Serve(1, func(m *funet.Message) ([]byte, error) {
+		return fmt.Appendf(nil, "hello node %d", m.Source), nil
+	}), e.Barrier(ctx)) // all nodes serve
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer, err := e.Call(ctx, (e.Node()+1)%e.Nodes(), 1, nil)
+	fmt.Println(string(answer), err)
 }
