@@ -94,14 +94,12 @@ takes minutes.`,
 			return usage.Explain(c, err)
 		},
 	}
-	f.register(c, "sbus-arctic", "")
-	c.Flags().BoolVar(&f.explain, "explain", false,
+	f.register(c, "sbus-arctic", "", "the table",
 		fmt.Sprintf("say what the rules stand on, and why rows differ by more than %d %%", miss))
-	c.Flags().StringArrayVar(&f.plots, "plot", nil, "draw the table into `FILE`.svg or .png; may be repeated")
 	c.Flags().StringVar(&real, "real", "", "draw what funet cmam --json has written into a `FILE`, too")
 	c.Flags().BoolVar(&ablated, "ablate", false, "switch each rule of the model off in turn")
-	c.Flags().StringVar(&held, "hold-out", "", "choose the rules without the rows of a `GROUP`: "+
-		strings.Join(groupNames(), ", "))
+	c.Flags().StringVar(&held, "hold-out", "",
+		"choose the rules without the rows of a `GROUP`: "+strings.Join(groupNames(), ", "))
 	return c
 }
 

@@ -24,24 +24,23 @@ type fit struct {
 }
 
 // fitOf returns the fit of the rows for which which returns true.
-func fitOf(rows []virtual.Row, which func(*virtual.Row) bool) (f fit) {
-	for i := range rows {
-		if !which(&rows[i]) {
-			continue
-		}
-		d := math.Abs(rows[i].Diff)
-		f.Mean += d
-		f.Worst = max(f.Worst, d)
-		f.Rows++
-		if d <= 4 {
-			f.Close++
+func fitOf(r *cmamTable, which func(virtual.Row) bool) (f fit) {
+	for _, row := range r.Rows {
+		if which(row) {
+			d := math.Abs(row.Diff)
+			f.Mean += d
+			f.Worst = max(f.Worst, d)
+			f.Rows++
+			if d <= 4 {
+				f.Close++
+			}
 		}
 	}
 	f.Mean /= float64(max(f.Rows, 1))
 	return f
 }
 
-func every(*virtual.Row) bool { return true }
+func every(virtual.Row) bool { return true }
 
 // ruleFit is a rule, and the fit of the table without it.
 type ruleFit struct {
@@ -71,9 +70,9 @@ func ablate(ctx context.Context, p *hwprofiles.Profile) (*ablation, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &ablation{Profile: p.Name, fit: fitOf(results[0].Rows, every)}
+	a := &ablation{Profile: p.Name, fit: fitOf(results[0], every)}
 	for i, r := range mine {
-		a.Without = append(a.Without, ruleFit{r.Name, r.Section, r.Hypothesis, fitOf(results[i+1].Rows, every)})
+		a.Without = append(a.Without, ruleFit{r.Name, r.Section, r.Hypothesis, fitOf(results[i+1], every)})
 	}
 	return a, nil
 }
@@ -114,9 +113,8 @@ type holdOut struct {
 // all rules. It repeatedly drops the rule without which the mean difference of these rows is least.
 // It stops when dropping any rule would raise this mean. Then it evaluates the rows of the group.
 func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*holdOut, error) {
-	names := groups[group]
-	held := func(r *virtual.Row) bool { return slices.Contains(names, r.Name) }
-	others := func(r *virtual.Row) bool { return !held(r) }
+	held := func(r virtual.Row) bool { return slices.Contains(groups[group], r.Name) }
+	others := func(r virtual.Row) bool { return !held(r) }
 	left, dropped := rulesOf(p), []rule(nil)
 	// It ends when nothing is left to be dropped, at the latest when all rules are.
 	told := output.Begin("choosing rules, at most", int64(2+len(left)*(len(left)+1)/2))
@@ -126,7 +124,7 @@ func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*h
 		return nil, err
 	}
 	best, none := results[0], results[1]
-	simulations := 2
+	h := &holdOut{Profile: p.Name, Group: group, None: fitOf(none, held), Simulations: 2}
 	for len(left) > 0 {
 		var sets [][]rule
 		for _, r := range left {
@@ -135,28 +133,29 @@ func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*h
 		if results, err = simulateAll(ctx, p, sets, told); err != nil {
 			return nil, err
 		}
-		simulations += len(sets)
+		h.Simulations += len(sets)
 		least := 0
 		for i := range results {
-			if fitOf(results[i].Rows, others).Mean < fitOf(results[least].Rows, others).Mean {
+			if fitOf(results[i], others).Mean < fitOf(results[least], others).Mean {
 				least = i
 			}
 		}
-		if fitOf(results[least].Rows, others).Mean > fitOf(best.Rows, others).Mean {
+		if fitOf(results[least], others).Mean > fitOf(best, others).Mean {
 			break
 		}
-		best, dropped = results[least], sets[least]
-		left = slices.Delete(left, least, least+1)
+		best, dropped, left = results[least], sets[least], slices.Delete(left, least, least+1)
 	}
-	h := &holdOut{Profile: p.Name, Group: group, Chosen: []string{}, Dropped: []string{}, Simulations: simulations,
-		Others: fitOf(best.Rows, others), Held: fitOf(best.Rows, held), None: fitOf(none.Rows, held)}
-	for _, r := range left {
-		h.Chosen = append(h.Chosen, r.Name)
-	}
-	for _, r := range dropped {
-		h.Dropped = append(h.Dropped, r.Name)
-	}
+	h.Others, h.Held = fitOf(best, others), fitOf(best, held)
+	h.Chosen, h.Dropped = namesOf(left), namesOf(dropped)
 	return h, nil
+}
+
+func namesOf(rules []rule) []string {
+	names := []string{}
+	for _, r := range rules {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 // print writes the result for people.

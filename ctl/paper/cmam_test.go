@@ -200,7 +200,7 @@ func TestRules(t *testing.T) {
 	if !(results[0].Mean < results[1].Mean && results[0].Mean < results[2].Mean) || len(rulesOf(p)) != len(rules) {
 		t.Errorf("means %v, %v and %v", results[0].Mean, results[1].Mean, results[2].Mean)
 	}
-	held := fitOf(results[1].Rows, func(r *virtual.Row) bool { return slices.Contains(groups["cmam_mfer_n"], r.Name) })
+	held := fitOf(results[1], func(r virtual.Row) bool { return slices.Contains(groups["cmam_mfer_n"], r.Name) })
 	if held.Rows != 8 || held.Mean < 5 {
 		t.Errorf("without packets of 20 words the rows of mfer are %+v", held)
 	}

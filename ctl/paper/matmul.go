@@ -122,9 +122,8 @@ have 8 ports, and one node each.`,
 			})
 		},
 	}
-	f.register(c, "", "")
+	f.register(c, "", "", "the figure", "")
 	c.Flags().StringVar(&name, "figure", "6.2", "which figure: 6.2, 6.3, 6.4 or 6.5")
-	c.Flags().StringArrayVar(&f.plots, "plot", nil, "draw the figure into `FILE`.svg or .png; may be repeated")
 	c.Flags().IntVar(&multiplyAdd, "multiply-add", apps.MultiplyAddCycles, "cycles of one multiplication and addition")
 	return c
 }

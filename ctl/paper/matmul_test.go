@@ -206,7 +206,7 @@ func TestFigurePicture(t *testing.T) {
 	} {
 		r := curves(figure, []float64{1, 4, 16, 32, 64}, 1, 2, 1.5)
 		var out bytes.Buffer
-		if err := r.picture().writeSVG(&out); err != nil {
+		if err := r.picture().write(".svg", &out); err != nil {
 			t.Fatal(err)
 		}
 		var table sheet
@@ -314,10 +314,10 @@ func TestFigureLegendCoversNothing(t *testing.T) {
 // errors that say which.
 func TestFigureNotDrawn(t *testing.T) {
 	r := curves("6.5", []float64{1, math.NaN()}, 1, 2, 3)
-	if err := r.picture().writeSVG(io.Discard); err == nil || !strings.Contains(err.Error(), "drawing Figure 6.5") {
+	if err := r.picture().write(".svg", io.Discard); err == nil || !strings.Contains(err.Error(), "drawing Figure 6.5") {
 		t.Errorf("NaN: %v", err)
 	}
-	if err := r.picture().writePNG(io.Discard); err == nil {
+	if err := r.picture().write(".png", io.Discard); err == nil {
 		t.Error("NaN as pixels is no error")
 	}
 	folder := filepath.Join(t.TempDir(), "f.svg")

@@ -48,8 +48,7 @@ packets, by themselves the frames without packets that acknowledge others, and t
 			return f.show(m.report(f.explain))
 		},
 	}
-	f.register(c, "tokyo", " with bus and link")
-	c.Flags().BoolVar(&f.explain, "explain", false, "say how each is made")
+	f.register(c, "tokyo", " with bus and link", "", "say how each is made")
 	return c
 }
 

@@ -54,10 +54,16 @@ type flags struct {
 	plots         []string // names of files for pictures
 }
 
-// register gives a command the flags --json and, unless it is "", --profile of machines with
-// something.
-func (f *flags) register(c *cobra.Command, profile, with string) {
+// register gives a command the flag --json, and those that are not "": --profile of machines with
+// something, --plot to draw something, --explain to say something.
+func (f *flags) register(c *cobra.Command, profile, with, plot, explain string) {
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	if plot != "" {
+		c.Flags().StringArrayVar(&f.plots, "plot", nil, "draw "+plot+" into `FILE`.svg or .png; may be repeated")
+	}
+	if explain != "" {
+		c.Flags().BoolVar(&f.explain, "explain", false, explain)
+	}
 	if profile != "" {
 		c.Flags().StringVar(&f.profile, "profile", profile,
 			"hardware profile"+with+": a name, or a file with a / or .yaml in its name")

@@ -188,9 +188,6 @@ func (p *panel) draw(c draw.Canvas) {
 	}
 }
 
-// pictureFormats has the writer of each format, by the ending of file names.
-var pictureFormats = map[string]func(*picture, io.Writer) error{".svg": (*picture).writeSVG, ".png": (*picture).writePNG}
-
 // pictures are the files for a picture.
 type pictures struct {
 	output.Files
@@ -204,8 +201,8 @@ func openPictures(names []string) (*pictures, error) {
 	p := &pictures{names: names}
 	for _, name := range names {
 		var w io.Writer
-		err := fmt.Errorf("pictures are SVG or PNG; use a name that ends in .svg or .png")
-		if pictureFormats[filepath.Ext(name)] != nil {
+		err := errors.New("pictures are SVG or PNG; use a name that ends in .svg or .png")
+		if kind := filepath.Ext(name); kind == ".svg" || kind == ".png" {
 			w, err = p.Create(name)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -223,16 +220,19 @@ func openPictures(names []string) (*pictures, error) {
 // write writes a picture into each file.
 func (p *pictures) write(d *picture) error {
 	for i, name := range p.names {
-		if err := pictureFormats[filepath.Ext(name)](d, p.to[i]); err != nil {
+		if err := d.write(filepath.Ext(name), p.to[i]); err != nil {
 			return fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
 	return p.Commit()
 }
 
-// writeSVG writes the picture as SVG.
-func (p *picture) writeSVG(w io.Writer) error {
-	c := vgsvg.New(p.width, p.height)
+// write writes the picture as ".svg", or as ".png" with two pixels a point.
+func (p *picture) write(kind string, w io.Writer) error {
+	var c vg.CanvasWriterTo = vgsvg.New(p.width, p.height)
+	if kind == ".png" {
+		c = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(p.width, p.height), vgimg.UseDPI(pictureDPI))}
+	}
 	if err := p.draw(draw.New(c)); err != nil {
 		return err
 	}
@@ -243,15 +243,5 @@ func (p *picture) writeSVG(w io.Writer) error {
 	// Where Liberation Sans is missing one of these has letters of the same widths.
 	_, err := w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
-	return err
-}
-
-// writePNG writes the picture as PNG, with two pixels a point.
-func (p *picture) writePNG(w io.Writer) error {
-	c := vgimg.NewWith(vgimg.UseWH(p.width, p.height), vgimg.UseDPI(pictureDPI))
-	if err := p.draw(draw.New(c)); err != nil {
-		return err
-	}
-	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
 }

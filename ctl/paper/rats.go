@@ -98,13 +98,10 @@ against DMA, and where the paper prints a figure on one of them; and prints thei
 			return usage.Explain(c, err)
 		},
 	}
-	f.register(c, "hamlyn", " with the steps")
-	p := c.Flags()
-	p.IntVar(&table, "table", 0, "table of the paper, 1 to 5")
-	p.BoolVar(&all, "claims", false, "what the text concludes, beside what the steps say")
-	p.StringArrayVar(&f.plots, "plot", nil,
-		"draw curves of bandwidth, time and instructions by size into `FILE`.svg or .png; may be repeated")
-	p.BoolVar(&f.explain, "explain", false, "print the steps, too")
+	f.register(c, "hamlyn", " with the steps", "curves of bandwidth, time and instructions by size",
+		"print the steps, too")
+	c.Flags().IntVar(&table, "table", 0, "table of the paper, 1 to 5")
+	c.Flags().BoolVar(&all, "claims", false, "what the text concludes, beside what the steps say")
 	return c
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
@@ -101,24 +100,6 @@ func Rats() *cobra.Command {
 	p.IntVar(&o.Count, "count", 200_000, "round trips to measure")
 	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
 	return c
-}
-
-// RatsOnLab makes the round trips between the hosts of a lab made from the flags. It returns node
-// 0's result and the profile. The result has the worse of the two hosts' reports on keeping the
-// profile.
-func RatsOnLab(ctx context.Context, f *Flags, o RatsOptions) (*RatsResult, *hwprofiles.Profile, error) {
-	if err := cmp.Or(o.check(), f.Check()); err != nil {
-		return nil, nil, err
-	}
-	if f.Lab < 2 {
-		return nil, nil, errors.New("--lab: round trips are between two hosts of a lab; add --lab 2")
-	}
-	all, err := onLab[RatsResult](ctx, f, RatsProgram, o.Arguments())
-	if err != nil {
-		return nil, nil, err
-	}
-	all[0].Host.add(all[1].Host)
-	return &all[0], f.machine, nil
 }
 
 // check refuses counts that are out of range.

@@ -4,6 +4,7 @@ package program
 // profile, compared with virtual time.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,17 +40,21 @@ the profile's times: what a host is late comes into the figure.`,
   funet rats --lab 2                      # the host as it is`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := InRange("--bytes", o.Bytes, 1, rats.MaxTagged); err != nil {
+			if err := cmp.Or(InRange("--bytes", o.Bytes, 1, rats.MaxTagged), o.check(), f.Check()); err != nil {
 				return err
 			}
-			found, p, err := RatsOnLab(c.Context(), &f, o)
+			if f.Lab < 2 {
+				return errors.New("--lab: round trips are between two hosts of a lab; add --lab 2")
+			}
+			all, err := onLab[RatsResult](c.Context(), &f, RatsProgram, o.Arguments())
 			if err != nil {
 				return err
 			}
-			r := &taggedResult{RatsResult: *found, Bytes: o.Bytes}
+			all[0].Host.add(all[1].Host) // the worse of the two reports on keeping the profile
+			r := &taggedResult{RatsResult: all[0], Bytes: o.Bytes}
 			if r.Host != nil {
 				o.Count, o.WarmUp = virtualRounds, virtualRounds/10
-				v, err := RatsInVirtualTime(p, o)
+				v, err := RatsInVirtualTime(f.machine, o)
 				switch {
 				case err == nil:
 					diff := (r.P50/v.P50 - 1) * 100
