@@ -59,7 +59,7 @@ type Datagram struct {
 }
 
 type datagramLink struct {
-	end
+	serverEnd
 	of       *Port
 	memory   []byte
 	bound    bool   // the client's node is known
@@ -119,13 +119,7 @@ func (p *Port) Seed() (s Seed, err error) {
 // Revoke takes a seed back. Its client fails. Datagrams that have arrived from it can still be
 // received and are released as usual. Revoke returns false if s is not a seed of the port.
 func (p *Port) Revoke(s Seed) bool {
-	for _, l := range p.links {
-		if uint64(l.key) == s.Key {
-			l.shutdown()
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.links, func(l *datagramLink) bool { return l.revokes(s) })
 }
 
 // Recv returns the oldest datagram, or false if there is none.
@@ -216,18 +210,6 @@ func (l *datagramLink) consider() bool {
 	return true
 }
 
-// returned handles a returned request: the client has gone, or an area could not be opened.
-func (l *datagramLink) returned(r funi.Returned) {
-	l.end.returned(r)
-	l.shutdown()
-}
-
-func (l *datagramLink) suspect(lost *funi.Lost) {
-	if l.end.suspect(lost); l.err != nil {
-		l.shutdown()
-	}
-}
-
 func (l *datagramLink) turn() bool {
 	if l.peer.Key != 0 && !l.said && !l.closing {
 		w := []uint32{uint32(kindRing<<kindShift | l.of.buffers)}
@@ -252,9 +234,7 @@ func (l *datagramLink) turn() bool {
 		return false
 	}
 	if l.dropped {
-		if i := slices.Index(l.of.links, l); i >= 0 {
-			l.of.links = slices.Delete(l.of.links, i, i+1)
-		}
+		l.of.links = slices.DeleteFunc(l.of.links, func(o *datagramLink) bool { return o == l })
 	}
 	return true
 }

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/funet/funet/uspace/rats"
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/rats"
 )
 
 // Rule (heap.go): blocks that are handed out lie in the memory, apart from each other, and have

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/sim"
-	"pgregory.net/rapid"
 )
 
 // Rule (3.2, initial request response): each request is shown to the server once and answered,

@@ -32,6 +32,29 @@ const (
 	clientCredit = 8
 )
 
+// serverEnd is the end of a link at its server. It closes when its client has gone.
+type serverEnd struct{ end }
+
+func (l *serverEnd) returned(r funi.Returned) {
+	l.end.returned(r)
+	l.shutdown()
+}
+
+func (l *serverEnd) suspect(lost *funi.Lost) {
+	if l.end.suspect(lost); l.err != nil {
+		l.shutdown()
+	}
+}
+
+// revokes closes the link if a seed is its, and reports that.
+func (l *serverEnd) revokes(s Seed) bool {
+	if uint64(l.key) != s.Key {
+		return false
+	}
+	l.shutdown()
+	return true
+}
+
 // finish tells the other end of an abort, and then closes what is to be closed. After that it frees
 // memory, unless it is nil. It returns false if there is no room for all of it now.
 func (e *end) finish(memory []byte) bool {

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/sim"
-	"pgregory.net/rapid"
 )
 
 // nodes runs a program on each of some nodes, over a network that loses, doubles and reorders.

@@ -50,7 +50,7 @@ type ReadServer struct {
 }
 
 type readLink struct {
-	end
+	serverEnd
 	of     *ReadServer
 	bound  bool // the reader's node is known
 	unsent bool // an answer waits for room in the send queue
@@ -105,13 +105,7 @@ func (s *ReadServer) Seed() (seed Seed, err error) {
 // Revoke takes a seed back, and its reader fails. It returns false if it is not a seed of the
 // server.
 func (s *ReadServer) Revoke(seed Seed) bool {
-	for _, l := range s.links {
-		if uint64(l.key) == seed.Key {
-			l.shutdown()
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.links, func(l *readLink) bool { return l.revokes(seed) })
 }
 
 // Close closes the server. It frees its memory when the reads in flight have been sent.
@@ -168,26 +162,12 @@ func (l *readLink) reply() bool {
 	return true
 }
 
-// returned takes what came back: the reader has gone, or the key could not be opened.
-func (l *readLink) returned(r funi.Returned) {
-	l.end.returned(r)
-	l.shutdown()
-}
-
-func (l *readLink) suspect(lost *funi.Lost) {
-	if l.end.suspect(lost); l.err != nil {
-		l.shutdown()
-	}
-}
-
 func (l *readLink) turn() bool {
 	if l.unsent && !l.closing && !l.reply() || !l.finish(nil) {
 		return false
 	}
 	if l.dropped {
-		if i := slices.Index(l.of.links, l); i >= 0 {
-			l.of.links = slices.Delete(l.of.links, i, i+1)
-		}
+		l.of.links = slices.DeleteFunc(l.of.links, func(o *readLink) bool { return o == l })
 	}
 	return true
 }

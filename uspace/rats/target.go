@@ -48,7 +48,7 @@ type Tag struct {
 }
 
 type taggedLink struct {
-	end
+	serverEnd
 	of    *Target
 	bound bool   // the writer's node is known
 	held  int    // its tags in of.tags
@@ -118,13 +118,7 @@ func (t *Target) seed(protocol uint8) (s Seed, err error) {
 // Revoke takes a seed back. Its holders can write no more, and their next write fails. It returns
 // false if it is not a seed of the target.
 func (t *Target) Revoke(s Seed) bool {
-	for _, l := range t.links {
-		if uint64(l.key) == s.Key {
-			l.shutdown()
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.links, func(l *taggedLink) bool { return l.revokes(s) })
 }
 
 // GetTag returns the oldest unread tag, or false if there is none.
@@ -215,18 +209,6 @@ func (l *taggedLink) consider() bool {
 	return true
 }
 
-// returned takes what came back: the writer has gone, or the key could not be opened.
-func (l *taggedLink) returned(r funi.Returned) {
-	l.end.returned(r)
-	l.shutdown()
-}
-
-func (l *taggedLink) suspect(lost *funi.Lost) {
-	if l.end.suspect(lost); l.err != nil {
-		l.shutdown()
-	}
-}
-
 func (l *taggedLink) turn() bool {
 	t := l.of
 	var memory []byte
@@ -238,9 +220,7 @@ func (l *taggedLink) turn() bool {
 	}
 	if l.dropped {
 		t.open--
-		if i := slices.Index(t.links, l); i >= 0 {
-			t.links = slices.Delete(t.links, i, i+1)
-		}
+		t.links = slices.DeleteFunc(t.links, func(o *taggedLink) bool { return o == l })
 	}
 	return true
 }
