@@ -1,207 +1,118 @@
-// This file compares calls and messages with similar operations, in turn on one lab. Host 0 calls
-// and sends. A call of 64 bytes with an answer of 64 is compared with a ping-pong of short messages
-// and with gRPC. Messages of 16 bytes are compared with requests of 16 bytes in words, and messages
-// of 1 MiB with blocks. Calls of several goroutines are measured too.
-
 package bench
+
+// This file is `funet bench calls`. Host 0 calls and sends.
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
-	"github.com/funet/funet/ctl/lab"
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/program"
 )
 
-// CallsMessages are the limits of CallsOptions.Messages.
-var CallsMessages = Limits{1000, 100_000_000, 1_000_000}
-
-// Mebibyte is the size of a long message in bytes. LongMessages is how many are sent in a run.
 const (
-	Mebibyte     = 1 << 20
-	LongMessages = 512
+	mebibyte     = 1 << 20 // bytes of a long message
+	longMessages = 512     // in a run
+	warmLong     = 16      // long messages before those
 )
 
-// CallsGoroutines are the numbers of goroutines that call at once.
-var CallsGoroutines = []int{1, 2, 8}
+// callers are the numbers of goroutines that call at once.
+var callers = []int{1, 2, 8}
 
-// CallsOptions say what Calls does. Zero values stand for the defaults.
-type CallsOptions struct {
-	Rounds    int // see Rounds
-	Exchanges int // calls and exchanges in each run, see Exchanges
-	Messages  int // in each run, see CallsMessages
+// calls compares calls and messages with similar operations.
+type calls struct{ exchanges, messages int }
 
-	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other. PingPong
-	// exchanges a request and a reply of 16 bytes. Send sends messages of 16 bytes from host 0 to
-	// host 1, and Request sends as many in words; each lets the card run after each message.
-	// Goroutines has the given number of goroutines call. Send1M sends messages of Mebibyte bytes
-	// from host 0 to host 1, one after the other. Transfer moves as many bytes in blocks, as Xfer
-	// does. All are required, and end within ctx.
-	Call, PingPong, Send, Request func(ctx context.Context, l *lab.Lab) (CallsSample, error)
-	Send1M, Transfer              func(ctx context.Context, l *lab.Lab, bytes int) (CallsSample, error)
-	Goroutines                    func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error)
-
-	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
-	// are appended, the role and its configuration.
-	RoleCommand []string
-
-	Progress io.Writer // progress, once a step has taken two seconds; nil: none
+func (o *calls) command(f *flags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "calls",
+		Short: "Compare calls with ping-pong and with gRPC over TCP",
+		Long: fmt.Sprintf(`Compare how long a call of %d bytes takes that a handler answers with as many bytes: FUNet's,
+beside a ping-pong of a request and a reply of 16 bytes, and beside a unary call of gRPC over one TCP
+connection between the same two hosts. They take turns; figures are medians over the rounds, and ratios
+medians of those in each round. Besides: messages of 16 bytes one way, beside requests of as many in words,
+messages of 1 MiB, beside blocks as bench xfer moves them, and calls of 1, 2 and 8 goroutines at once. An end of gRPC has its host's processor for itself and leaves everything to
+Go's scheduler, which does not spin; FUNet polls.`, payload),
+		Example: "  funet bench calls --lab 2",
+	}
+	f.number(c, &o.exchanges, "exchanges", exchangeLimits, "calls and exchanges of each and in each round")
+	f.number(c, &o.messages, "messages", limits{1000, 100_000_000, 1_000_000}, "messages one way in each round")
+	f.RegisterCard(c)
+	return f.register(c, 2, 2, 2)
 }
 
-// CallsSample has the measurements of one run of FUNet. Figures that the run does not have are 0.
-type CallsSample struct {
-	Sample
-	PerSecond         float64 // messages that arrived a second; an answer counts as one
-	Gbit              float64 // bits of data that arrived a second, in 10^9
-	XDPMode, BindMode string
+func (o *calls) enter(_ context.Context, m *match) error {
+	m.what, m.unit = "measure calls", "p50 us, messages/s and Gbit/s"
+	m.deadline = patient(o.exchanges) + time.Duration(o.messages)*20*time.Microsecond
+	remote := func(do string, bytes, count, warmUp, goroutines int) args {
+		return program.RemoteOptions{Do: do, Bytes: bytes, Count: count, WarmUp: warmUp, Goroutines: goroutines}
+	}
+	m.funet("call", program.RemoteProgram, remote(program.RemoteCalls, payload, o.exchanges, warmUp, 1), p50)
+	m.funet("pingpong", "pingpong", pingPong(o.exchanges), p50)
+	m.theirs(roleGRPC, func(ctx context.Context) (float64, error) {
+		s, err := m.roundTrips(ctx, roleGRPC, o.exchanges)
+		return s.P50, err
+	})
+	m.funet("send16", program.RemoteProgram, remote(program.RemoteSends, 16, o.messages, warmUp, 1), arrived)
+	m.funet("request16", program.RemoteProgram, remote(program.RemoteRequests, 16, o.messages, warmUp, 1), arrived)
+	m.funet("send1m", program.RemoteProgram, remote(program.RemoteSends, mebibyte, longMessages, warmLong, 1),
+		func(n []node) float64 { return arrived(n) * mebibyte * 8 / 1e9 })
+	m.funet("xfer", "transfer", transfer(longMessages*mebibyte, xferBlock.usual, xferDepth.usual), goodput)
+	for _, n := range callers {
+		m.funet(fmt.Sprintf("%d goroutines", n), program.RemoteProgram,
+			remote(program.RemoteCalls, payload, o.exchanges, warmUp, n), arrived)
+	}
+	return nil
 }
 
-// CallsReport is the result of Calls. Its JSON form is stable. Times outside of rounds are medians
-// over the rounds. Ratios outside of rounds are medians of the ratios of each round.
-type CallsReport struct {
-	Call            float64 `json:"call_p50_us"`
-	PingPong        float64 `json:"pingpong_p50_us"`
-	RatioToPingPong float64 `json:"ratio_to_pingpong"` // Call by PingPong
-	GRPC            float64 `json:"grpc_p50_us"`
-	RatioToGRPC     float64 `json:"ratio_to_grpc"` // Call by GRPC
-
-	// time of a message of 16 bytes by that of a request of four words
-	Send16Ratio        float64 `json:"send16_ratio"`
-	Send16PerSecond    float64 `json:"send16_msgs_per_s"`
-	Request16PerSecond float64 `json:"request16_msgs_per_s"`
-	// rate of messages of 1 MiB by that of blocks
-	Send1MRatio  float64         `json:"send1m_ratio"`
-	Send1MGbit   float64         `json:"send1m_gbit_per_s"`
-	TransferGbit float64         `json:"xfer_gbit_per_s"`
-	Goroutines   []GoroutineRate `json:"goroutines"`
-
-	Rounds                int       `json:"rounds"`
-	RoundsCall            []float64 `json:"rounds_call_p50_us"` // figures of each round, in order
-	RoundsPingPong        []float64 `json:"rounds_pingpong_p50_us"`
-	RoundsRatioToPingPong []float64 `json:"rounds_ratio_to_pingpong"`
-	RoundsGRPC            []float64 `json:"rounds_grpc_p50_us"`
-	RoundsRatioToGRPC     []float64 `json:"rounds_ratio_to_grpc"`
-	RoundsSend16Ratio     []float64 `json:"rounds_send16_ratio"`
-	RoundsSend1MRatio     []float64 `json:"rounds_send1m_ratio"`
-
-	Bytes     int    `json:"call_bytes"` // of a call and of its answer
-	Exchanges int    `json:"exchanges"`
-	Messages  int    `json:"messages"`
-	XDPMode   string `json:"xdp_mode"`  // FUNet's
-	BindMode  string `json:"bind_mode"` // FUNet's
-}
-
-// GoroutineRate is the rate at which a number of goroutines call together.
-type GoroutineRate struct {
-	N               int       `json:"n"`
-	PerSecond       float64   `json:"msgs_per_s"` // calls and answers
-	RoundsPerSecond []float64 `json:"rounds_msgs_per_s"`
-}
-
-// Calls compares calls with ping-pong and with gRPC between hosts 0 and 1 of a lab, which nothing
-// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or a failure in gRPC. Any
-// goroutine may call it, one at a time for a lab.
-func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error) {
-	const what = "measure calls"
-	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},
-		number{&o.Messages, CallsMessages, "%d messages"})
-	if err == nil && (o.Call == nil || o.PingPong == nil || o.Send == nil || o.Request == nil || o.Send1M == nil ||
-		o.Transfer == nil || o.Goroutines == nil || len(o.RoleCommand) == 0) {
-		err = fmt.Errorf("%w: Call, PingPong, Send, Request, Send1M, Transfer, Goroutines and RoleCommand are required",
-			ErrOptions)
+func (o *calls) report(m *match) (r report, err error) {
+	type rate struct {
+		N         int       `json:"n"`
+		PerSecond float64   `json:"msgs_per_s"` // calls and answers
+		Rounds    []float64 `json:"rounds_msgs_per_s"`
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+	var rates []rate
+	for _, n := range callers {
+		c := m.of(fmt.Sprintf("%d goroutines", n))
+		rates = append(rates, rate{n, *median(c.figures), c.figures})
 	}
-	s, err := newSession(l, Options{RoleCommand: o.RoleCommand, Exchanges: o.Exchanges})
-	if err != nil {
-		return nil, err
-	}
-	r := &CallsReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges, Messages: o.Messages}
-	of := func(name string, run func(context.Context, *lab.Lab) (CallsSample, error),
-		figure func(CallsSample) float64) *contender {
-		return ours(name, func(ctx context.Context) (CallsSample, error) {
-			return run(ctx, l)
-		}, func(s CallsSample) float64 {
-			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
-			return figure(s)
-		})
-	}
-	p50, rate := func(s CallsSample) float64 { return s.P50 }, func(s CallsSample) float64 { return s.PerSecond }
-	call, pingpong := of("call", o.Call, p50), of("pingpong", o.PingPong, p50)
-	send, request := of("send16", o.Send, rate), of("request16", o.Request, rate)
-	grpc := &contender{name: roleGRPC, run: func(ctx context.Context) (float64, error) {
-		sample, err := own(roleGRPC)(ctx, s)
-		return sample.P50, err
-	}}
-	long := func(run func(context.Context, *lab.Lab, int) (CallsSample, error)) func(context.Context,
-		*lab.Lab) (CallsSample, error) {
-		return func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return run(ctx, l, LongMessages*Mebibyte) }
-	}
-	gbit := func(s CallsSample) float64 { return s.Gbit }
-	send1m, transfer := of("send1m", long(o.Send1M), gbit), of("xfer", long(o.Transfer), gbit)
-	playing := []*contender{call, pingpong, grpc, send, request, send1m, transfer}
-	for _, n := range CallsGoroutines {
-		playing = append(playing, of(fmt.Sprintf("%d goroutines", n),
-			func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return o.Goroutines(ctx, l, n) }, rate))
-	}
-	c := comparison{what: what, unit: "p50 us, messages/s and Gbit/s", rounds: o.Rounds,
-		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Messages)*20*time.Microsecond, progress: o.Progress}
-	if err := c.play(ctx, playing...); err != nil {
-		return nil, err
-	}
-	r.RoundsCall, r.RoundsPingPong, r.RoundsGRPC = call.figures, pingpong.figures, grpc.figures
-	r.Call, r.PingPong, r.GRPC = call.median(), pingpong.median(), grpc.median()
-	r.RoundsRatioToPingPong, r.RoundsRatioToGRPC = byRound(r.RoundsCall, r.RoundsPingPong),
-		byRound(r.RoundsCall, r.RoundsGRPC)
-	r.RatioToPingPong, r.RatioToGRPC = *median(r.RoundsRatioToPingPong), *median(r.RoundsRatioToGRPC)
-	r.Send16PerSecond, r.Request16PerSecond = send.median(), request.median()
-	r.RoundsSend16Ratio = byRound(request.figures, send.figures)
-	r.Send16Ratio = *median(r.RoundsSend16Ratio)
-	r.Send1MGbit, r.TransferGbit = send1m.median(), transfer.median()
-	r.RoundsSend1MRatio = byRound(send1m.figures, transfer.figures)
-	r.Send1MRatio = *median(r.RoundsSend1MRatio)
-	for i, p := range playing[len(playing)-len(CallsGoroutines):] {
-		r.Goroutines = append(r.Goroutines, GoroutineRate{CallsGoroutines[i], p.median(), p.figures})
-	}
-	return r, nil
-}
-
-// WriteTable prints the report for people.
-func (r *CallsReport) WriteTable(w io.Writer) error {
+	r.with(figure{"call_p50_us", m.median("call")}, figure{"pingpong_p50_us", m.median("pingpong")},
+		figure{"ratio_to_pingpong", m.ratio("call", "pingpong")}, figure{"grpc_p50_us", m.median("grpc")},
+		figure{"ratio_to_grpc", m.ratio("call", "grpc")},
+		// time of a message of 16 bytes by that of a request of four words
+		figure{"send16_ratio", m.ratio("request16", "send16")}, figure{"send16_msgs_per_s", m.median("send16")},
+		figure{"request16_msgs_per_s", m.median("request16")},
+		// rate of messages of 1 MiB by that of blocks
+		figure{"send1m_ratio", m.ratio("send1m", "xfer")}, figure{"send1m_gbit_per_s", m.median("send1m")},
+		figure{"xfer_gbit_per_s", m.median("xfer")}, figure{"goroutines", rates}, figure{"rounds", m.rounds},
+		figure{"rounds_call_p50_us", m.of("call").figures}, figure{"rounds_pingpong_p50_us", m.of("pingpong").figures},
+		figure{"rounds_ratio_to_pingpong", m.ratios("call", "pingpong")},
+		figure{"rounds_grpc_p50_us", m.of("grpc").figures}, figure{"rounds_ratio_to_grpc", m.ratios("call", "grpc")},
+		figure{"rounds_send16_ratio", m.ratios("request16", "send16")},
+		figure{"rounds_send1m_ratio", m.ratios("send1m", "xfer")},
+		figure{"call_bytes", payload}, figure{"exchanges", o.exchanges}, figure{"messages", o.messages},
+		figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
 	var b strings.Builder
 	fmt.Fprintf(&b, "calls of %d bytes and answers of as many, one after the other; medians of %d rounds; XDP %s, %s\n",
-		r.Bytes, r.Rounds, r.XDPMode, r.BindMode)
+		payload, m.rounds, m.attach, m.bind)
 	fmt.Fprintf(&b, "%-10s %9s %14s  %s\n", "", "p50 us", "call by it", "by round")
-	line := func(name string, p50, ratio float64, rounds []float64) {
-		by := "-"
-		if ratio > 0 {
-			by = fmt.Sprintf("%.3f", ratio)
-		}
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-10s %9.2f %14s  %s", name, p50, by, ratios(rounds)), " ") + "\n")
+	fmt.Fprintf(&b, "%-10s %9.2f %14s\n", "call", m.median("call"), "-")
+	for _, name := range []string{"pingpong", "grpc"} {
+		fmt.Fprintf(&b, "%-10s %9.2f %14.3f  %s\n", name, m.median(name), m.ratio("call", name),
+			ratios3(m.ratios("call", name)))
 	}
-	line("call", r.Call, 0, nil)
-	line("pingpong", r.PingPong, r.RatioToPingPong, r.RoundsRatioToPingPong)
-	line("grpc", r.GRPC, r.RatioToGRPC, r.RoundsRatioToGRPC)
 	b.WriteString("pingpong: a request and a reply of 16 bytes; grpc: unary calls over one TCP connection, with the runtime's scheduler, an end on each processor\n")
 	fmt.Fprintf(&b,
 		"messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
-		r.Send16PerSecond/1e6, r.Request16PerSecond/1e6, r.Send16Ratio, ratios(r.RoundsSend16Ratio))
+		m.median("send16")/1e6, m.median("request16")/1e6, m.ratio("request16", "send16"),
+		ratios3(m.ratios("request16", "send16")))
 	fmt.Fprintf(&b, "messages of 1 MiB: %.2f Gbit/s; blocks: %.2f; the first by the second %.3f (%s)\n",
-		r.Send1MGbit, r.TransferGbit, r.Send1MRatio, ratios(r.RoundsSend1MRatio))
-	for _, g := range r.Goroutines {
+		m.median("send1m"), m.median("xfer"), m.ratio("send1m", "xfer"), ratios3(m.ratios("send1m", "xfer")))
+	for _, g := range rates {
 		fmt.Fprintf(&b, "%d goroutines call: %.2f million messages/s\n", g.N, g.PerSecond/1e6)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func ratios(rounds []float64) string {
-	var each []string
-	for _, v := range rounds {
-		each = append(each, fmt.Sprintf("%.3f", v))
-	}
-	return strings.Join(each, " ")
+	r.table = b.String()
+	return r, nil
 }

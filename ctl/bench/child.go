@@ -1,3 +1,5 @@
+package bench
+
 // This file is the parent's side of our own peers: a pair of child processes, and the lines
 // exchanged with each of them.
 //
@@ -10,8 +12,6 @@
 // This may be repeated. A child ends when its standard input ends. A child that fails prints the
 // error to standard error and exits.
 
-package bench
-
 import (
 	"bufio"
 	"context"
@@ -21,10 +21,10 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/funet/funet/ctl/rawxdp"
-	"github.com/funet/funet/xdp"
 )
 
 // roleConfig configures a child. It is passed as JSON on the command line.
@@ -44,7 +44,7 @@ type roleConfig struct {
 
 // outcome is the last line of a turn of round trips. A server's outcome has no times.
 type outcome struct {
-	Sample
+	sample
 	Got rawxdp.Modes `json:"got"`
 }
 
@@ -69,8 +69,7 @@ func (s *session) startChild(ctx context.Context, host int, role string, c roleC
 	if err != nil {
 		return nil, fmt.Errorf("write the configuration of %s: %w", role, err)
 	}
-	argv := append([]string{s.exe}, s.o.RoleCommand...)
-	argv = append(argv, role, string(config))
+	argv := append(slices.Clone(s.exe), role, string(config))
 	out := new(said)
 	var stdin io.WriteCloser
 	pr, pw := io.Pipe()
@@ -154,7 +153,7 @@ func (p *pair) turn(ctx context.Context, client, server any) error {
 		if word, err := c.hear(ctx); err != nil {
 			return err
 		} else if word != wordReady {
-			return c.fault(fmt.Errorf("it said %.60q, not %q; RoleCommand must lead to RunRole", word, wordReady))
+			return c.fault(fmt.Errorf("it said %.60q, not %q; the command must lead to runRole", word, wordReady))
 		}
 	}
 	// Both before either is heard: they need each other.
@@ -183,26 +182,29 @@ func (p *pair) turn(ctx context.Context, client, server any) error {
 }
 
 // own returns the function that runs one of our own peers.
-func own(role string) func(context.Context, *session) (Sample, error) {
-	return func(ctx context.Context, s *session) (Sample, error) {
-		p, err := s.startPair(ctx, role, s.roleConfig(s.o.Attach, s.o.Bind, Warmup, s.o.Exchanges))
-		if err != nil {
-			return Sample{}, err
-		}
-		defer p.end()
-		var o outcome
-		err = p.turn(ctx, &o, nil)
-		if err == nil && role == rawAFXDP {
-			s.got = o.Got
-		}
-		return o.Sample, err
+func own(role string) func(context.Context, *session) (sample, error) {
+	return func(ctx context.Context, s *session) (sample, error) { return s.roundTrips(ctx, role, s.exchanges) }
+}
+
+// roundTrips measures round trips of one of our own peers.
+func (s *session) roundTrips(ctx context.Context, role string, exchanges int) (sample, error) {
+	p, err := s.startPair(ctx, role, s.roleConfig(s.modes, warmUp, exchanges))
+	if err != nil {
+		return sample{}, err
 	}
+	defer p.end()
+	var o outcome
+	err = p.turn(ctx, &o, nil)
+	if err == nil && role == rawAFXDP {
+		s.got = o.Got
+	}
+	return o.sample, err
 }
 
 // roleConfig returns the configuration that both ends of a pair share.
-func (s *session) roleConfig(attach xdp.AttachMode, bind xdp.BindMode, warmup, exchanges int) roleConfig {
+func (s *session) roleConfig(modes rawxdp.Modes, warmUp, exchanges int) roleConfig {
 	return roleConfig{
-		Warmup: warmup, Exchanges: exchanges, Config: rawxdp.Config{FrameSize: s.o.FrameSize,
-			Frags: s.lab.Options().MTU > rawxdp.PlainMTU, Modes: rawxdp.Modes{Attach: attach, Bind: bind}},
+		Warmup: warmUp, Exchanges: exchanges, Config: rawxdp.Config{FrameSize: s.frame,
+			Frags: s.mtu > rawxdp.PlainMTU, Modes: modes},
 	}
 }

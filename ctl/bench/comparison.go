@@ -1,12 +1,14 @@
+package bench
+
 // This file plays a comparison: two or more contenders, measured in turn. It defines the rounds,
 // their order, the deadline of a run, the meaning of a failure, and the ratios of the figures.
-
-package bench
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,18 +38,6 @@ type contender struct {
 	err     error     // its last failure, with the round
 }
 
-// ours returns a contender that the caller runs, and that the comparison needs. take keeps the
-// measurements of a run and returns its figure.
-func ours[S any](name string, run func(context.Context) (S, error), take func(S) float64) *contender {
-	return &contender{name: name, run: func(ctx context.Context) (float64, error) {
-		sample, err := run(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrFunet, err)
-		}
-		return take(sample), nil
-	}}
-}
-
 // play runs every contender once a round, alone. Each round begins with another contender, so
 // changes of the machine's speed affect all alike. play fills in the contenders' figures; after an
 // error it has filled in those of the runs before.
@@ -65,7 +55,7 @@ func (c *comparison) play(ctx context.Context, contenders ...*contender) error {
 			if p.failed > 0 && p.failed >= p.spared {
 				continue
 			}
-			figure, err := c.run(ctx, p)
+			figure, err := c.once(ctx, p)
 			if err != nil {
 				p.failed++
 				p.err = fmt.Errorf("round %d: %w", round+1, err)
@@ -84,8 +74,8 @@ func (c *comparison) play(ctx context.Context, contenders ...*contender) error {
 	return nil
 }
 
-// run runs a contender once.
-func (c *comparison) run(ctx context.Context, p *contender) (figure float64, err error) {
+// once runs a contender once.
+func (c *comparison) once(ctx context.Context, p *contender) (figure float64, err error) {
 	err = c.within(ctx, func(ctx context.Context) error {
 		figure, err = p.run(ctx)
 		return err
@@ -119,18 +109,6 @@ func (c *comparison) found(round int, contenders []*contender, found []float64) 
 	return fmt.Sprintf("round %d of %d, %s:%s", round+1, c.rounds, c.unit, line.String())
 }
 
-// median returns the median of its figures. It is for contenders whose failure ends the comparison.
-func (p *contender) median() float64 { return *median(p.figures) }
-
-// figures returns the figures by contender and round, if a failure of any ends the comparison.
-func figures(contenders []*contender) [][]float64 {
-	all := make([][]float64, len(contenders))
-	for i, p := range contenders {
-		all[i] = p.figures
-	}
-	return all
-}
-
 // byRound divides the first figure of each round by the second. It returns nil if one of the two
 // contenders failed in a round.
 func byRound(a, b []float64) []float64 {
@@ -142,4 +120,27 @@ func byRound(a, b []float64) []float64 {
 		ratios[i] = nanos(a[i] / b[i])
 	}
 	return ratios
+}
+
+// median returns the median of the values, nil without values. For an even number it is the mean of
+// the two in the middle.
+func median(values []float64) *float64 {
+	n := len(values)
+	if n == 0 {
+		return nil
+	}
+	v := slices.Sorted(slices.Values(values))
+	m := nanos((v[(n-1)/2] + v[n/2]) / 2)
+	return &m
+}
+
+// nanos rounds to three digits after the point; for microseconds, that is to a nanosecond.
+func nanos(us float64) float64 { return math.Round(us*1000) / 1000 }
+
+// two writes a number with two digits after the point; "-": there is none.
+func two(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *v)
 }

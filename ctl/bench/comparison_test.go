@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,20 +176,22 @@ func TestComparisonRotates(t *testing.T) {
 	})
 }
 
-// A caller's contender that fails is FUNet's failure; what it measured is taken once.
+// FUNet's contender that fails is FUNet's failure; what it measured is taken once.
 func TestOurs(t *testing.T) {
 	boom := errors.New("boom")
+	m := played(nil, 2)
 	taken := 0
-	fails := ours("a", func(context.Context) (int, error) { return 0, boom }, func(int) float64 { taken++; return 1 })
-	if _, err := fails.run(t.Context()); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) || taken != 0 {
+	take := func(n []node) float64 { taken++; return n[0].P50 / 2 }
+	c := m.ours("a", func(context.Context) ([]node, error) { return nil, boom }, take)
+	if _, err := c.run(t.Context()); !errors.Is(err, errFunet) || !errors.Is(err, boom) || taken != 0 {
 		t.Errorf("%v, taken %d times", err, taken)
 	}
-	works := ours("a", func(context.Context) (int, error) { return 7, nil }, func(n int) float64 {
-		taken++
-		return float64(n) / 2
-	})
-	if v, err := works.run(t.Context()); v != 3.5 || err != nil || taken != 1 {
-		t.Errorf("%v, %v, taken %d times", v, err, taken)
+	c = m.ours("b", func(context.Context) ([]node, error) {
+		return []node{{sample: sample{P50: 7}, XDPMode: "native", BindMode: "zero-copy"}}, nil
+	}, take)
+	if v, err := c.run(t.Context()); v != 3.5 || err != nil || taken != 1 || m.attach != "native" ||
+		m.bind != "zero-copy" || len(m.playing) != 2 {
+		t.Errorf("%v, %v, taken %d times, %+v", v, err, taken, m)
 	}
 }
 
@@ -204,29 +205,28 @@ func TestByRound(t *testing.T) {
 	}
 }
 
-// Zero stands for the usual number; the limits are included, and what is beyond them is refused
-// with them.
-func TestComplete(t *testing.T) {
-	l := Limits{Least: 2, Most: 5, Usual: 3}
-	for given, want := range map[int]int{0: 3, 2: 2, 5: 5} {
-		v := given
-		if err := complete(number{&v, l, "%d apples"}); err != nil || v != want {
-			t.Errorf("%d becomes %d, %v; want %d", given, v, err, want)
+// The usual number of each flag is within its limits, and the least is above 0.
+func TestLimits(t *testing.T) {
+	for _, b := range []benchmark{new(peersBench), new(calls), new(rate), new(incast), new(sockets), new(keyed),
+		new(rma), new(matmul)} {
+		f := new(flags)
+		b.command(f)
+		for _, n := range f.numbers {
+			if n.least < 1 || n.usual < n.least || n.usual > n.most || *n.value != n.usual {
+				t.Errorf("%T %s: %+v, usually %d", b, n.name, n.limits, *n.value)
+			}
+		}
+		if len(f.numbers) < 3 {
+			t.Errorf("%T: only %d numbers", b, len(f.numbers))
 		}
 	}
-	for _, given := range []int{-1, 1, 6} {
-		v, after := given, 0
-		err := complete(number{&v, l, "%d apples"}, number{&after, l, "%d pears"})
-		if want := fmt.Sprintf("%v: %d apples; use 2 to 5", ErrOptions, given); !errors.Is(err, ErrOptions) ||
-			err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+}
+
+// figures returns the figures by contender and round.
+func figures(contenders []*contender) [][]float64 {
+	all := make([][]float64, len(contenders))
+	for i, p := range contenders {
+		all[i] = p.figures
 	}
-	for name, l := range map[string]Limits{"rounds": Rounds, "exchanges": Exchanges, "rate": RateMessages,
-		"incast": IncastMessages, "matmul": MatmulSize,
-		"seconds": XferSeconds, "block": XferBlock, "depth": XferDepth} {
-		if l.Least < 1 || l.Usual < l.Least || l.Usual > l.Most {
-			t.Errorf("%s: %+v", name, l)
-		}
-	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/tests/long"
 )
 
@@ -13,11 +14,11 @@ import (
 func TestGRPC(t *testing.T) {
 	long.Test(t)
 	leavesNothing(t)
-	s, err := newSession(newLab(t, lab.Options{}), options())
+	s, err := newSession(newLab(t, lab.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.startPair(t.Context(), roleGRPC, s.roleConfig(0, 0, 10, 200))
+	p, err := s.startPair(t.Context(), roleGRPC, s.roleConfig(rawxdp.Modes{}, 10, 200))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,123 +1,98 @@
-// This file measures incast: the goodput of several hosts that send to one, and of one host that
-// sends alone, in turn on one lab. All hosts run a node in both cases, so only the number of
-// senders differs.
-
 package bench
+
+// This file is `funet bench incast`. All hosts run a node in both cases, so only the number of
+// senders differs.
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/lab"
 )
 
-// IncastMessages are the limits of IncastOptions.Messages. The usual number is divisible by 1 to 7
-// senders.
-var IncastMessages = Limits{10_000, 1_000_000_000, 2_100_000}
+// incastWords is the number of words in a message, the most that a message can have.
+const incastWords = 20
 
-// IncastWords is the number of words in a message, the most that a message can have.
-const IncastWords = 20
-
-// IncastOptions say what Incast does. Zero values stand for the defaults.
-type IncastOptions struct {
-	Rounds   int // see Rounds
-	Messages int // in a run, of all senders together, see IncastMessages
-
-	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, that number from
-	// each, as fast as possible, within ctx. All hosts of the lab run a node. It is required.
-	Funet func(ctx context.Context, l *lab.Lab, senders, messages int) (GoodputSample, error)
-
-	Progress io.Writer // progress, once a step has taken two seconds; nil: none
+// incast compares the goodput at host 0 of all other hosts with that of host 1 alone.
+type incast struct {
+	messages   int // in a run, of all senders together
+	senders    int // of the incast
+	congestion map[string][]congestion
 }
 
-// IncastReport is the result of Incast. Its JSON form is stable. Goodput outside of rounds is the
-// median over the rounds.
-type IncastReport struct {
-	OneToOne float64 `json:"one_to_one_gbit_per_s"`
-	Incast   float64 `json:"incast_gbit_per_s"`
-	Ratio    float64 `json:"ratio"` // Incast by OneToOne
-
-	Senders int `json:"senders"` // of the incast
-	Rounds  int `json:"rounds"`
-	// figures of each round, in order
-	RoundsOneToOne []float64 `json:"rounds_one_to_one_gbit_per_s"`
-	RoundsIncast   []float64 `json:"rounds_incast_gbit_per_s"`
-	RoundsRatio    []float64 `json:"rounds_ratio"`
-
-	// Of each round, in order.
-	OneToOneCongestion []Congestion `json:"rounds_one_to_one_congestion"`
-	IncastCongestion   []Congestion `json:"rounds_incast_congestion"`
-
-	Messages int    `json:"messages"` // in a run, of all senders together
-	Words    int    `json:"words"`
-	XDPMode  string `json:"xdp_mode"`
-	BindMode string `json:"bind_mode"`
+func (o *incast) command(f *flags) *cobra.Command {
+	f.Apart = true // as the receiver would have a processor to itself, and its senders not
+	c := &cobra.Command{
+		Use:     "incast",
+		Example: "  funet bench incast --lab 8",
+		Short:   "Compare the goodput of many senders to one host with that of a single sender",
+		Long: fmt.Sprintf(`Compare the goodput at one host of a lab when all other hosts send to it with that
+when one of them does: messages of %d words, as many in all. Every host runs a node
+either way. The two take turns; figures are medians over the rounds.`, incastWords),
+	}
+	// The usual number is divisible by 1 to 7 senders.
+	f.number(c, &o.messages, "messages", limits{10_000, 1_000_000_000, 2_100_000},
+		"of all senders together, in each run")
+	f.RegisterCard(c)
+	return f.register(c, 3, lab.MaxHosts, lab.MaxHosts)
 }
 
-// Incast compares the goodput at host 0 when all other hosts send with that when host 1 sends
-// alone. The lab has at least three hosts, and nothing else uses it meanwhile. Errors: ErrOptions,
-// ErrFunet or the context's. Any goroutine may call it, one at a time for a lab.
-func Incast(ctx context.Context, l *lab.Lab, o IncastOptions) (*IncastReport, error) {
-	const what = "measure incast"
-	senders := len(l.Hosts()) - 1
-	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Messages, IncastMessages, "%d messages"})
-	switch {
-	case err != nil:
-	case senders < 2:
-		err = fmt.Errorf("%w: a lab of %d hosts; use at least 3", ErrOptions, senders+1)
-	case o.Funet == nil:
-		err = fmt.Errorf("%w: Funet is required", ErrOptions)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	// As many of each sender, so that both runs carry the same.
-	each := o.Messages / senders
-	r := &IncastReport{Senders: senders, Rounds: o.Rounds, Messages: each * senders, Words: IncastWords}
-	side := func(name string, senders, messages int, congestion *[]Congestion) *contender {
-		run := func(ctx context.Context) (GoodputSample, error) { return o.Funet(ctx, l, senders, messages) }
-		return ours(name, run, func(s GoodputSample) float64 {
-			*congestion = append(*congestion, s.Congestion)
-			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
-			return s.Gbit
+func (o *incast) enter(_ context.Context, m *match) error {
+	m.what, m.unit, m.deadline = "measure incast", "Gbit/s", longest(o.messages)
+	o.senders, o.congestion = len(m.hosts)-1, map[string][]congestion{}
+	o.messages -= o.messages % o.senders // as many of each sender, so that both runs carry the same
+	for name, senders := range o.sides() {
+		m.funet(name, "stream", stream(senders, o.messages/senders, incastWords), func(n []node) float64 {
+			o.congestion[name] = append(o.congestion[name], sum(n))
+			return goodput(n)
 		})
 	}
-	one := side("one to one", 1, r.Messages, &r.OneToOneCongestion)
-	all := side(fmt.Sprintf("%d to one", senders), senders, each, &r.IncastCongestion)
-	c := comparison{what: what, unit: "Gbit/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
-	if err := c.play(ctx, one, all); err != nil {
-		return nil, err
-	}
-	r.RoundsOneToOne, r.RoundsIncast = one.figures, all.figures
-	r.OneToOne, r.Incast = one.median(), all.median()
-	r.Ratio, r.RoundsRatio = nanos(r.Incast/r.OneToOne), byRound(r.RoundsIncast, r.RoundsOneToOne)
-	return r, nil
+	return nil
 }
 
-// WriteTable prints the report for people.
-func (r *IncastReport) WriteTable(w io.Writer) error {
+// sides yields the names of both contenders, with their numbers of senders.
+func (o *incast) sides() func(func(string, int) bool) {
+	return func(yield func(string, int) bool) {
+		_ = yield("one to one", 1) && yield(fmt.Sprintf("%d to one", o.senders), o.senders)
+	}
+}
+
+// sum returns the congestion of all nodes.
+func sum(nodes []node) (all congestion) {
+	for _, n := range nodes {
+		all.add(n.Card)
+	}
+	return all
+}
+
+func (o *incast) report(m *match) (r report, err error) {
+	one, all := m.playing[0], m.playing[1]
+	ratio := nanos(m.median(all.name) / m.median(one.name))
+	r.with(figure{"one_to_one_gbit_per_s", m.median(one.name)}, figure{"incast_gbit_per_s", m.median(all.name)},
+		figure{"ratio", ratio}, figure{"senders", o.senders}, figure{"rounds", m.rounds},
+		figure{"rounds_one_to_one_gbit_per_s", one.figures}, figure{"rounds_incast_gbit_per_s", all.figures},
+		figure{"rounds_ratio", byRound(all.figures, one.figures)},
+		figure{"rounds_one_to_one_congestion", o.congestion[one.name]},
+		figure{"rounds_incast_congestion", o.congestion[all.name]},
+		figure{"messages", o.messages}, figure{"words", incastWords}, figure{"xdp_mode", m.attach},
+		figure{"bind_mode", m.bind})
 	var b strings.Builder
-	fmt.Fprintf(&b, "messages of %d words to one host, medians of %d rounds; XDP %s, %s\n", r.Words, r.Rounds,
-		r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "messages of %d words to one host, medians of %d rounds; XDP %s, %s\n", incastWords, m.rounds,
+		m.attach, m.bind)
 	fmt.Fprintf(&b, "%-12s %8s %10s %10s %9s  %s\n", "senders", "Gbit/s", "rejected", "sent again",
 		"timeouts", "rounds")
-	row := func(senders int, gbit float64, rounds []float64, congestion []Congestion) {
-		var sum Congestion
-		var each []string
-		for i, c := range congestion {
-			sum.Rejected += c.Rejected
-			sum.Retransmitted += c.Retransmitted
-			sum.Timeouts += c.Timeouts
-			each = append(each, fmt.Sprintf("%.2f", rounds[i]))
+	for name, senders := range o.sides() {
+		var c congestion
+		for _, round := range o.congestion[name] {
+			c.add(round)
 		}
-		fmt.Fprintf(&b, "%-12d %8.2f %10d %10d %9d  %s\n", senders, gbit, sum.Rejected, sum.Retransmitted, sum.Timeouts,
-			strings.Join(each, " "))
+		fmt.Fprintf(&b, "%-12d %8.2f %10d %10d %9d  %s\n", senders, m.median(name), c.Rejected, c.Retransmitted,
+			c.Timeouts, list("%.2f", m.of(name).figures, 1))
 	}
-	row(1, r.OneToOne, r.RoundsOneToOne, r.OneToOneCongestion)
-	row(r.Senders, r.Incast, r.RoundsIncast, r.IncastCongestion)
-	fmt.Fprintf(&b, "%-12s %8.2f\n", "ratio", r.Ratio)
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintf(&b, "%-12s %8.2f\n", "ratio", ratio)
+	r.table = b.String()
+	return r, nil
 }

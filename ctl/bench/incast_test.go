@@ -1,88 +1,54 @@
-// Incast: who sends how much, what is refused, and the report. FUNet itself is the caller's.
-
 package bench
 
+// Incast: who sends how much, and the report. FUNet itself is the test's.
+
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/lab"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/program"
 )
 
 // Both runs carry as many messages in all; the sides take turns, and the ratio is that of the
-// medians.
+// medians. FUNet's failure ends the measurement.
 func TestIncast(t *testing.T) {
-	type run struct{ Senders, Messages int }
-	var runs []run
-	o := IncastOptions{Rounds: 3, Messages: 10_001,
-		Funet: func(_ context.Context, _ *lab.Lab, senders, messages int) (GoodputSample, error) {
-			runs = append(runs, run{senders, messages})
-			return GoodputSample{Gbit: float64(len(runs)), Congestion: Congestion{Rejected: uint64(senders)},
-				XDPMode: "generic", BindMode: "copy"}, nil
-		}}
-	r, err := Incast(t.Context(), newLab(t, lab.Options{Hosts: 3}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, all := run{1, 10_000}, run{2, 5_000}
-	if diff := cmp.Diff([]run{one, all, all, one, one, all}, runs); diff != "" {
+	var runs [][]string
+	l := newLab(t, lab.Options{Hosts: 3})
+	r := contest{benchmark: &incast{messages: 10_001}, rounds: 3, nodes: func(_ context.Context, _ *program.Flags,
+		name string, args []string) ([]node, error) {
+		runs = append(runs, args)
+		c := congestion{Rejected: 1}
+		return []node{{Goodput: float64(len(runs)), Card: c, XDPMode: "generic", BindMode: "copy"}, {Card: c}}, nil
+	}}.must(t, l)
+	one, all := stream(1, 10_000, incastWords).Arguments(), stream(2, 5_000, incastWords).Arguments()
+	if diff := cmp.Diff([][]string{one, all, all, one, one, all}, runs); diff != "" {
 		t.Error(diff)
 	}
-	want := &IncastReport{OneToOne: 4, Incast: 3, Ratio: 0.75, Senders: 2, Rounds: 3,
-		RoundsOneToOne: []float64{1, 4, 5}, RoundsIncast: []float64{2, 3, 6}, RoundsRatio: []float64{2, 0.75, 1.2},
-		OneToOneCongestion: []Congestion{{Rejected: 1}, {Rejected: 1}, {Rejected: 1}},
-		IncastCongestion:   []Congestion{{Rejected: 2}, {Rejected: 2}, {Rejected: 2}},
-		Messages:           10_000, Words: IncastWords, XDPMode: "generic", BindMode: "copy"}
-	if diff := cmp.Diff(want, r); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// Options and the lab are checked before anything runs, and FUNet's failure ends the measurement.
-func TestIncastRefuses(t *testing.T) {
+	rejected := map[string]any{"packets_rejected": 2.0, "frames_retransmitted": 0.0, "retransmission_timeouts": 0.0,
+		"duplicate_frames": 0.0}
+	says(t, r, map[string]any{"one_to_one_gbit_per_s": 4.0, "incast_gbit_per_s": 3.0, "ratio": 0.75, "senders": 2.0,
+		"rounds_one_to_one_gbit_per_s": []any{1.0, 4.0, 5.0}, "rounds_incast_gbit_per_s": []any{2.0, 3.0, 6.0},
+		"rounds_ratio": []any{2.0, 0.75, 1.2}, "rounds_incast_congestion": []any{rejected, rejected, rejected},
+		"messages": 10_000.0, "words": 20.0, "xdp_mode": "generic", "bind_mode": "copy"})
 	boom := errors.New("boom")
-	fails := func(context.Context, *lab.Lab, int, int) (GoodputSample, error) { return GoodputSample{}, boom }
-	two, three := newLab(t, lab.Options{Hosts: 2}), newLab(t, lab.Options{Hosts: 3})
-	for _, c := range []struct {
-		l    *lab.Lab
-		o    IncastOptions
-		want error
-	}{
-		{two, IncastOptions{Funet: fails}, ErrOptions},
-		{three, IncastOptions{}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Rounds: -1}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Rounds: Rounds.Most + 1}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Messages: IncastMessages.Least - 1}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Messages: IncastMessages.Most + 1}, ErrOptions},
-		{three, IncastOptions{Funet: fails}, ErrFunet},
-	} {
-		_, err := Incast(t.Context(), c.l, c.o)
-		if !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%+v: %v, want %v", c.o, err, c.want)
-		}
+	if _, err := (contest{benchmark: &incast{messages: 10_000}, rounds: 1, nodes: fails(boom)}).play(t,
+		l); !errors.Is(err, boom) || !errors.Is(err, errFunet) {
+		t.Error(err)
 	}
 }
 
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestIncastReport(t *testing.T) {
-	r := &IncastReport{OneToOne: 2, Incast: 1.9, Ratio: 0.95, Senders: 7, Rounds: 2,
-		RoundsOneToOne: []float64{1.5, 2.5}, RoundsIncast: []float64{1.8, 2}, RoundsRatio: []float64{1.2, 0.8},
-		OneToOneCongestion: []Congestion{{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4}, {Rejected: 5}},
-		IncastCongestion:   []Congestion{{}, {Rejected: 6, Retransmitted: 7, Timeouts: 8, Duplicates: 9}},
-		Messages:           2_100_000, Words: IncastWords, XDPMode: "generic", BindMode: "copy"}
-	got, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "incast.json", append(got, '\n'))
-	var b bytes.Buffer
-	if err := r.WriteTable(&b); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "incast.txt", b.Bytes())
+	o := &incast{messages: 2_100_000, senders: 7, congestion: map[string][]congestion{
+		"one to one": {{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4}, {Rejected: 5}},
+		"7 to one":   {{}, {Rejected: 6, Retransmitted: 7, Timeouts: 8, Duplicates: 9}}}}
+	m := played(nil, 8)
+	m.playing = []*contender{{name: "one to one", figures: []float64{1.5, 2.5}},
+		{name: "7 to one", figures: []float64{1.8, 2}}}
+	r, err := o.report(m)
+	goldens(t, "incast", r, err)
 }

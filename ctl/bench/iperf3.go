@@ -1,7 +1,7 @@
+package bench
+
 // This file runs iperf3 with one TCP stream: the rate at which the kernel moves bytes between
 // hosts.
-
-package bench
 
 import (
 	"context"

@@ -1,9 +1,12 @@
-// What the tests share: the test binary in a role, the lab, and a view of what a test leaves
-// behind.
-
 package bench
 
+// What the tests share: the test binary in a role, the lab, matches with a FUNet of the test's, and
+// a view of what a test leaves behind.
+
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,14 +16,14 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/ctl/rawxdp"
+	compare "github.com/google/go-cmp/cmp"
 )
 
-// roleArg makes the test binary play a role instead of testing.
-const roleArg = "bench-role"
-
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == roleArg {
-		if err := RunRole(os.Args[2], []byte(os.Args[3])); err != nil {
+	if len(os.Args) == 4 && os.Args[1] == roleArgs[0] {
+		if err := runRole(os.Args[2], []byte(os.Args[3])); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			os.Exit(1)
 		}
@@ -29,9 +32,129 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options are small ones for a test.
-func options(only ...string) Options {
-	return Options{Rounds: 2, Exchanges: 200, RoleCommand: []string{roleArg}, Only: only}
+// contest is a benchmark whose FUNet is the test's.
+type contest struct {
+	benchmark
+	rounds int
+	// nodes are FUNet's.
+	nodes        func(ctx context.Context, f *program.Flags, name string, args []string) ([]node, error)
+	exe          []string // leads to runRole; nil: this binary does
+	attach, bind string   // modes; "": auto
+	begun        func(*match)
+	ctx          context.Context // nil: the test's
+}
+
+// play plays it on a lab.
+func (c contest) play(t *testing.T, l *lab.Lab) (r report, err error) {
+	t.Helper()
+	f := &flags{rounds: c.rounds}
+	f.Mode, f.Bind = cmp.Or(c.attach, "auto"), cmp.Or(c.bind, "auto")
+	m, err := newMatch(f, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.end()
+	m.nodes = c.nodes
+	if c.exe != nil {
+		m.exe = c.exe
+	}
+	if c.begun != nil {
+		c.begun(m)
+	}
+	ctx := c.ctx
+	if ctx == nil {
+		ctx = t.Context()
+	}
+	if err := m.compete(ctx, c.benchmark); err != nil {
+		return r, err
+	}
+	return c.report(m)
+}
+
+// must returns a report that was made without an error.
+func must(r report, err error) report {
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// must plays it and returns what the report says, by name.
+func (c contest) must(t *testing.T, l *lab.Lab) map[string]any {
+	t.Helper()
+	r, err := c.play(t, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named(t, r)
+}
+
+// named returns the figures of a report by name, as JSON has them.
+func named(t *testing.T, r report) (figures map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(text, &figures)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return figures
+}
+
+// says checks some of a report's figures.
+func says(t *testing.T, got, want map[string]any) {
+	t.Helper()
+	for name, w := range want {
+		if diff := compare.Diff(w, got[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// same are nodes that print figures, by the program and its argument --do.
+func same(figures map[string]node) func(context.Context, *program.Flags, string, []string) ([]node, error) {
+	return func(_ context.Context, _ *program.Flags, name string, args []string) ([]node, error) {
+		if args[0] == "--do" {
+			name = args[1]
+		}
+		n, ok := figures[name]
+		if !ok {
+			return nil, fmt.Errorf("no figures of %s %q", name, args)
+		}
+		n.XDPMode, n.BindMode = "generic", "copy"
+		return []node{n, n}, nil
+	}
+}
+
+// fails are nodes that do nothing but fail.
+func fails(err error) func(context.Context, *program.Flags, string, []string) ([]node, error) {
+	return func(context.Context, *program.Flags, string, []string) ([]node, error) { return nil, err }
+}
+
+// played is a match whose contenders have figures, each of two rounds.
+func played(figures map[string][]float64, hosts int) *match {
+	m := &match{session: &session{hosts: make([]lab.Host, hosts), frame: rawxdp.DefaultFrameSize},
+		f: new(flags), attach: "generic", bind: "copy"}
+	m.rounds = 2
+	for name, f := range figures {
+		m.playing = append(m.playing, &contender{name: name, figures: f})
+	}
+	return m
+}
+
+// goldens compares both forms of a report with those that are kept.
+func goldens(t *testing.T, name string, r report, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, name+".json", append(text, '\n'))
+	golden(t, name+".txt", []byte(r.table))
 }
 
 func newLab(t *testing.T, o lab.Options) *lab.Lab {

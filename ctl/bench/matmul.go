@@ -1,193 +1,233 @@
-// This file compares matrix products: FUNet's program and the same one over OpenMPI, in turn. Each
-// runs on all hosts of one lab and on one host alone, so both have a utilisation.
-
 package bench
+
+// This file is `funet bench matmul`, and the MPI program that it runs, which has FUNet's algorithm.
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
-	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/program"
 )
 
-// MatmulSize are the limits of MatmulOptions.Size. The least size gives every host columns.
-var MatmulSize = Limits{16, 4096, 512}
+//go:embed mpi/matmul.c
+var matmulSource []byte
 
-// matmulKernel names the inner loop of OpenMPI's program.
-const matmulKernel = "C compiled with -O3 -march=native"
+const (
+	// matmulKernel names the inner loop of OpenMPI's program.
+	matmulKernel = "C compiled with -O3 -march=native"
+	// matmulTolerance is the largest error of the product, relative to the largest element of the
+	// product that rank 0 computes alone. FUNet's program has the same tolerance.
+	matmulTolerance = 1e-9
+)
 
-// MatmulOptions say what Matmul does. Zero values stand for the defaults.
-type MatmulOptions struct {
-	Rounds int // see Rounds
-	Size   int // rows and columns of the matrices, see MatmulSize
+// polls are the numbers of columns to try that the MPI program updates by a panel before it calls
+// MPI. MPI moves data only in such calls. Over TCP each is a system call, so the best number
+// depends on size and machine.
+var polls = []int{1, 4, 16, 64, 256}
 
-	// Funet multiplies matrices of Size within ctx, on all hosts of the lab or on host 0 alone. It
-	// verifies the product and returns an error if it is wrong. It is required.
-	Funet func(ctx context.Context, l *lab.Lab, alone bool) (MatmulSample, error)
-
-	Progress io.Writer // progress, once a step has taken two seconds; nil: none
+// matmul compares matrix products: FUNet's program and the same one over OpenMPI. Each runs on all
+// hosts and on one host alone, so both have a utilisation.
+type matmul struct {
+	size   int    // rows and columns
+	note   string // why OpenMPI is absent; "": it is present
+	poll   int    // columns of its own that OpenMPI's program updates before it calls MPI
+	kernel string // FUNet's inner loop
 }
 
-// MatmulSample has the measurements of one run of FUNet.
-type MatmulSample struct {
-	Seconds           float64
-	Kernel            string // name of the inner loop
-	XDPMode, BindMode string
-}
+func (o *matmul) command(f *flags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "matmul",
+		Short: "Compare the time of a matrix product with that of the same program over OpenMPI",
+		Long: `Compare how long funet matmul takes with a program in C over OpenMPI and TCP, on the
+same lab: the same panels of columns, as many of them ahead, the same loop. Each also runs
+on one host alone, which gives its utilisation: the time of a single node by the number of
+nodes times the time on all. Every run computes the product twice, measures the second and
+verifies it. The report says what each computes with. The MPI program calls MPI as rarely
+as a few trial runs find fastest. The four take turns; figures are medians over the
+rounds. With more hosts than processors the nodes share them, and utilisation says
+little. Without OpenMPI the report says so and has FUNet's figures alone.
 
-// MatmulReport is the result of Matmul. Its JSON form is stable. Seconds outside of rounds are
-// medians over the rounds; those of OpenMPI are nil when it is absent. Ratio and utilisations are
-// computed from the medians.
-type MatmulReport struct {
-	Size          int      `json:"size"`  // rows and columns
-	Nodes         int      `json:"nodes"` // one on each host
-	Funet         float64  `json:"funet_seconds"`
-	OpenMPI       *float64 `json:"openmpi_seconds"`
-	Ratio         *float64 `json:"ratio"` // OpenMPI by Funet: above 1 FUNet is faster
-	FunetSingle   float64  `json:"funet_single_seconds"`
-	OpenMPISingle *float64 `json:"openmpi_single_seconds"`
-
-	// FunetUtilisation is the time of a single node, divided by Nodes times the time on all nodes.
-	// A single node polls, too. More than 1 is possible, because a node's part fits its caches
-	// better.
-	FunetUtilisation   float64  `json:"funet_utilisation"`
-	OpenMPIUtilisation *float64 `json:"openmpi_utilisation"`
-
-	Rounds              int       `json:"rounds"`
-	RoundsFunet         []float64 `json:"rounds_funet_seconds"` // figures of each round, in order
-	RoundsOpenMPI       []float64 `json:"rounds_openmpi_seconds,omitempty"`
-	RoundsFunetSingle   []float64 `json:"rounds_funet_single_seconds"`
-	RoundsOpenMPISingle []float64 `json:"rounds_openmpi_single_seconds,omitempty"`
-	RoundsRatio         []float64 `json:"rounds_ratio,omitempty"`
-
-	Present bool   `json:"openmpi_present"`
-	Note    string `json:"openmpi_note,omitempty"` // why OpenMPI is absent
-	// columns of its own that OpenMPI's program updates before it calls MPI
-	Poll      int    `json:"openmpi_poll_columns,omitempty"`
-	Kernel    string `json:"funet_kernel"`
-	MPIKernel string `json:"openmpi_kernel,omitempty"`
-	MTU       int    `json:"mtu"`
-	XDPMode   string `json:"xdp_mode"`
-	BindMode  string `json:"bind_mode"`
-}
-
-// Matmul compares the times in which FUNet and OpenMPI over TCP multiply two matrices with the same
-// blocks, on all hosts of a lab and on host 0 alone. Without OpenMPI the report says so and has
-// only FUNet's figures. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
-// context's, or a failure in OpenMPI. Any goroutine may call it, one at a time for a lab.
-func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, error) {
-	const what = "compare matrix products"
-	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Size, MatmulSize, "matrices of size %d"})
-	if err == nil && o.Funet == nil {
-		err = fmt.Errorf("%w: Funet is required", ErrOptions)
+The lab has --mtu 3500, where a frame fills a page of memory. TCP on it sends segments of
+64 KB whatever the MTU, but to FUNet each frame costs the same: at 1500 it falls behind.`,
+		Example: "  funet bench matmul --lab 2 --size 1024",
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	r := &MatmulReport{Size: o.Size, Nodes: len(l.Hosts()), Rounds: o.Rounds, MTU: l.Options().MTU}
-	side := func(name string, alone bool) *contender {
-		run := func(ctx context.Context) (MatmulSample, error) { return o.Funet(ctx, l, alone) }
-		return ours(name, run, func(s MatmulSample) float64 {
-			r.Kernel, r.XDPMode, r.BindMode = s.Kernel, s.XDPMode, s.BindMode
-			return s.Seconds * 1e6
+	f.number(c, &o.size, "size", limits{16, 4096, 512}, "rows and columns of the matrices") // 16: columns for all
+	f.register(c, lab.MinHosts, lab.MaxHosts, 2)
+	c.Flags().IntVar(&f.MTU, "mtu", 3500, "of the lab's links, in bytes, for both")
+	return c
+}
+
+func (o *matmul) enter(ctx context.Context, m *match) error {
+	// Microseconds, because play rounds to three digits after the point.
+	m.what, m.unit, m.deadline = "compare matrix products", "us", matmulDeadline(time.Duration(o.size))
+	for _, c := range []struct {
+		name  string
+		alone bool
+	}{{"funet", false}, {"funet single", true}} {
+		here := m.f.Flags
+		here.Alone = c.alone
+		m.ours(c.name, func(ctx context.Context) ([]node, error) {
+			return m.nodes(ctx, &here, "matmul", program.MatMulOptions{Size: o.size, Seed: 1}.Arguments())
+		}, func(n []node) float64 {
+			o.kernel = n[0].Kernel
+			return n[0].Seconds * 1e6
 		})
 	}
-	// Microseconds, because play rounds to three digits after the point.
-	c := comparison{what: what, unit: "us", rounds: o.Rounds, deadline: matmulDeadline(o.Size), progress: o.Progress}
-	contenders := []*contender{side("funet", false), side("funet single", true)}
-	r.Note = absent(mpiNeeds)
-	if r.Present = r.Note == ""; r.Present {
-		r.MPIKernel = matmulKernel
-		s, err := newSession(l, Options{})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		folder, err := makeFolder()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		defer folder.Remove()
-		s.dir = folder.Path()
-		theirs := func(name string, hosts int) *contender {
-			return &contender{name: name, run: func(ctx context.Context) (float64, error) {
-				return runMatmulMPI(ctx, s, hosts, o.Size, r.Poll)
-			}}
-		}
-		all := theirs("openmpi", r.Nodes)
-		contenders = append(contenders, all, theirs("openmpi single", 1))
-		if r.Poll, err = fastestPoll(ctx, &c, s, r.Nodes, o.Size); err != nil {
-			return nil, fmt.Errorf("%s: openmpi: %w", what, err)
+	if o.note = absent(mpiNeeds); o.note != "" {
+		return nil
+	}
+	if err := m.fill(); err != nil {
+		return err
+	}
+	theirs := func(hosts int) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			text, err := mpirun(ctx, m.session, hosts, "matmul", strconv.Itoa(o.size), strconv.Itoa(o.poll))
+			if err != nil {
+				return 0, err
+			}
+			return parseMatmulMPI(text)
 		}
 	}
-	if err := c.play(ctx, contenders...); err != nil {
-		return nil, err
+	all := m.theirs("openmpi", theirs(len(m.hosts)))
+	m.theirs("openmpi single", theirs(1))
+	if err := o.fastestPoll(ctx, m, all); err != nil {
+		return fmt.Errorf("openmpi: %w", err)
 	}
-	r.sum(figures(contenders))
-	return r, nil
+	return nil
 }
 
 // matmulDeadline returns the deadline of a run and its check. It allows for a fiftieth of the speed
 // of one processor, because a busy machine can be that slow.
-func matmulDeadline(size int) time.Duration {
-	return 30*time.Second + time.Duration(size)*time.Duration(size)*time.Duration(size)*20
-}
+func matmulDeadline(size time.Duration) time.Duration { return 30*time.Second + size*size*size*20 }
 
-// sum enters the figures of the rounds in microseconds. They are FUNet's on all hosts and on one,
-// then OpenMPI's two if it ran.
-func (r *MatmulReport) sum(figures [][]float64) {
-	micros := make([]float64, len(figures)) // medians
-	seconds := make([][]float64, len(figures))
-	for i, rounds := range figures {
-		micros[i] = *median(rounds)
-		for _, us := range rounds {
-			seconds[i] = append(seconds[i], us/1e6)
+// fastestPoll compiles the program and finds the fastest of the polls. These runs do not count.
+func (o *matmul) fastestPoll(ctx context.Context, m *match, mpi *contender) error {
+	compile := func(ctx context.Context) error { return mpicc(ctx, m.session, "matmul", matmulSource) }
+	if err := m.within(ctx, compile); err != nil {
+		return err
+	}
+	best, least := 0, 0.0
+	for _, o.poll = range polls {
+		for range 2 {
+			us, err := m.once(ctx, mpi)
+			if err != nil {
+				return err
+			}
+			if best == 0 || us < least {
+				best, least = o.poll, us
+			}
 		}
 	}
-	utilisation := func(all, single float64) float64 { return nanos(single / (float64(r.Nodes) * all)) }
-	r.Funet, r.FunetSingle = micros[0]/1e6, micros[1]/1e6
-	r.RoundsFunet, r.RoundsFunetSingle = seconds[0], seconds[1]
-	r.FunetUtilisation = utilisation(micros[0], micros[1])
-	if len(figures) < 4 {
-		return
-	}
-	all, single := micros[2]/1e6, micros[3]/1e6
-	ratio, used := nanos(micros[2]/micros[0]), utilisation(micros[2], micros[3])
-	r.OpenMPI, r.OpenMPISingle, r.Ratio, r.OpenMPIUtilisation = &all, &single, &ratio, &used
-	r.RoundsOpenMPI, r.RoundsOpenMPISingle = seconds[2], seconds[3]
-	r.RoundsRatio = byRound(figures[2], figures[0])
+	o.poll = best
+	return nil
 }
 
-// WriteTable prints the report for people.
-func (r *MatmulReport) WriteTable(w io.Writer) error {
+var matmulLine = regexp.MustCompile(`(?m)^seconds ([0-9.]+) worst relative error ([0-9.e+-]+|inf)$`)
+
+// parseMatmulMPI reads the line of matmul.c: the microseconds of a correct product.
+func parseMatmulMPI(text string) (float64, error) {
+	m := matmulLine.FindStringSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("the MPI program printed no result: %.80q", text)
+	}
+	seconds, err1 := strconv.ParseFloat(m[1], 64)
+	worst, err2 := strconv.ParseFloat(m[2], 64)
+	if err1 != nil || err2 != nil || !(seconds > 0) {
+		return 0, fmt.Errorf("the MPI program printed %q, which is no result", m[0])
+	}
+	if !(worst <= matmulTolerance) {
+		return 0, fmt.Errorf("the MPI program's product is wrong: off by %g relative to the largest element", worst)
+	}
+	return seconds * 1e6, nil
+}
+
+// product is the result of one program. Times are in seconds.
+type product struct {
+	All, Single, Utilisation *float64
+	Rounds, SingleRounds     []float64
+}
+
+// product returns the result of a program. It has no figures if the program is absent.
+func (o *matmul) product(m *match, name string) (p product) {
+	if o.note != "" && name == "openmpi" {
+		return p
+	}
+	seconds := func(name string) (*float64, []float64) {
+		all, rounds := m.median(name)/1e6, []float64{}
+		for _, us := range m.of(name).figures {
+			rounds = append(rounds, us/1e6)
+		}
+		return &all, rounds
+	}
+	p.All, p.Rounds = seconds(name)
+	p.Single, p.SingleRounds = seconds(name + " single")
+	used := nanos(m.median(name+" single") / (float64(len(m.hosts)) * m.median(name)))
+	p.Utilisation = &used
+	return p
+}
+
+func (o *matmul) report(m *match) (r report, err error) {
+	funet, mpi := o.product(m, "funet"), o.product(m, "openmpi")
+	var ratio *float64 // OpenMPI by FUNet: above 1 FUNet is faster
+	present, mtu, nodes := o.note == "", m.mtu, len(m.hosts)
+	if present {
+		by := nanos(m.median("openmpi") / m.median("funet"))
+		ratio = &by
+	}
+	r.with(figure{"size", o.size}, figure{"nodes", nodes}, figure{"funet_seconds", funet.All},
+		figure{"openmpi_seconds", mpi.All}, figure{"ratio", ratio}, figure{"funet_single_seconds", funet.Single},
+		figure{"openmpi_single_seconds", mpi.Single},
+		// The time of a single node, which polls too, by nodes times the time on all. More than 1 is
+		// possible, because a node's part fits its caches better.
+		figure{"funet_utilisation", funet.Utilisation}, figure{"openmpi_utilisation", mpi.Utilisation},
+		figure{"rounds", m.rounds}, figure{"rounds_funet_seconds", funet.Rounds})
+	if present {
+		r.with(figure{"rounds_openmpi_seconds", mpi.Rounds})
+	}
+	r.with(figure{"rounds_funet_single_seconds", funet.SingleRounds})
+	if present {
+		r.with(figure{"rounds_openmpi_single_seconds", mpi.SingleRounds},
+			figure{"rounds_ratio", m.ratios("openmpi", "funet")}, figure{"openmpi_present", true},
+			figure{"openmpi_poll_columns", o.poll})
+	} else {
+		r.with(figure{"openmpi_present", false}, figure{"openmpi_note", o.note})
+	}
+	r.with(figure{"funet_kernel", o.kernel})
+	if present {
+		r.with(figure{"openmpi_kernel", matmulKernel})
+	}
+	r.with(figure{"mtu", mtu}, figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
+
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		"product of two matrices of %d x %d doubles in column blocks on %d nodes, verified; medians of %d rounds; MTU %d, XDP %s, %s\n",
-		r.Size, r.Size, r.Nodes, r.Rounds, r.MTU, r.XDPMode, r.BindMode)
+		o.size, o.size, nodes, m.rounds, mtu, m.attach, m.bind)
 	fmt.Fprintf(&b, "%-8s %10s %13s %12s  %s\n", "", "seconds", "single node", "utilisation", "seconds of each round")
-	row := func(name string, all, single, used float64, rounds []float64) {
-		var each []string
-		for _, v := range rounds {
-			each = append(each, fmt.Sprintf("%.4f", v))
-		}
-		fmt.Fprintf(&b, "%-8s %10.4f %13.4f %11.1f%%  %s\n", name, all, single, used*100, strings.Join(each, " "))
+	row := func(name string, p product) {
+		fmt.Fprintf(&b, "%-8s %10.4f %13.4f %11.1f%%  %s\n", name, *p.All, *p.Single, *p.Utilisation*100,
+			list("%.4f", p.Rounds, 1))
 	}
-	row("funet", r.Funet, r.FunetSingle, r.FunetUtilisation, r.RoundsFunet)
-	if r.Present {
-		row("openmpi", *r.OpenMPI, *r.OpenMPISingle, *r.OpenMPIUtilisation, r.RoundsOpenMPI)
+	row("funet", funet)
+	if present {
+		row("openmpi", mpi)
 		fmt.Fprintf(&b, "openmpi takes %.2f times as long; it calls MPI every %d columns, the fastest of those tried\n",
-			*r.Ratio, r.Poll)
+			*ratio, o.poll)
 	} else {
-		fmt.Fprintf(&b, "openmpi: absent; %s\n", r.Note)
+		fmt.Fprintf(&b, "openmpi: absent; %s\n", o.note)
 	}
-	fmt.Fprintf(&b, "utilisation: time of a single node, which polls too, by %d times that of all\n", r.Nodes)
-	fmt.Fprintf(&b, "kernels: four columns at a time; funet: %s", r.Kernel)
-	if r.Present {
-		fmt.Fprintf(&b, "; openmpi: %s", r.MPIKernel)
+	fmt.Fprintf(&b, "utilisation: time of a single node, which polls too, by %d times that of all\n", nodes)
+	fmt.Fprintf(&b, "kernels: four columns at a time; funet: %s", o.kernel)
+	if present {
+		fmt.Fprintf(&b, "; openmpi: %s", matmulKernel)
 	}
-	b.WriteString("\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	r.table = b.String() + "\n"
+	return r, nil
 }

@@ -1,7 +1,7 @@
+package bench
+
 // This file compiles our own programs over OpenMPI in the session's directory, and runs them with
 // one process on each of the lab's first hosts.
-
-package bench
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// This file measures OpenMPI over TCP: a ping-pong program of our own, compiled on demand.
-
 package bench
+
+// This file measures OpenMPI over TCP: a ping-pong program of our own, compiled on demand.
 
 import (
 	"context"
@@ -23,11 +23,11 @@ func compileMPI(ctx context.Context, s *session) error {
 }
 
 // runMPI runs the ping-pong program between hosts 0 and 1.
-func runMPI(ctx context.Context, s *session) (Sample, error) {
-	text, err := mpirun(ctx, s, 2, "pingpong", strconv.Itoa(Warmup), strconv.Itoa(s.o.Exchanges),
-		strconv.Itoa(PayloadBytes))
+func runMPI(ctx context.Context, s *session) (sample, error) {
+	text, err := mpirun(ctx, s, 2, "pingpong", strconv.Itoa(warmUp), strconv.Itoa(s.exchanges),
+		strconv.Itoa(payload))
 	if err != nil {
-		return Sample{}, err
+		return sample{}, err
 	}
 	return parseMPI(text)
 }
@@ -35,15 +35,15 @@ func runMPI(ctx context.Context, s *session) (Sample, error) {
 var mpiLine = regexp.MustCompile(`(?m)^round trip us: p50 ([0-9.]+) p99 ([0-9.]+)$`)
 
 // parseMPI reads the line of pingpong.c.
-func parseMPI(text string) (Sample, error) {
+func parseMPI(text string) (sample, error) {
 	m := mpiLine.FindStringSubmatch(text)
 	if m == nil {
-		return Sample{}, fmt.Errorf("the MPI program printed no result: %.80q", text)
+		return sample{}, fmt.Errorf("the MPI program printed no result: %.80q", text)
 	}
 	p50, err1 := strconv.ParseFloat(m[1], 64)
 	p99, err2 := strconv.ParseFloat(m[2], 64)
 	if err1 != nil || err2 != nil || p50 <= 0 || p99 <= 0 {
-		return Sample{}, fmt.Errorf("the MPI program printed %q, which is no result", m[0])
+		return sample{}, fmt.Errorf("the MPI program printed %q, which is no result", m[0])
 	}
-	return Sample{P50: p50, P99: p99}, nil
+	return sample{P50: p50, P99: p99}, nil
 }

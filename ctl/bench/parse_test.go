@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var parsers = map[string]func(string) (Sample, error){
+var parsers = map[string]func(string) (sample, error){
 	"sockperf.txt":        parseSockperf,
 	"ucx.txt":             parseUCX,
 	"openmpi.txt":         parseMPI,
@@ -30,7 +30,7 @@ func recorded(t *testing.T, name string) string {
 
 // Half round trips are doubled, whole ones are not; a mean has no p99.
 func TestParse(t *testing.T) {
-	for name, want := range map[string]Sample{
+	for name, want := range map[string]sample{
 		"sockperf.txt":        {P50: 2 * 3.875, P99: 2 * 4.501},
 		"ucx.txt":             {P50: 2 * 5.082, P99: 2 * 5.708},
 		"openmpi.txt":         {P50: 11.007, P99: 14.581},

@@ -1,16 +1,19 @@
-// This file compares peers: which are present, the rounds, and the meaning of a failure.
-
 package bench
+
+// This file is `funet bench peers`: which peers are present, the rounds, the meaning of a failure, and
+// the report.
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 
-	"github.com/funet/funet/ctl/lab"
-	"github.com/funet/funet/ctl/rawxdp"
-	"github.com/funet/funet/ctl/scratch"
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // peer is one of the compared transports.
@@ -19,8 +22,8 @@ type peer struct {
 	note    string // how its figures were measured
 	needs   []tool
 	prepare func(context.Context, *session) error           // once, before the rounds; may be nil
-	run     func(context.Context, *session) (Sample, error) // nil for the caller's functions
-	own     func(*Options) Runner                           // the caller's function
+	run     func(context.Context, *session) (sample, error) // nil for FUNet
+	funet   func(context.Context, *match) (sample, error)
 }
 
 var (
@@ -28,18 +31,14 @@ var (
 	ucxNeeds = []tool{{"ucx_perftest", "ucx-utils"}, taskset}
 
 	peers = []peer{
-		{key: funetKey, own: func(o *Options) Runner { return o.Funet }},
-		{key: "funet_udp", note: "frames in UDP datagrams", own: func(o *Options) Runner { return o.UDP }},
-		{key: "funet_daemons", note: "two daemons and two clients", own: func(o *Options) Runner { return o.Daemons }},
-		{key: "funet_direct", note: "two processes of an ordinary user, direct ports", own: func(o *Options) Runner {
-			return o.Direct
+		{key: funetKey, funet: func(ctx context.Context, m *match) (sample, error) {
+			return embedded(ctx, m, &m.f.Flags)
 		}},
-		{key: "funet_shared", note: "the same on one host, through shared memory", own: func(o *Options) Runner {
-			return o.Shared
-		}},
-		{key: "funet_local", note: "two contexts of a process, a daemon that spins", own: func(o *Options) Runner {
-			return o.Local
-		}},
+		{key: "funet_udp", note: "frames in UDP datagrams", funet: inDatagrams},
+		{key: "funet_daemons", note: "two daemons and two clients", funet: throughDaemons},
+		{key: "funet_direct", note: "two processes of an ordinary user, direct ports", funet: directly(2)},
+		{key: "funet_shared", note: "the same on one host, through shared memory", funet: directly(1)},
+		{key: "funet_local", note: "two contexts of a process, a daemon that spins", funet: twoContexts},
 		{key: "raw_afxdp", run: own("raw_afxdp")},
 		{key: "udp_spin", run: own("udp_spin")},
 		{key: "tcp_spin", run: own("tcp_spin")},
@@ -58,148 +57,203 @@ var (
 // funetKey is the peer that all others are compared with.
 const funetKey = "funet"
 
-// DebianPackages contain every tool of Debian's that the comparisons can run.
-var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin",
-	"iperf3", "util-linux"}
+// failures is the number of failed runs after which a peer is left out of further rounds.
+const failures = 2
 
-// Keys returns the peers' names in the report, in the order of its table.
-func Keys() (keys []string) {
+// errOptions reports options that are out of range.
+var errOptions = errors.New("option out of range")
+
+// keys returns the peers' names in the report, in the order of its table.
+func keys() (keys []string) {
 	for i := range peers {
 		keys = append(keys, peers[i].key)
 	}
 	return keys
 }
 
-// failures is the number of failed runs after which a peer is left out of further rounds.
-const failures = 2
+// peersBench compares round trips of all peers, or of some.
+type peersBench struct {
+	exchanges int
+	only      []string // the keys of the peers to run, besides funet's; empty: all
+	entries   map[string]*entry
+}
 
-// comparePeers is the prefix of the errors of Peers.
-const comparePeers = "compare peers"
+func (o *peersBench) command(f *flags) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "peers",
+		Example: "  funet bench peers --lab 2\n  funet bench peers --lab 2 --only tcp_spin,ucx --rounds 9",
+		Short:   "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
+		Long: `Compare round trips on one lab of two hosts. Every round runs every peer once, so
+that a change of the machine's speed meets all of them; figures are medians over
+the rounds. Peers that are not installed are reported as absent; "make peers"
+installs them.`,
+		PreRunE: func(*cobra.Command, []string) error {
+			for _, key := range o.only {
+				if !slices.Contains(keys(), key) {
+					return fmt.Errorf("%w: no peer %q; use %s", errOptions, key, strings.Join(keys(), ", "))
+				}
+			}
+			return nil
+		},
+	}
+	f.number(c, &o.exchanges, "exchanges", exchangeLimits, "round trips of each peer and round")
+	c.Flags().StringSliceVar(&o.only, "only", nil, "measure only these peers, besides funet: "+
+		strings.Join(keys(), ", "))
+	return f.register(c, 2, 2, 2)
+}
 
-// Peers compares the transports between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
-// The report lacks only what could not be measured. With an error, Peers returns the report as far
-// as it got. Errors: ErrOptions, ErrFunet, the context's, or the system's if no run could be
-// started at all. Any goroutine may call it, one at a time for a lab.
-func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
-	o, err := o.withDefaults(l)
-	if err != nil {
-		return nil, err
+func (o *peersBench) enter(ctx context.Context, m *match) (err error) {
+	m.what, m.unit, m.deadline = "compare peers", "p50 us", patient(o.exchanges)
+	m.exchanges, o.entries = o.exchanges, map[string]*entry{}
+	// The modes that were found for FUNet are raw_afxdp's too.
+	if m.modes.Attach, err = program.ParseAttach(m.f.Mode); err == nil {
+		m.modes.Bind, err = program.ParseBind(m.f.Bind)
 	}
-	s, err := newSession(l, o)
+	m.got = m.modes
 	if err != nil {
-		return nil, err
+		return err
 	}
-	folder, err := makeFolder()
-	if err != nil {
-		return nil, err
+	if err := m.fill(); err != nil {
+		return err
 	}
-	defer folder.Remove()
-	s.dir = folder.Path()
-
-	r := newReport(o)
-	c := comparison{what: comparePeers, unit: "p50 us", rounds: o.Rounds, deadline: o.deadline, progress: o.Progress}
-	var playing []*contender
-	for _, p := range o.chosen() {
-		e := r.entry(p)
+	for i := range peers {
+		p := &peers[i]
+		if len(o.only) > 0 && p.key != funetKey && !slices.Contains(o.only, p.key) {
+			continue
+		}
+		e := &entry{Note: p.note}
+		o.entries[p.key] = e
 		if note := absent(p.needs); note != "" {
 			e.Note = note
 			continue
 		}
-		if p.run == nil && p.own(&o) == nil {
-			e.Note = "not run by this caller"
-			continue
-		}
 		e.Present = true
 		if p.prepare != nil {
-			if err := c.within(ctx, func(ctx context.Context) error { return p.prepare(ctx, s) }); err != nil {
+			if err := m.within(ctx, func(ctx context.Context) error { return p.prepare(ctx, m.session) }); err != nil {
 				e.fail(err)
 				continue
 			}
 		}
-		playing = append(playing, s.contender(p, e))
-	}
-	err = c.play(ctx, playing...)
-	for _, p := range playing {
-		r.Peers[p.name].fail(p.err)
-	}
-	return r.finish(s), err
-}
-
-// contender makes a contender of a peer and its entry in the report.
-func (s *session) contender(p *peer, e *Peer) *contender {
-	round := 0
-	c := &contender{name: p.key, spared: failures, run: func(ctx context.Context) (float64, error) {
-		round++
-		sample, err := s.measure(ctx, p, round-1)
-		if err == nil {
-			e.add(sample)
-		}
-		return sample.P50, err
-	}}
-	if p.key == funetKey { // with which all others are compared
-		measure := c.run
-		c.spared = 0
-		c.run = func(ctx context.Context) (float64, error) {
-			p50, err := measure(ctx)
-			if err != nil {
-				err = fmt.Errorf("%w: %w", ErrFunet, err)
+		e.contender = m.theirs(p.key, func(ctx context.Context) (float64, error) {
+			found, err := p.measure(ctx, m)
+			if err == nil {
+				e.add(found)
 			}
-			return p50, err
+			return found.P50, err
+		})
+		if e.spared = failures; p.key == funetKey { // with which all others are compared
+			e.spared = 0
 		}
 	}
-	return c
+	return nil
 }
 
-// session is a lab, and the state of the measurements on it.
-type session struct {
-	lab   *lab.Lab
-	o     Options
-	hosts []lab.Host
-	exe   string       // this program's binary
-	dir   string       // a temporary directory of its own, for Peers
-	port  int          // the last one taken
-	got   rawxdp.Modes // the modes that raw_afxdp got last
+// measure runs a peer once.
+func (p *peer) measure(ctx context.Context, m *match) (found sample, err error) {
+	if p.run != nil {
+		found, err = p.run(ctx, m.session)
+	} else if found, err = p.funet(ctx, m); err != nil && p.key == funetKey {
+		err = fmt.Errorf("%w: %w", errFunet, err)
+	}
+	if err == nil && !(found.P50 > 0 && found.P99 >= 0) {
+		err = fmt.Errorf("measured a round trip of %v us (p99 %v us), which cannot be", found.P50, found.P99)
+	}
+	return found, err
 }
 
-func newSession(l *lab.Lab, o Options) (*session, error) {
-	exe, err := os.Executable()
+// embedded measures FUNet between embedded cards.
+func embedded(ctx context.Context, m *match, f *program.Flags) (sample, error) {
+	n, err := m.nodes(ctx, f, "pingpong", pingPong(m.exchanges).Arguments())
 	if err != nil {
-		return nil, fmt.Errorf("find this program's binary: %w", err)
+		return sample{}, err
 	}
-	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: rawxdp.Modes{Attach: o.Attach, Bind: o.Bind}}, nil
+	return n[0].sample, nil
 }
 
-// makeFolder makes a folder for temporary files, and removes those left by killed benchmarks.
-func makeFolder() (*scratch.Folder, error) {
-	// Absolute, because mpirun changes directories.
-	temp, err := filepath.Abs(os.TempDir())
+// inDatagrams measures the same in UDP datagrams.
+func inDatagrams(ctx context.Context, m *match) (sample, error) {
+	f := m.f.Flags
+	f.Encap = cluster.UDP.String()
+	return embedded(ctx, m, &f)
+}
+
+// entry is one peer's entry in the report. A pointer is nil when there is no figure.
+type entry struct {
+	*contender `json:"-"` // nil: it cannot be tried
+
+	Present bool     `json:"present"` // installed, so that it could be tried
+	P50     *float64 `json:"rtt_p50_us,omitempty"`
+	P99     *float64 `json:"rtt_p99_us,omitempty"`
+	Ratio   *float64 `json:"ratio_to_funet,omitempty"` // P50 by funet's
+
+	// RoundRatio is the median of the ratios of each round. The runs of a round follow each other
+	// closely, so it says more than Ratio on a machine whose speed changes between rounds. It is
+	// nil when either failed in a round.
+	RoundRatio *float64 `json:"median_round_ratio_to_funet,omitempty"`
+
+	// Figures of each round, in their order; failed rounds are left out.
+	RoundsP50 []float64 `json:"rounds_p50_us,omitempty"`
+	RoundsP99 []float64 `json:"rounds_p99_us,omitempty"`
+
+	Note  string `json:"note,omitempty"`
+	Error string `json:"error,omitempty"` // the last failure
+}
+
+func (e *entry) add(s sample) {
+	e.RoundsP50 = append(e.RoundsP50, nanos(s.P50))
+	if s.P99 > 0 {
+		e.RoundsP99 = append(e.RoundsP99, nanos(s.P99))
+	}
+}
+
+// fail enters err as a failure, unless it is nil.
+func (e *entry) fail(err error) {
 	if err != nil {
-		return nil, fmt.Errorf("find the directory for temporary files: %w", err)
+		e.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	return scratch.Make(temp, "funet-bench-")
 }
 
-// address returns host's address in the lab.
-func (s *session) address(host int) string { return s.hosts[host].Interfaces[0].Addr.Addr().String() }
-
-// newPort returns a port that no earlier run used, below the ephemeral ones. The kernel keeps a TCP
-// connection's port for a minute after its end.
-func (s *session) newPort() int {
-	if s.port++; s.port >= 32_000 {
-		s.port = 20_001
+func (o *peersBench) report(m *match) (r report, err error) {
+	funet := o.entries[funetKey]
+	for _, e := range o.entries {
+		if e.contender != nil {
+			e.fail(e.err)
+		}
+		e.P50, e.P99 = median(e.RoundsP50), median(e.RoundsP99)
 	}
-	return s.port
-}
-
-// measure runs a peer once, in a round counted from 0.
-func (s *session) measure(ctx context.Context, p *peer, round int) (sample Sample, err error) {
-	if p.run == nil {
-		sample, err = p.own(&s.o)(ctx, s.lab, round)
-	} else {
-		sample, err = p.run(ctx, s)
+	for _, e := range o.entries {
+		if funet.P50 != nil && e.P50 != nil {
+			ratio := nanos(*e.P50 / *funet.P50)
+			e.Ratio, e.RoundRatio = &ratio, median(byRound(e.RoundsP50, funet.RoundsP50))
+		}
 	}
-	if err == nil && !(sample.P50 > 0 && sample.P99 >= 0) {
-		err = fmt.Errorf("measured a round trip of %v us (p99 %v us), which cannot be", sample.P50, sample.P99)
+	// raw_afxdp's modes; the requested ones when it did not run
+	attach, bind := m.got.Attach.String(), m.got.Bind.String()
+	r.with(figure{"rounds", m.rounds}, figure{"xdp_mode", attach}, figure{"bind_mode", bind},
+		figure{"frame_bytes", m.frame}, figure{"peers", o.entries})
+	var b strings.Builder
+	fmt.Fprintf(&b, "round trip of %d bytes, medians of %d rounds; raw_afxdp: frames of %d bytes, XDP %s, %s\n",
+		payload, m.rounds, m.frame, attach, bind)
+	fmt.Fprintf(&b, "%-14s %9s %9s %9s %9s  %s\n", "peer", "p50 us", "p99 us", "x funet", "by round", "note")
+	for _, key := range keys() {
+		e := o.entries[key]
+		if e == nil {
+			continue
+		}
+		var notes []string
+		if !e.Present {
+			notes = append(notes, "absent")
+		}
+		if e.Note != "" {
+			notes = append(notes, e.Note)
+		}
+		if e.Error != "" {
+			notes = append(notes, "error: "+e.Error)
+		}
+		line := fmt.Sprintf("%-14s %9s %9s %9s %9s  %s", key, two(e.P50), two(e.P99), two(e.Ratio),
+			two(e.RoundRatio), strings.Join(notes, "; "))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	return sample, err
+	r.table = b.String()
+	return r, nil
 }

@@ -1,9 +1,8 @@
-// The comparison on a real lab: our own peers, the tools that are installed, and what failures do.
-
 package bench
 
+// Peers on a real lab: our own, the tools that are installed, and what failures do.
+
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +14,31 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/xdp"
-	"github.com/google/go-cmp/cmp"
 )
 
-// mustMeasure checks that an entry has figures of every round.
-func mustMeasure(t *testing.T, r *Report, key string, rounds int) {
+// peersContest compares some peers with a FUNet of the test's, in short runs.
+func peersContest(only ...string) (contest, *peersBench) {
+	o := &peersBench{exchanges: 200, only: only}
+	return contest{benchmark: o, rounds: 2, nodes: same(map[string]node{"pingpong": {sample: sample{4, 6}}})}, o
+}
+
+// entries plays and returns the peers' entries.
+func entries(t *testing.T, c contest, l *lab.Lab) map[string]*entry {
 	t.Helper()
-	e := r.Peers[key]
+	if _, err := c.play(t, l); err != nil {
+		t.Fatal(err)
+	}
+	return c.benchmark.(*peersBench).entries
+}
+
+// mustMeasure checks that an entry has figures of every round.
+func mustMeasure(t *testing.T, entries map[string]*entry, key string, rounds int) {
+	t.Helper()
+	e := entries[key]
 	if e == nil || !e.Present || e.Error != "" || e.P50 == nil || *e.P50 <= 0 || len(e.RoundsP50) != rounds {
 		t.Fatalf("%s: %+v", key, e)
 	}
@@ -34,7 +48,7 @@ func mustMeasure(t *testing.T, r *Report, key string, rounds int) {
 }
 
 // Our own peers measure on a real lab, in every mode that they are told, in every topology and with
-// frames of every size that Options allow.
+// frames of every size.
 func TestOwnPeers(t *testing.T) {
 	long.Test(t)
 	leavesNothing(t)
@@ -55,20 +69,20 @@ func TestOwnPeers(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%d/%s", c.attach, c.bind, c.frame, fmt.Sprint(c.lab.Hosts, c.lab.Topology)),
 			func(t *testing.T) {
-				o := options("raw_afxdp", "udp_spin", "tcp_spin")
-				o.Attach, o.Bind, o.FrameSize = c.attach, c.bind, c.frame
-				r, err := Peers(t.Context(), newLab(t, c.lab), o)
-				if err != nil {
-					t.Fatal(err)
+				c2, o := peersContest("raw_afxdp", "udp_spin", "tcp_spin")
+				c2.attach, c2.bind = c.attach.String(), c.bind.String()
+				c2.begun = func(m *match) {
+					if c.frame > 0 {
+						m.frame = c.frame
+					}
 				}
-				for _, key := range o.Only {
-					mustMeasure(t, r, key, o.Rounds)
+				r := named(t, must(c2.play(t, newLab(t, c.lab))))
+				for _, key := range o.only {
+					mustMeasure(t, o.entries, key, 2)
 				}
-				if r.XDPMode != c.mode.String() || r.BindMode != "copy" {
-					t.Errorf("report says %s, %s; want %s, copy", r.XDPMode, r.BindMode, c.mode)
-				}
-				if len(r.Peers) != len(o.Only) {
-					t.Errorf("%d entries, want those of %q", len(r.Peers), o.Only)
+				says(t, r, map[string]any{"xdp_mode": c.mode.String(), "bind_mode": "copy"})
+				if len(o.entries) != len(o.only)+1 { // and FUNet's
+					t.Errorf("%d entries, want those of %q", len(o.entries), o.only)
 				}
 			})
 	}
@@ -80,48 +94,58 @@ func TestTools(t *testing.T) {
 	leavesNothing(t)
 	l := newLab(t, lab.Options{})
 	for _, key := range []string{"sockperf", "ucx", "openmpi", "libfabric_rxd", "libfabric_rxm"} {
-		o := options(key)
-		o.Rounds = 1
-		var r *Report
-		for tries := 0; tries == 0 || r.Peers[key].Error != "" && tries < 5; tries++ {
-			var err error
-			if r, err = Peers(t.Context(), l, o); err != nil {
-				t.Fatal(err)
-			}
+		var all map[string]*entry
+		for tries := 0; tries == 0 || all[key].Error != "" && tries < 5; tries++ {
+			c, _ := peersContest(key)
+			c.rounds = 1
+			all = entries(t, c, l)
 		}
-		if e := r.Peers[key]; e.Present {
-			mustMeasure(t, r, key, 1)
+		if e := all[key]; e.Present {
+			mustMeasure(t, all, key, 1)
 		} else if t.Log(key, e.Note); !strings.Contains(e.Note, "install ") {
 			t.Errorf("%s: no package in %q", key, e.Note)
 		}
 	}
 }
 
-// A tool that is not in PATH is absent and no error; its packages are those of DebianPackages.
+// A tool that is not in PATH is absent and no error; `make peers` installs its packages.
 func TestAbsent(t *testing.T) {
 	long.Test(t)
 	leavesNothing(t)
 	t.Setenv("PATH", t.TempDir())
-	r, err := Peers(t.Context(), newLab(t, lab.Options{}), options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, pkgs := missing(iperf3Needs)
-	for _, key := range Keys() {
-		e := r.Peers[key]
-		if own := slices.Contains([]string{"raw_afxdp", "udp_spin", "tcp_spin"}, key); e.Present != own {
-			t.Errorf("%s: %+v", key, e)
+	own := []string{"raw_afxdp", "udp_spin", "tcp_spin"}
+	var only []string
+	for _, key := range keys() {
+		if !strings.HasPrefix(key, funetKey) {
+			only = append(only, key)
 		}
-		if e.Error != "" || !e.Present && (e.P50 != nil || e.Ratio != nil || e.Note == "") {
+	}
+	c, _ := peersContest(only...)
+	all := entries(t, c, newLab(t, lab.Options{}))
+	_, pkgs := missing(iperf3Needs)
+	for _, key := range only {
+		e := all[key]
+		if e.Present != slices.Contains(own, key) || e.Error != "" ||
+			!e.Present && (e.P50 != nil || e.Ratio != nil || e.Note == "") {
 			t.Errorf("%s: %+v", key, e)
 		}
 		if _, list, found := strings.Cut(e.Note, "install "); found {
 			pkgs = append(pkgs, strings.Fields(list)...)
 		}
 	}
-	slices.Sort(pkgs)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(DebianPackages)), slices.Compact(pkgs)); diff != "" {
-		t.Errorf("DebianPackages are not those that are missed (-var +notes):\n%s", diff)
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule, _ := strings.Cut(string(text), "\npeers:")
+	rule, _, _ = strings.Cut(rule, "\n\n")
+	for _, pkg := range pkgs {
+		if pkg != "util-linux" && !slices.Contains(strings.Fields(rule), pkg) { // which all systems have
+			t.Errorf("make peers does not install %s:%s", pkg, rule)
+		}
+	}
+	if len(pkgs) < 5 {
+		t.Errorf("only %q are missed", pkgs)
 	}
 }
 
@@ -144,15 +168,14 @@ func TestHang(t *testing.T) {
 	leavesNothing(t)
 	fake(t, `trap "" TERM INT HUP; setsid sh -c 'trap "" TERM INT HUP; sleep 1000' & sleep 1000`,
 		"sockperf", "mpirun", "mpicc", "gcc", "ucx_perftest", "fi_pingpong")
-	o := options("udp_spin", "sockperf", "openmpi")
-	o.Rounds, o.deadline = 1, 10*time.Second // in which udp_spin is done wherever it runs
-	r, err := Peers(t.Context(), newLab(t, lab.Options{}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustMeasure(t, r, "udp_spin", 1)
+	c, _ := peersContest("udp_spin", "sockperf", "openmpi")
+	c.rounds = 1
+	leastDeadline = 9 * time.Second // with a second of round trips udp_spin is done wherever it runs
+	defer func() { leastDeadline = time.Minute }()
+	all := entries(t, c, newLab(t, lab.Options{}))
+	mustMeasure(t, all, "udp_spin", 1)
 	for _, key := range []string{"sockperf", "openmpi"} {
-		if e := r.Peers[key]; !e.Present || !strings.Contains(e.Error, "not done within 10s") || e.P50 != nil {
+		if e := all[key]; !e.Present || !strings.Contains(e.Error, "not done within 10s") || e.P50 != nil {
 			t.Errorf("%s: %+v", key, e)
 		}
 	}
@@ -192,14 +215,11 @@ func TestToolFails(t *testing.T) {
 	fake(t, fmt.Sprintf(`echo run >> %s; echo "no such
 		thing" >&2; exit 3`, count), "sockperf")
 	fake(t, `head -c 1000000 /dev/zero | tr '\0' a; exit 4`, "ucx_perftest")
-	o := options("sockperf", "ucx", "tcp_spin")
-	o.Rounds = 4
-	r, err := Peers(t.Context(), newLab(t, lab.Options{}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustMeasure(t, r, "tcp_spin", 4)
-	e := r.Peers["sockperf"]
+	c, _ := peersContest("sockperf", "ucx", "tcp_spin")
+	c.rounds = 4
+	all := entries(t, c, newLab(t, lab.Options{}))
+	mustMeasure(t, all, "tcp_spin", 4)
+	e := all["sockperf"]
 	if !e.Present || e.P50 != nil || !strings.HasPrefix(e.Error, "round 2: ") ||
 		!strings.HasSuffix(e.Error, "exit status 3: no such; thing") {
 		t.Errorf("%+v", e)
@@ -207,138 +227,83 @@ func TestToolFails(t *testing.T) {
 	if runs, err := os.ReadFile(count); err != nil || strings.Count(string(runs), "run") != 2 {
 		t.Errorf("it ran %q times (%v), want 2", runs, err)
 	}
-	if e := r.Peers["ucx"]; !strings.Contains(e.Error, "exit status 4") || len(e.Error) > 600 {
+	if e := all["ucx"]; !strings.Contains(e.Error, "exit status 4") || len(e.Error) > 600 {
 		t.Errorf("%d bytes: %+v", len(e.Error), e)
 	}
 }
 
-// A binary that does not lead to RunRole is told so.
+// A program that does not lead to runRole is told so.
 func TestWrongRoleCommand(t *testing.T) {
 	leavesNothing(t)
-	for _, c := range []struct{ arg, want string }{
-		{"-test.run=^$", "RoleCommand"},       // does something else
-		{"-test.nosuchflag", "exit status 2"}, // fails
+	for _, wrong := range []struct{ arg, want string }{
+		{"-test.run=^$", "must lead to runRole"}, // does something else
+		{"-test.nosuchflag", "exit status 2"},    // fails
 	} {
-		o := options("udp_spin")
-		o.RoleCommand = []string{c.arg}
-		r, err := Peers(t.Context(), newLab(t, lab.Options{}), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e := r.Peers["udp_spin"]; !strings.Contains(e.Error, c.want) {
-			t.Errorf("%s: %+v", c.arg, e)
+		c, _ := peersContest("udp_spin")
+		c.exe = []string{"/proc/self/exe", wrong.arg}
+		if e := entries(t, c, newLab(t, lab.Options{}))["udp_spin"]; !strings.Contains(e.Error, wrong.want) {
+			t.Errorf("%s: %+v", wrong.arg, e)
 		}
 	}
 }
 
-// Funet's figures come from the caller, once a round, and divide everybody's.
+// FUNet's figures divide everybody's.
 func TestFunet(t *testing.T) {
 	leavesNothing(t)
-	l := newLab(t, lab.Options{})
-	o := options("udp_spin") // Funet is enough to have funet
-	o.Rounds = 3
-	var rounds []int
-	o.Funet = func(ctx context.Context, got *lab.Lab, round int) (Sample, error) {
-		if _, bounded := ctx.Deadline(); !bounded || got != l {
-			t.Error("no deadline, or another lab")
+	c, _ := peersContest("udp_spin") // besides funet
+	c.rounds = 3
+	round := 0
+	c.nodes = func(ctx context.Context, _ *program.Flags, name string, args []string) ([]node, error) {
+		if _, bounded := ctx.Deadline(); !bounded || name != "pingpong" {
+			t.Errorf("no deadline, or %s", name)
 		}
-		rounds = append(rounds, round)
-		return Sample{P50: []float64{3, 1, 2}[round], P99: 5}, nil
+		round++
+		return []node{{sample: sample{P50: []float64{3, 1, 2}[round-1], P99: 5}}}, nil
 	}
-	r, err := Peers(t.Context(), l, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustMeasure(t, r, "udp_spin", 3)
-	if e := r.Peers["funet"]; *e.P50 != 2 || *e.P99 != 5 || *e.Ratio != 1 {
+	all := entries(t, c, newLab(t, lab.Options{}))
+	mustMeasure(t, all, "udp_spin", 3)
+	if e := all["funet"]; *e.P50 != 2 || *e.P99 != 5 || *e.Ratio != 1 {
 		t.Errorf("funet: %+v", e)
 	}
-	if e := r.Peers["udp_spin"]; *e.Ratio != nanos(*e.P50/2) {
+	if e := all["udp_spin"]; *e.Ratio != nanos(*e.P50/2) {
 		t.Errorf("ratio %v of %v", *e.Ratio, *e.P50)
-	}
-	if !slices.Equal(rounds, []int{0, 1, 2}) {
-		t.Errorf("rounds %v", rounds)
 	}
 }
 
-// Funet's failure ends the comparison; the report tells what was done before.
+// FUNet's failure ends the comparison, and so does a round trip that cannot be.
 func TestFunetFails(t *testing.T) {
 	leavesNothing(t)
 	boom := errors.New("boom")
-	o := options("funet", "udp_spin")
-	for _, c := range []struct {
-		sample Sample
-		err    error
-	}{{Sample{}, boom}, {Sample{P50: -1}, nil}} {
-		o.Funet = func(context.Context, *lab.Lab, int) (Sample, error) { return c.sample, c.err }
-		r, err := Peers(t.Context(), newLab(t, lab.Options{}), o)
-		if !errors.Is(err, ErrFunet) || c.err != nil && !errors.Is(err, c.err) {
-			t.Errorf("error %v", err)
-		}
-		if r == nil || r.Peers["funet"].Error == "" || r.Peers["funet"].P50 != nil {
-			t.Errorf("report %+v", r)
-		}
+	c, _ := peersContest("udp_spin")
+	c.nodes = fails(boom)
+	l := newLab(t, lab.Options{})
+	if _, err := c.play(t, l); !errors.Is(err, errFunet) || !errors.Is(err, boom) {
+		t.Error(err)
+	}
+	c.nodes = same(map[string]node{"pingpong": {sample: sample{P50: -1}}})
+	if _, err := c.play(t, l); err == nil || !strings.Contains(err.Error(), "which cannot be") {
+		t.Error(err)
 	}
 }
 
 // A cancelled comparison ends with the context's error and leaves nothing.
 func TestCancel(t *testing.T) {
 	leavesNothing(t)
-	l := newLab(t, lab.Options{})
-	o := options("funet", "udp_spin")
+	c, _ := peersContest("udp_spin")
 	ctx, cancel := context.WithCancel(t.Context())
-	o.Funet = func(context.Context, *lab.Lab, int) (Sample, error) { cancel(); return Sample{P50: 1}, nil }
-	r, err := Peers(ctx, l, o)
-	if !errors.Is(err, context.Canceled) || r == nil {
-		t.Errorf("report %v, error %v", r, err)
+	c.ctx = ctx
+	c.nodes = func(context.Context, *program.Flags, string, []string) ([]node, error) {
+		cancel()
+		return []node{{sample: sample{P50: 1}}}, nil
 	}
-}
-
-// What Options do not allow is refused before anything runs.
-func TestOptions(t *testing.T) {
-	leavesNothing(t)
-	l := newLab(t, lab.Options{})
-	for _, change := range []func(*Options){
-		func(o *Options) { o.Rounds = -1 },
-		func(o *Options) { o.Rounds = Rounds.Most + 1 },
-		func(o *Options) { o.Exchanges = -1 },
-		func(o *Options) { o.Exchanges = Exchanges.Most + 1 },
-		func(o *Options) { o.FrameSize = rawxdp.MinFrameSize - 1 },
-		func(o *Options) { o.FrameSize = 1515 },
-		func(o *Options) { o.RoleCommand = nil },
-		func(o *Options) { o.Only = []string{"funet", "nobody"} },
-	} {
-		o := options()
-		change(&o)
-		if r, err := Peers(t.Context(), l, o); !errors.Is(err, ErrOptions) || r != nil {
-			t.Errorf("%+v: report %v, error %v", o, r, err)
-		}
-	}
-}
-
-// Progress is for those who wait: nothing is printed within the first two seconds.
-func TestProgress(t *testing.T) {
-	leavesNothing(t)
-	var b bytes.Buffer
-	o := options("funet")
-	o.Progress = &b
-	o.Funet = func(context.Context, *lab.Lab, int) (Sample, error) { return Sample{P50: 1}, nil }
-	if _, err := Peers(t.Context(), newLab(t, lab.Options{}), o); err != nil {
-		t.Fatal(err)
-	}
-	if b.Len() > 0 {
-		t.Errorf("printed %q", b.String())
+	if _, err := c.play(t, newLab(t, lab.Options{})); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 
 func newTestSession(t *testing.T) *session {
 	t.Helper()
-	l := newLab(t, lab.Options{})
-	o, err := options().withDefaults(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newSession(l, o)
+	s, err := newSession(newLab(t, lab.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,6 +318,42 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// The names and numbers of the JSON form are stable: scripts read them. Without FUNet's figures there
+// are no ratios.
+func TestPeersReport(t *testing.T) {
+	o := &peersBench{entries: map[string]*entry{}}
+	for _, p := range peers {
+		o.entries[p.key] = &entry{Note: p.note, Present: true}
+	}
+	for _, s := range []sample{{4, 6}, {5, 9}, {4.2, 7.12345}} {
+		for key, by := range map[string]float64{"funet": 1, "raw_afxdp": 0.5, "ucx": 3, "funet_udp": 1.1,
+			"funet_daemons": 10, "funet_direct": 1.3, "funet_shared": 0.3, "funet_local": 0.1} {
+			o.entries[key].add(sample{s.P50 * by, s.P99 * by})
+		}
+		o.entries["libfabric_rxm"].add(sample{P50: s.P50 * 4})
+	}
+	o.entries["udp_spin"].add(sample{4.2, 5})
+	o.entries["udp_spin"].contender = &contender{err: errors.New("round 2: no\nluck")}
+	o.entries["openmpi"].fail(errors.New("mpicc: exit status 1"))
+	o.entries["sockperf"] = &entry{Note: "not found: sockperf; install sockperf"}
+	m := played(nil, 2)
+	m.rounds, m.got = 3, rawxdp.Modes{Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
+	r, err := o.report(m)
+	goldens(t, "report", r, err)
+	for _, e := range o.entries {
+		e.Ratio = nil
+	}
+	o.entries["funet"] = &entry{}
+	if _, err := o.report(m); err != nil {
+		t.Fatal(err)
+	}
+	for key, e := range o.entries {
+		if e.Ratio != nil {
+			t.Errorf("%s has the ratio %v", key, *e.Ratio)
 		}
 	}
 }

@@ -1,7 +1,7 @@
+package bench
+
 // This file starts the processes of a run on a host of the lab. It ends them, with all their
 // descendants, at their deadline or when the run is over.
-
-package bench
 
 import (
 	"bufio"

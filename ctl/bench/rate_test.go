@@ -3,10 +3,7 @@
 package bench
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -15,66 +12,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func rateOptions() RateOptions {
-	return RateOptions{Rounds: 2, Messages: RateMessages.Least, RoleCommand: []string{roleArg},
-		Funet: func(_ context.Context, _ *lab.Lab, messages int) (RateSample, error) {
-			return RateSample{PerSecond: float64(messages), XDPMode: "native", BindMode: "copy"}, nil
-		}}
-}
-
 // UDP is measured on a real lab in each round, and the ratio is that of the medians. What arrives
-// is not more than what was sent.
+// is not more than what was sent. A failure of FUNet ends the measurement, and so does a program that
+// plays no role.
 func TestRate(t *testing.T) {
 	leavesNothing(t)
-	o := rateOptions()
-	r, err := Rate(t.Context(), newLab(t, lab.Options{}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%+v", r)
-	if r.PerSecond != float64(RateMessages.Least) || r.SendmmsgPerSecond <= 0 || r.SendmmsgOffered <= 0 ||
-		r.SendmmsgLost < 0 || r.SendmmsgLost >= 1 {
-		t.Errorf("%+v", r)
-	}
-	if r.Ratio != nanos(r.PerSecond/r.SendmmsgPerSecond) || r.SendmmsgPerSecond != *median(r.RoundsSendmmsg) {
-		t.Errorf("ratio or median is wrong: %+v", r)
-	}
-	for _, rounds := range [][]float64{r.RoundsPerSecond, r.RoundsSendmmsg, r.RoundsOffered, r.RoundsRatio} {
-		if len(rounds) != o.Rounds {
-			t.Errorf("%d figures, want one of each of %d rounds", len(rounds), o.Rounds)
-		}
-	}
-	if r.XDPMode != "native" || r.BindMode != "copy" || r.Datagrams != RateMessages.Least/perDatagram {
-		t.Errorf("%+v", r)
-	}
-}
-
-// Options are checked before anything runs; a failure of FUNet ends the measurement, and a
-// RoleCommand that leads elsewhere is told.
-func TestRateRefuses(t *testing.T) {
-	leavesNothing(t)
 	l := newLab(t, lab.Options{})
+	o := &rate{messages: 100_000}
+	r := contest{benchmark: o, rounds: 2, nodes: same(map[string]node{"stream": {Rate: 1e5}})}.must(t, l)
+	sendmmsg, lost := r["sendmmsg_msgs_per_s"].(float64), r["sendmmsg_lost_fraction"].(float64)
+	if !(sendmmsg > 0) || !(r["sendmmsg_offered_per_s"].(float64) > 0) || lost < 0 || lost >= 1 ||
+		len(r["rounds_sendmmsg_msgs_per_s"].([]any)) != 2 || len(r["rounds_sendmmsg_offered_per_s"].([]any)) != 2 {
+		t.Errorf("%+v", r)
+	}
+	says(t, r, map[string]any{"msgs_per_s": 1e5, "rounds_msgs_per_s": []any{1e5, 1e5},
+		"ratio_to_sendmmsg": nanos(1e5 / sendmmsg), "sendmmsg_messages": 1e4, "xdp_mode": "generic", "bind_mode": "copy"})
 	boom := errors.New("boom")
-	for _, c := range []struct {
-		change func(*RateOptions)
-		want   error
-	}{
-		{func(o *RateOptions) { o.Rounds = -1 }, ErrOptions},
-		{func(o *RateOptions) { o.Rounds = Rounds.Most + 1 }, ErrOptions},
-		{func(o *RateOptions) { o.Messages = RateMessages.Least - 1 }, ErrOptions},
-		{func(o *RateOptions) { o.Messages = RateMessages.Most + 1 }, ErrOptions},
-		{func(o *RateOptions) { o.Funet = nil }, ErrOptions},
-		{func(o *RateOptions) { o.RoleCommand = nil }, ErrOptions},
-		{func(o *RateOptions) {
-			o.Funet = func(context.Context, *lab.Lab, int) (RateSample, error) { return RateSample{}, boom }
-		}, ErrFunet},
-		{func(o *RateOptions) { o.RoleCommand = []string{"-test.run=^$"} }, nil},
+	for name, c := range map[string]contest{
+		"FUNet": {nodes: fails(boom)},
+		"role":  {nodes: same(map[string]node{"stream": {Rate: 1e5}}), exe: []string{"/bin/true"}},
 	} {
-		o := rateOptions()
-		c.change(&o)
-		_, err := Rate(t.Context(), l, o)
-		if err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%+v: %v, want %v", o, err, c.want)
+		c.benchmark, c.rounds = o, 1
+		_, err := c.play(t, l)
+		if err == nil || strings.Contains(err.Error(), "\n") || errors.Is(err, boom) != (name == "FUNet") ||
+			!strings.HasPrefix(err.Error(), "measure rates: round 1, ") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -90,7 +52,7 @@ func TestDatagrams(t *testing.T) {
 	receiver := newDatagrams(&socketLink{fd: fd[1], listener: -1})
 	defer sender.close()
 	defer receiver.close()
-	const n = 10*RateBatch + 1
+	const n = 10*rateBatch + 1
 	var offered count
 	sent := make(chan error, 1)
 	go func() {
@@ -110,9 +72,9 @@ func TestDatagrams(t *testing.T) {
 // A datagram that is not ours is refused: too short, or with a number that was not sent.
 func TestDatagramsRefuse(t *testing.T) {
 	const n = 5
-	long := make([]byte, RatePayload)
+	long := make([]byte, ratePayload)
 	binary.LittleEndian.PutUint64(long, n+1)
-	for _, b := range [][]byte{make([]byte, RatePayload-1), long} {
+	for _, b := range [][]byte{make([]byte, ratePayload-1), long} {
 		l, other := ends(t, unix.SOCK_DGRAM)
 		if _, err := unix.Write(other, b); err != nil {
 			t.Fatal(err)
@@ -135,19 +97,7 @@ func TestDatagramsRefuse(t *testing.T) {
 
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestRateReport(t *testing.T) {
-	r := &RateReport{PerSecond: 5e6, SendmmsgPerSecond: 5e5, Ratio: 10, SendmmsgOffered: 5.5e5, SendmmsgLost: 0.0909,
-		Rounds: 2, RoundsPerSecond: []float64{4e6, 6e6}, RoundsSendmmsg: []float64{5e5, 5e5},
-		RoundsOffered: []float64{5e5, 6e5},
-		RoundsRatio:   []float64{8, 12}, Messages: 5_000_000, Datagrams: 500_000, Batch: RateBatch, Words: RateWords,
-		XDPMode: "generic", BindMode: "copy"}
-	got, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "rate.json", append(got, '\n'))
-	var b bytes.Buffer
-	if err := r.WriteTable(&b); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "rate.txt", b.Bytes())
+	o := &rate{messages: 5_000_000, offered: []float64{5e5, 6e5}, lost: []float64{0.0909, 0.0909}}
+	r, err := o.report(played(map[string][]float64{"funet": {4e6, 6e6}, "sendmmsg": {5e5, 5e5}}, 2))
+	goldens(t, "rate", r, err)
 }

@@ -1,8 +1,8 @@
+package bench
+
 // This file measures the time that calls of package rats cost their process. It measures the calls
 // whose instructions HPL-95-86 counts (tables 1 and 2). Both ends are on one card, in virtual time.
 // Only the time within the calls counts, not that of the card.
-
-package bench
 
 import (
 	"crypto/rand"
@@ -14,8 +14,8 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// RatsCall is the cost of a call. Its JSON form is stable.
-type RatsCall struct {
+// ratsCall is the cost of a call. Its JSON form is stable.
+type ratsCall struct {
 	Call string  `json:"call"`
 	NS   float64 `json:"ns"` // median of many batches
 	// on a PA-7200 of 120 MHz, on the path that the network waits for
@@ -101,8 +101,8 @@ func (k *callCard) run() {
 	}
 }
 
-// RatsCalls measures the calls. It belongs to one goroutine, which needs a processor to itself.
-func RatsCalls() ([]RatsCall, error) {
+// ratsCalls measures the calls. It belongs to one goroutine, which needs a processor to itself.
+func ratsCalls() ([]ratsCall, error) {
 	k, err := newCallCard()
 	if err != nil {
 		return nil, fmt.Errorf("measure calls of package rats: %w", err)
@@ -148,7 +148,7 @@ func (k *callCard) batches(send, receive func() bool) (sent, received float64, e
 }
 
 // tags measures tagged writes of 16 bytes from the slot (table 1, direct).
-func (k *callCard) tags() ([]RatsCall, error) {
+func (k *callCard) tags() ([]ratsCall, error) {
 	t, err := k.ends[1].NewTarget(k.ends[1].memory, 4*callBatch)
 	if err != nil {
 		return nil, err
@@ -167,12 +167,12 @@ func (k *callCard) tags() ([]RatsCall, error) {
 		_, ok := t.GetTag()
 		return ok
 	})
-	return []RatsCall{{"tagged write of 16 bytes, sender", sent, 0.96, 1},
+	return []ratsCall{{"tagged write of 16 bytes, sender", sent, 0.96, 1},
 		{"tagged write of 16 bytes, receiver", received, 0.66, 1}}, err
 }
 
 // datagrams measures datagrams of 16 bytes (table 2, direct, 12 of metadata).
-func (k *callCard) datagrams() ([]RatsCall, error) {
+func (k *callCard) datagrams() ([]ratsCall, error) {
 	p, err := k.ends[1].NewPort(64, 2*callBatch)
 	if err != nil {
 		return nil, err
@@ -194,6 +194,6 @@ func (k *callCard) datagrams() ([]RatsCall, error) {
 		}
 		return ok
 	})
-	return []RatsCall{{"datagram of 16 bytes, sender", sent, 1.04, 2},
+	return []ratsCall{{"datagram of 16 bytes, sender", sent, 1.04, 2},
 		{"datagram of 16 bytes, receiver", received, 0.86, 2}}, err
 }

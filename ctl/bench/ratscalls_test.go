@@ -1,15 +1,11 @@
-package bench_test
+package bench
 
-import (
-	"testing"
-
-	"github.com/funet/funet/ctl/bench"
-)
+import "testing"
 
 // Rule (hamlyn.md, done when): what calls of package rats cost their process stands beside tables 1
 // and 2, for both ends of a tagged write and of a datagram.
 func TestRatsCalls(t *testing.T) {
-	calls, err := bench.RatsCalls()
+	calls, err := ratsCalls()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,68 +1,126 @@
-// This file compares operations on another process's memory with their alternatives, in turn on one
-// lab. Writes there and back, reads, adds and swaps of 8 bytes are compared with round trips of
-// active messages and with UCX's. Blocks of 1 MiB are compared with transfers, and the rate of
-// short writes with that of short messages.
-
 package bench
+
+// This file is `funet bench rma`.
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/ctl/program"
 )
 
 const (
-	// RMABytes is the length of a short write in bytes.
-	RMABytes = 8
-	// RMABlock is the length in bytes of a long write, and of a transfer to compare. RMADepth of
-	// each are under way at once.
-	RMABlock = 1 << 20
-	RMADepth = 8
+	rmaBytes = 8       // of a short write
+	rmaBlock = 1 << 20 // bytes of a long write, and of a transfer to compare
+	rmaDepth = 8       // blocks under way at once
 	// rmaPerUCX is the number of FUNet's round trips for each one of UCX's, because some of those
 	// take milliseconds. leastUCX is the least number of UCX's round trips.
 	rmaPerUCX = 50
 	leastUCX  = 1000
 )
 
-// RMAOptions say what RMA does. Zero values stand for the defaults.
-type RMAOptions struct {
-	Rounds    int // see Rounds
-	Exchanges int // round trips in each run, see Exchanges
-
-	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1. With Put the
-	// processes see the writes in their memory, with Notify they get notifications. PingPong makes
-	// round trips of active messages. All are required, and end within ctx.
-	Put, Notify, PingPong func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Get, Add and Swap have host 0 read, add to and swap RMABytes of host 1, one after the other.
-	// The answer is the previous value. All are required.
-	Get, Add, Swap func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Gets reads blocks of RMABlock, RMADepth at once; figures are Gbit/s. Required.
-	Gets func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Bulk writes blocks of RMABlock, RMADepth at once, and Transfer transfers as many; figures are
-	// Gbit/s. Required.
-	Bulk, Transfer func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Rate writes RMABytes at a time, one way, and Stream sends messages; figures are writes and
-	// messages a second. Required.
-	Rate, Stream func(ctx context.Context, l *lab.Lab) (RMASample, error)
-
-	Progress io.Writer // progress, once a step has taken two seconds; nil: none
+// rmaOps are the operations of 8 bytes, and UCX's test for each. sample's times are twice the printed
+// ones. A test in which both ends take part prints half a round trip, but one in which only one end
+// does prints a whole one.
+var rmaOps = []struct {
+	name, do string
+	test     string // "": UCX has none
+	trips    float64
+}{
+	// each end writes, and polls its memory for the write of the other
+	{"put", program.RMAPut, "ucp_put_lat", 1},
+	{"put_notify", program.RMANotify, "", 0},
+	{"get", program.RMAGet, "ucp_get", 0.5},
+	{"add", program.RMAAdd, "ucp_fadd", 0.5},
+	{"swap", program.RMASwap, "ucp_swap", 0.5},
 }
 
-// RMASample has the measurement of one run: the p50 of a round trip in microseconds, Gbit/s, or a
-// rate a second.
-type RMASample struct {
-	Figure            float64
-	XDPMode, BindMode string
+// rma compares operations on another process's memory with active messages, UCX's and others', blocks
+// with transfers, and the rate of short writes with that of messages.
+type rma struct {
+	exchanges int
+	daemons   bool
+	ucxNote   string // why UCX is absent
+	rivals    []*rival
 }
 
-// RMAOperation is the result of one operation. Times outside of rounds are medians over the rounds.
+func (o *rma) command(f *flags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rma",
+		Short: "Compare operations on another process's memory with active messages, transfers, UCX and OpenMPI",
+		Long: `Compare operations that a card carries out on the memory of another process. Each end of a round trip writes 8 bytes, and
+the other sees them in its memory (put), or hears of them by a notification (put_notify); of a read, a fetch-and-add and a
+swap of 8 bytes (get, add, swap) the other process has no part. Beside them stand a request and a reply of four words, and
+ucx_perftest's ucp_put_lat, ucp_get, ucp_fadd and ucp_swap over TCP. Writes and reads of blocks of 1 MiB stand beside
+transfers, and writes of 8 bytes one way beside messages of four words. One-sided operations of OpenMPI, UCX's ucp_put_bw
+and libfabric's fi_rma_bw (fabtests) run in the same rounds, all over TCP. They take turns; figures are medians over the
+rounds, and ratios medians of those in each round. Tools that are absent are named, and their figures lacking.`,
+		Example: "  funet bench rma --lab 2 --json\n  funet bench rma --lab 2 --daemons",
+	}
+	f.number(c, &o.exchanges, "exchanges", exchangeLimits,
+		"round trips in each run; ten times as many writes one way, a hundredth of blocks")
+	c.Flags().BoolVar(&o.daemons, "daemons", false, "FUNet through the daemons of both hosts instead of embedded cards")
+	f.RegisterCard(c)
+	return f.register(c, 2, 2, 2)
+}
+
+// ucxExchanges is the number of round trips of a run of UCX.
+func (o *rma) ucxExchanges() int { return max(o.exchanges/rmaPerUCX, leastUCX) }
+
+func (o *rma) enter(ctx context.Context, m *match) error {
+	m.what, m.unit, m.deadline = "measure remote writes", "us, Gbit/s, a second", patient(o.exchanges)
+	if o.daemons {
+		d := lab.DaemonOptions{XDP: m.f.Mode, Bind: m.f.Bind, Jumbo: m.f.Jumbo}
+		m.nodes = func(ctx context.Context, _ *program.Flags, name string, args []string) ([]node, error) {
+			n, err := onDaemons[node](ctx, m.lab, d, launch.Options{Nodes: 2, Label: true, Program: "funet",
+				Args: append([]string{name, "--json"}, args...)})
+			return []node{n}, err
+		}
+	}
+	trips, blocks, messages := max(o.exchanges, 2), max(o.exchanges/100, 2*rmaDepth), max(10*o.exchanges, 2)
+	of := func(name, do string, count int, figure func([]node) float64) {
+		m.funet(name, program.RMAProgram, program.RMAOptions{Do: do, Block: rmaBlock, Count: count, WarmUp: warmUp},
+			figure)
+	}
+	messageRate := func(n []node) float64 { return n[0].Rate }
+	m.funet("am", "pingpong", pingPong(trips), p50)
+	for _, op := range rmaOps {
+		of(op.name, op.do, trips, p50)
+	}
+	of("put_1m", program.RMABulk, blocks, goodput)
+	of("get_1m", program.RMAGets, blocks, goodput)
+	m.funet("xfer_1m", "transfer", transfer(blocks*rmaBlock, rmaBlock, rmaDepth), goodput)
+	of("put8_rate", program.RMARate, messages, messageRate)
+	m.funet("rate", "stream", stream(1, messages, rateWords), messageRate)
+	if err := m.fill(); err != nil {
+		return err
+	}
+	if o.ucxNote = absent(ucxNeeds); o.ucxNote == "" {
+		for _, op := range rmaOps {
+			if op.test != "" {
+				m.theirs("ucx "+op.test, func(ctx context.Context) (float64, error) {
+					sample, err := m.ucx(ctx, op.test, rmaBytes, o.ucxExchanges(), leastUCX/10)
+					return sample.P50 * op.trips, err
+				}).spared = failures
+			}
+		}
+	}
+	o.rivals = rivals()
+	for _, v := range o.rivals {
+		v.enter(ctx, m, o)
+	}
+	return ctx.Err()
+}
+
+// operation is the result of one operation. Times outside of rounds are medians over the rounds.
 // Ratios outside of rounds are medians of the ratios of each round.
-type RMAOperation struct {
-	Op      string    `json:"op"` // "put", "put_notify", "get", "add", "swap"
+type operation struct {
+	Op      string    `json:"op"`
 	P50     float64   `json:"p50_us"`
 	Ratio   float64   `json:"ratio_to_pingpong"` // P50 by that of active messages
 	UCX     *float64  `json:"ucx_p50_us"`        // nil without UCX, or if it has no such operation
@@ -71,174 +129,73 @@ type RMAOperation struct {
 	RoundsU []float64 `json:"rounds_ratio_to_ucx,omitempty"`
 }
 
-// RMAReport is the result of RMA. Its JSON form is stable.
-type RMAReport struct {
-	Ops      []RMAOperation `json:"ops"`
-	PingPong float64        `json:"pingpong_p50_us"`
-	UCXNote  string         `json:"ucx_note,omitempty"` // why UCX is absent, or how it failed
-	Rivals   []RMARival     `json:"rivals"`
-
-	Gets         float64   `json:"get_1m_gbit_per_s"`
-	GetsRatio    float64   `json:"get_1m_ratio_to_xfer"`
-	RoundsGets   []float64 `json:"rounds_get_1m_ratio_to_xfer"`
-	Bulk         float64   `json:"put_1m_gbit_per_s"`
-	Transfer     float64   `json:"xfer_1m_gbit_per_s"`
-	BulkRatio    float64   `json:"put_1m_ratio_to_xfer"`
-	RoundsBulk   []float64 `json:"rounds_put_1m_ratio_to_xfer"`
-	PutRate      float64   `json:"put8_per_s"`
-	Rate         float64   `json:"msgs_per_s"`
-	PutRateRatio float64   `json:"put8_ratio_to_rate"`
-	RoundsRate   []float64 `json:"rounds_put8_ratio_to_rate"`
-
-	Rounds       int    `json:"rounds"`
-	Exchanges    int    `json:"exchanges"`
-	UCXExchanges int    `json:"ucx_exchanges"`
-	XDPMode      string `json:"xdp_mode"`
-	BindMode     string `json:"bind_mode"`
-}
-
-// rmaUCX has UCX's test for each operation. Sample's times are twice the printed ones. A test in
-// which both ends take part prints half a round trip, but one in which only one end does prints a
-// whole one.
-var rmaUCX = map[string]struct {
-	name  string
-	trips float64
-}{
-	// each end writes, and polls its memory for the write of the other
-	"put":  {"ucp_put_lat", 1},
-	"get":  {"ucp_get", 0.5},
-	"add":  {"ucp_fadd", 0.5},
-	"swap": {"ucp_swap", 0.5},
-}
-
-// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. The
-// report names absent tools, and lacks their figures. Errors: ErrOptions, ErrFunet, and the
-// context's. Any goroutine may call it, one at a time for a lab.
-func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
-	const what = "measure remote writes"
-	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})
-	for _, run := range []func(context.Context, *lab.Lab) (RMASample, error){
-		o.Put, o.Notify, o.PingPong, o.Get, o.Add, o.Swap, o.Gets, o.Bulk, o.Transfer, o.Rate, o.Stream} {
-		if err == nil && run == nil {
-			err =
-				fmt.Errorf("%w: Put, Notify, PingPong, Get, Add, Swap, Gets, Bulk, Transfer, Rate and Stream are required", ErrOptions)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	r := &RMAReport{Rounds: o.Rounds, Exchanges: o.Exchanges, UCXExchanges: max(o.Exchanges/rmaPerUCX, leastUCX)}
-	of := func(name string, run func(context.Context, *lab.Lab) (RMASample, error)) *contender {
-		return ours(name, func(ctx context.Context) (RMASample, error) {
-			return run(ctx, l)
-		}, func(s RMASample) float64 {
-			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
-			return s.Figure
-		})
-	}
-	pingPong := of("am", o.PingPong)
-	ops := []*contender{of("put", o.Put), of("put_notify", o.Notify), of("get", o.Get), of("add", o.Add),
-		of("swap", o.Swap)}
-	gets := of("get_1m", o.Gets)
-	bulk, transfer, rate, stream := of("put_1m", o.Bulk), of("xfer_1m", o.Transfer), of("put8_rate", o.Rate),
-		of("rate", o.Stream)
-	playing := append([]*contender{pingPong}, ops...)
-	playing = append(playing, bulk, gets, transfer, rate, stream)
-	ucx := make([]*contender, len(ops)) // nil: UCX has no such operation, or there is no UCX
-	s, err := newSession(l, Options{})
-	if err != nil {
-		return nil, err
-	}
-	folder, err := makeFolder()
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Remove()
-	s.dir = folder.Path()
-	if r.UCXNote = absent(ucxNeeds); r.UCXNote == "" {
-		for i, op := range ops {
-			test, ok := rmaUCX[op.name]
-			if !ok {
-				continue
-			}
-			ucx[i] = &contender{name: "ucx " + test.name, spared: failures,
-				run: func(ctx context.Context) (float64, error) {
-					sample, err := s.ucx(ctx, test.name, RMABytes, r.UCXExchanges, leastUCX/10)
-					return sample.P50 * test.trips, err
-				}}
-			playing = append(playing, ucx[i])
-		}
-	}
-	c := comparison{what: what, unit: "us, Gbit/s, a second", rounds: o.Rounds,
-		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
-	others := rivals()
-	for _, v := range others {
-		if v.contend(ctx, &c, s, r); v.c != nil {
-			playing = append(playing, v.c)
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%s: %w", what, ctx.Err())
-	}
-	if err := c.play(ctx, playing...); err != nil {
-		return nil, err
-	}
-	r.PingPong = pingPong.median()
-	for i, p := range ops {
-		op := RMAOperation{Op: p.name, P50: p.median(), Rounds: byRound(p.figures, pingPong.figures)}
-		op.Ratio = *median(op.Rounds)
-		if u := ucx[i]; u != nil {
-			op.UCX, op.RoundsU = median(u.figures), byRound(p.figures, u.figures)
-			op.ToUCX = median(op.RoundsU)
+// operations returns the results of all operations, and why UCX's figures are lacking.
+func (o *rma) operations(m *match) (ops []operation, note string) {
+	note = o.ucxNote
+	for _, op := range rmaOps {
+		r := operation{Op: op.name, P50: m.median(op.name), Ratio: m.ratio(op.name, "am"),
+			Rounds: m.ratios(op.name, "am")}
+		if o.ucxNote == "" && op.test != "" {
+			u := m.of("ucx " + op.test)
+			r.UCX, r.RoundsU = median(u.figures), byRound(m.of(op.name).figures, u.figures)
+			r.ToUCX = median(r.RoundsU)
 			if u.err != nil {
-				r.UCXNote = u.err.Error()
+				note = u.err.Error()
 			}
 		}
-		r.Ops = append(r.Ops, op)
+		ops = append(ops, r)
 	}
-	for _, v := range others {
-		r.Rivals = append(r.Rivals, v.report(r))
-	}
-	r.Gets, r.RoundsGets = gets.median(), byRound(gets.figures, transfer.figures)
-	r.GetsRatio = *median(r.RoundsGets)
-	r.Bulk, r.Transfer, r.RoundsBulk = bulk.median(), transfer.median(), byRound(bulk.figures, transfer.figures)
-	r.PutRate, r.Rate, r.RoundsRate = rate.median(), stream.median(), byRound(rate.figures, stream.figures)
-	r.BulkRatio, r.PutRateRatio = *median(r.RoundsBulk), *median(r.RoundsRate)
-	return r, nil
+	return ops, note
 }
 
-// perUCX returns the ratio to UCX as text; some of UCX's operations take milliseconds.
-func (o *RMAOperation) perUCX() string {
-	if o.ToUCX == nil {
-		return "-"
+func (o *rma) report(m *match) (r report, err error) {
+	ops, note := o.operations(m)
+	var others []rivalResult
+	for _, v := range o.rivals {
+		others = append(others, v.report(ops))
 	}
-	return fmt.Sprintf("%.2g", *o.ToUCX)
-}
-
-// WriteTable prints the report for people.
-func (r *RMAReport) WriteTable(w io.Writer) error {
+	r.with(figure{"ops", ops}, figure{"pingpong_p50_us", m.median("am")})
+	if note != "" {
+		r.with(figure{"ucx_note", note})
+	}
+	r.with(figure{"rivals", others}, figure{"get_1m_gbit_per_s", m.median("get_1m")},
+		figure{"get_1m_ratio_to_xfer", m.ratio("get_1m", "xfer_1m")},
+		figure{"rounds_get_1m_ratio_to_xfer", m.ratios("get_1m", "xfer_1m")},
+		figure{"put_1m_gbit_per_s", m.median("put_1m")}, figure{"xfer_1m_gbit_per_s", m.median("xfer_1m")},
+		figure{"put_1m_ratio_to_xfer", m.ratio("put_1m", "xfer_1m")},
+		figure{"rounds_put_1m_ratio_to_xfer", m.ratios("put_1m", "xfer_1m")},
+		figure{"put8_per_s", m.median("put8_rate")}, figure{"msgs_per_s", m.median("rate")},
+		figure{"put8_ratio_to_rate", m.ratio("put8_rate", "rate")},
+		figure{"rounds_put8_ratio_to_rate", m.ratios("put8_rate", "rate")},
+		figure{"rounds", m.rounds}, figure{"exchanges", o.exchanges}, figure{"ucx_exchanges", o.ucxExchanges()},
+		figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
 	var b strings.Builder
-	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds,
-		r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", m.rounds, m.attach,
+		m.bind)
 	fmt.Fprintf(&b, "%-34s %9s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "UCX us", "x UCX",
 		"x am by round")
-	for _, op := range r.Ops {
-		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.UCX), op.perUCX(),
-			ratios(op.Rounds))
+	for _, op := range ops {
+		per := "-" // some of UCX's operations take milliseconds
+		if op.ToUCX != nil {
+			per = fmt.Sprintf("%.2g", *op.ToUCX)
+		}
+		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, two(op.UCX), per,
+			ratios3(op.Rounds))
 	}
-	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", r.PingPong)
-	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "blocks of 1 MiB, 8 at once", r.Bulk,
-		r.Transfer, r.BulkRatio, ratios(r.RoundsBulk))
-	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "gets of 1 MiB, 8 at once", r.Gets,
-		r.Transfer, r.GetsRatio, ratios(r.RoundsGets))
-	fmt.Fprintf(&b, "%-34s %9.2f million/s, messages %.2f, ratio %.3f (%s)\n", "8 bytes, one way", r.PutRate/1e6,
-		r.Rate/1e6, r.PutRateRatio, ratios(r.RoundsRate))
-	if r.UCXNote != "" {
-		fmt.Fprintf(&b, "ucx: %s\n", r.UCXNote)
+	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", m.median("am"))
+	line := func(title, unit, name, beside, other string, by float64) {
+		fmt.Fprintf(&b, "%-34s %9.2f %s, %s %.2f, ratio %.3f (%s)\n", title, m.median(name)/by, unit, beside,
+			m.median(other)/by, m.ratio(name, other), ratios3(m.ratios(name, other)))
 	}
-	for _, v := range r.Rivals {
+	line("blocks of 1 MiB, 8 at once", "Gbit/s", "put_1m", "transfers", "xfer_1m", 1)
+	line("gets of 1 MiB, 8 at once", "Gbit/s", "get_1m", "transfers", "xfer_1m", 1)
+	line("8 bytes, one way", "million/s", "put8_rate", "messages", "rate", 1e6)
+	if note != "" {
+		fmt.Fprintf(&b, "ucx: %s\n", note)
+	}
+	for _, v := range others {
 		v.write(&b)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	r.table = b.String()
+	return r, nil
 }

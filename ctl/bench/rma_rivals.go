@@ -1,7 +1,7 @@
+package bench
+
 // This file runs the rivals of operations on another process's memory: UCX's tests, one-sided
 // operations of MPI by a program of our own, and libfabric's tests. The report names absent rivals.
-
-package bench
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// RMARival is the result of one rival, with medians over the rounds. Figures that a rival does not
+// rivalResult is the result of one rival, with medians over the rounds. Figures that a rival does not
 // have are absent.
-type RMARival struct {
+type rivalResult struct {
 	// "openmpi", "ucx_put_bw", "fabtests"
 	Name  string             `json:"name"`
-	P50   map[string]float64 `json:"p50_us,omitempty"`         // by operation, as in RMAOperation
+	P50   map[string]float64 `json:"p50_us,omitempty"`         // by operation, as in operation
 	Ratio map[string]float64 `json:"ratio_to_rival,omitempty"` // FUNet's P50 by this one's
-	Puts  *float64           `json:"put_1m_gbit_per_s"`        // blocks of RMABlock
+	Puts  *float64           `json:"put_1m_gbit_per_s"`        // blocks of rmaBlock
 	Gets  *float64           `json:"get_1m_gbit_per_s"`        // the same
 	Note  string             `json:"note,omitempty"`           // why it is absent, or how it failed
 }
@@ -38,7 +38,7 @@ type rival struct {
 	name    string
 	needs   []tool
 	prepare func(context.Context, *session) error // once; may be nil
-	run     func(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error)
+	run     func(ctx context.Context, s *session, o *rma) (map[string]float64, error)
 
 	found map[string][]float64 // figures of the rounds without a failure, by measurement
 	c     *contender           // nil: absent
@@ -57,20 +57,20 @@ func rivals() []*rival {
 	}
 }
 
-// contend makes a rival a contender, if its tools are present.
-func (v *rival) contend(ctx context.Context, c *comparison, s *session, r *RMAReport) {
+// enter makes a rival a contender, if its tools are present.
+func (v *rival) enter(ctx context.Context, m *match, o *rma) {
 	if v.note = absent(v.needs); v.note != "" {
 		return
 	}
 	if v.prepare != nil {
-		if err := c.within(ctx, func(ctx context.Context) error { return v.prepare(ctx, s) }); err != nil {
+		if err := m.within(ctx, func(ctx context.Context) error { return v.prepare(ctx, m.session) }); err != nil {
 			v.note = err.Error()
 			return
 		}
 	}
 	v.found = map[string][]float64{}
-	v.c = &contender{name: v.name, spared: failures, run: func(ctx context.Context) (float64, error) {
-		found, err := v.run(ctx, s, r)
+	v.c = m.theirs(v.name, func(ctx context.Context) (float64, error) {
+		found, err := v.run(ctx, m.session, o)
 		if err != nil {
 			return 0, err
 		}
@@ -80,16 +80,17 @@ func (v *rival) contend(ctx context.Context, c *comparison, s *session, r *RMARe
 			any = max(any, figure)
 		}
 		return any, nil
-	}}
+	})
+	v.c.spared = failures
 }
 
 // report returns a rival's entry in the report.
-func (v *rival) report(r *RMAReport) RMARival {
-	e := RMARival{Name: v.name, Note: v.note, Puts: median(v.found[rivalPuts]), Gets: median(v.found[rivalGets])}
+func (v *rival) report(ops []operation) rivalResult {
+	e := rivalResult{Name: v.name, Note: v.note, Puts: median(v.found[rivalPuts]), Gets: median(v.found[rivalGets])}
 	if v.c != nil && v.c.err != nil {
 		e.Note = v.c.err.Error()
 	}
-	for _, op := range r.Ops {
+	for _, op := range ops {
 		p50 := median(v.found[op.Op])
 		if p50 == nil {
 			continue
@@ -107,9 +108,9 @@ var rmaSource []byte
 
 // runRMAMPI runs the program of one-sided operations between hosts 0 and 1. Process 1 waits in MPI,
 // which carries the operations out.
-func runRMAMPI(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error) {
-	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(r.UCXExchanges),
-		strconv.Itoa(rivalBlocks), strconv.Itoa(RMADepth))
+func runRMAMPI(ctx context.Context, s *session, o *rma) (map[string]float64, error) {
+	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(o.ucxExchanges()),
+		strconv.Itoa(rivalBlocks), strconv.Itoa(rmaDepth))
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +146,8 @@ func parseRMAMPI(text string) (map[string]float64, error) {
 }
 
 // runUCXBlocks writes blocks; ucx_perftest has no test of many reads at once.
-func runUCXBlocks(ctx context.Context, s *session, _ *RMAReport) (map[string]float64, error) {
-	text, err := s.ucxBatch(ctx, fmt.Sprintf("puts -t ucp_put_bw -s %d -n %d -w %d\n", RMABlock, rivalBlocks, RMADepth))
+func runUCXBlocks(ctx context.Context, s *session, _ *rma) (map[string]float64, error) {
+	text, err := s.ucxBatch(ctx, fmt.Sprintf("puts -t ucp_put_bw -s %d -n %d -w %d\n", rmaBlock, rivalBlocks, rmaDepth))
 	if err != nil {
 		return nil, err
 	}
@@ -173,12 +174,12 @@ func parseUCXBlocks(text string) (map[string]float64, error) {
 }
 
 // runFabtests writes and reads blocks with libfabric's own test, over TCP.
-func runFabtests(ctx context.Context, s *session, _ *RMAReport) (map[string]float64, error) {
+func runFabtests(ctx context.Context, s *session, _ *rma) (map[string]float64, error) {
 	found := map[string]float64{}
 	for what, op := range map[string]string{rivalPuts: "write", rivalGets: "read"} {
 		port := s.newPort()
-		common := []string{"fi_rma_bw", "-p", "tcp;ofi_rxm", "-e", "rdm", "-o", op, "-S", strconv.Itoa(RMABlock), "-I",
-			strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(RMADepth)}
+		common := []string{"fi_rma_bw", "-p", "tcp;ofi_rxm", "-e", "rdm", "-o", op, "-S", strconv.Itoa(rmaBlock), "-I",
+			strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(rmaDepth)}
 		text, err := s.exchange(ctx, "tcp", port, nil, append(slices.Clone(common), "-B", strconv.Itoa(port)),
 			append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1)))
 		if err != nil {
@@ -210,7 +211,7 @@ func parseFabtests(text string) (float64, error) {
 }
 
 // write prints a rival's figures for people.
-func (v *RMARival) write(b *strings.Builder) {
+func (v *rivalResult) write(b *strings.Builder) {
 	var words []string
 	for _, op := range slices.Sorted(maps.Keys(v.P50)) {
 		words = append(words, fmt.Sprintf("%s %.2f us (x %.3f)", op, v.P50[op], v.Ratio[op]))

@@ -53,15 +53,19 @@ func TestParseRivals(t *testing.T) {
 func TestRMARivals(t *testing.T) {
 	long.Test(t)
 	leavesNothing(t)
-	rivalsOf := func() map[string]RMARival {
+	rivalsOf := func() map[string]rivalResult {
 		t.Helper()
-		r, err := RMA(t.Context(), newLab(t, lab.Options{}), rmaOptions())
+		r, err := rmaContest().play(t, newLab(t, lab.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := map[string]RMARival{}
-		for _, v := range r.Rivals {
-			found[v.Name] = v
+		found := map[string]rivalResult{}
+		for _, f := range r.figures {
+			if f.name == "rivals" {
+				for _, v := range f.value.([]rivalResult) {
+					found[v.Name] = v
+				}
+			}
 		}
 		return found
 	}

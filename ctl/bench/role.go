@@ -1,7 +1,7 @@
+package bench
+
 // This file is the child's side of our own peers: the lines of the protocol, the pinned thread, and
 // the loop that measures round trips.
-
-package bench
 
 import (
 	"bufio"
@@ -20,6 +20,9 @@ import (
 	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/ctl/rawxdp"
 )
+
+// errRole reports an unknown role or a bad configuration of one.
+var errRole = errors.New("no such role")
 
 // slowest is the longest exchange that the histogram can tell from longer ones.
 const slowest = 2 * rawxdp.Patience
@@ -69,22 +72,21 @@ type link interface {
 	close() error
 }
 
-// RunRole plays one end of a peer of our own. The hidden command that a RoleCommand names calls it
-// with its two arguments, the role and the configuration, and exits with a failure when it returns
-// an error. RunRole talks over standard input and output, and returns when standard input ends.
+// runRole plays one end of a peer of our own. The hidden command that roleArgs name calls it with its
+// two arguments, the role and the configuration. runRole talks over standard input and output, and returns when standard input ends.
 // Except for grpc it locks the calling goroutine to its thread for good, pins the thread and
 // switches the garbage collector off. So the process must have nothing else to do.
-func RunRole(role string, config []byte) error {
+func runRole(role string, config []byte) error {
 	open, known := roles[role]
 	if !known {
-		return fmt.Errorf("play %.20q: %w; this command is for funet's own use", role, ErrRole)
+		return fmt.Errorf("play %.20q: %w; this command is for funet's own use", role, errRole)
 	}
 	var c roleConfig
 	if err := json.Unmarshal(config, &c); err != nil {
-		return fmt.Errorf("play %s: %w: configuration %.60q: %w", role, ErrRole, config, err)
+		return fmt.Errorf("play %s: %w: configuration %.60q: %w", role, errRole, config, err)
 	}
 	if c.CPU < 0 || c.Warmup < 0 || c.Exchanges < 1 {
-		return fmt.Errorf("play %s: %w: CPU %d, %d and %d exchanges", role, ErrRole, c.CPU, c.Warmup, c.Exchanges)
+		return fmt.Errorf("play %s: %w: CPU %d, %d and %d exchanges", role, errRole, c.CPU, c.Warmup, c.Exchanges)
 	}
 	stay := dedicate
 	// which is measured as programs use it: with the runtime's threads and collections
@@ -135,7 +137,7 @@ func expect(words *bufio.Reader, want string) error {
 		return err
 	}
 	if word = strings.TrimSuffix(word, "\n"); word != want {
-		return fmt.Errorf("%w: told %.20q, want %q", ErrRole, word, want)
+		return fmt.Errorf("%w: told %.20q, want %q", errRole, word, want)
 	}
 	return nil
 }
@@ -184,7 +186,7 @@ func (e exchange) run() (any, error) {
 	case e.c.Server:
 		err = e.answerAll()
 	default:
-		o.Sample, err = e.askAll()
+		o.sample, err = e.askAll()
 	}
 	return o, err
 }
@@ -198,21 +200,21 @@ func (e exchange) answerAll() error {
 	return nil
 }
 
-func (e exchange) askAll() (Sample, error) {
+func (e exchange) askAll() (sample, error) {
 	times := hdrhistogram.New(1, slowest.Nanoseconds(), 3)
 	base := time.Now()
 	for i := range e.c.Warmup + e.c.Exchanges {
 		start := time.Since(base)
 		if err := e.ask(uint64(i)); err != nil {
-			return Sample{}, fmt.Errorf("message %d: %w", i, err)
+			return sample{}, fmt.Errorf("message %d: %w", i, err)
 		}
 		took := time.Since(base) - start
 		if i >= e.c.Warmup {
 			if err := times.RecordValue(min(took, slowest).Nanoseconds()); err != nil {
-				return Sample{}, fmt.Errorf("record %v: %w", took, err)
+				return sample{}, fmt.Errorf("record %v: %w", took, err)
 			}
 		}
 	}
 	micros := func(quantile float64) float64 { return float64(times.ValueAtQuantile(quantile)) / 1000 }
-	return Sample{P50: micros(50), P99: micros(99)}, nil
+	return sample{P50: micros(50), P99: micros(99)}, nil
 }

@@ -1,7 +1,7 @@
+package bench
+
 // This file is grpc: unary calls of gRPC over one TCP connection, as a separate program would make
 // them. The runtime runs goroutines, timers and collections on any processor, and nothing spins.
-
-package bench
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func openGRPC(c roleConfig) (end, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a client of %s: %w", c.Remote, err)
 		}
-		return exchange{&grpcClient{conn: conn, in: &wrapperspb.BytesValue{Value: make([]byte, PayloadBytes)}}, c}, nil
+		return exchange{&grpcClient{conn: conn, in: &wrapperspb.BytesValue{Value: make([]byte, payload)}}, c}, nil
 	}
 	l, err := net.Listen("tcp4", c.Local)
 	if err != nil {
@@ -108,7 +108,7 @@ func (l *grpcClient) call(ctx context.Context, number uint64) error {
 	if err := l.conn.Invoke(ctx, echoMethod, l.in, l.out, grpc.WaitForReady(true)); err != nil {
 		return fmt.Errorf("call the server: %w", err)
 	}
-	if len(l.out.Value) != PayloadBytes {
+	if len(l.out.Value) != payload {
 		return fmt.Errorf("%d bytes came back", len(l.out.Value))
 	}
 	if got := binary.LittleEndian.Uint64(l.out.Value); got != number {

@@ -1,7 +1,9 @@
+package bench
+
 // This file is the UDP sender and receiver of Rate, on the parent's and the child's side.
 //
 // A pair's server is host 1, which sends, as FUNet's does in Rate. The sender numbers its datagrams
-// and sends them RateBatch a system call, as fast as the kernel takes them. Datagrams that find no
+// and sends them rateBatch a system call, as fast as the kernel takes them. Datagrams that find no
 // room in the receiver's socket are lost, because the kernel limits a sender by nothing. Then the
 // sender says goodbye until it is answered, so that neither end waits for lost datagrams:
 //
@@ -9,8 +11,6 @@
 //	0, 1, ... n-1   ------>     counts, and looks at the clock after each batch
 //	goodbye (n)     ------>     repeated every millisecond
 //	                <------     goodbye
-
-package bench
 
 import (
 	"context"
@@ -63,9 +63,9 @@ type mmsghdr struct {
 type datagrams struct {
 	*socketLink
 	c       roleConfig
-	headers [RateBatch]mmsghdr
-	vectors [RateBatch]unix.Iovec
-	data    [RateBatch][RatePayload]byte
+	headers [rateBatch]mmsghdr
+	vectors [rateBatch]unix.Iovec
+	data    [rateBatch][ratePayload]byte
 }
 
 func openDatagrams(c roleConfig) (end, error) {
@@ -89,7 +89,7 @@ func newDatagrams(l *socketLink) *datagrams {
 	d := &datagrams{socketLink: l}
 	for i := range d.headers {
 		d.vectors[i].Base = &d.data[i][0]
-		d.vectors[i].SetLen(RatePayload)
+		d.vectors[i].SetLen(ratePayload)
 		d.headers[i].message.Iov = &d.vectors[i]
 		d.headers[i].message.SetIovlen(1)
 	}
@@ -121,7 +121,7 @@ func (d *datagrams) batch(trap uintptr, n int) (int, error) {
 func (d *datagrams) sendAll(n uint64) (count, error) {
 	begin := time.Now()
 	for next, spin := uint64(0), (rawxdp.Spin{}); next < n; {
-		want := int(min(n-next, RateBatch))
+		want := int(min(n-next, rateBatch))
 		for i := range want {
 			binary.LittleEndian.PutUint64(d.data[i][:], next+uint64(i))
 		}
@@ -162,7 +162,7 @@ func (d *datagrams) receiveAll(n uint64) (count, error) {
 	arrived := 0
 	var first, last time.Time
 	for spin := (rawxdp.Spin{}); ; {
-		got, err := d.batch(unix.SYS_RECVMMSG, RateBatch)
+		got, err := d.batch(unix.SYS_RECVMMSG, rateBatch)
 		if err != nil {
 			return count{}, fmt.Errorf("receive datagrams: %w", err)
 		}
@@ -176,9 +176,9 @@ func (d *datagrams) receiveAll(n uint64) (count, error) {
 		counted, bye := 0, false
 		for i := range got {
 			switch number := binary.LittleEndian.Uint64(d.data[i][:]); {
-			case d.headers[i].length != RatePayload || number > n:
+			case d.headers[i].length != ratePayload || number > n:
 				return count{}, fmt.Errorf("received %d bytes that begin with %d, want %d bytes with a number up to %d",
-					d.headers[i].length, number, RatePayload, n)
+					d.headers[i].length, number, ratePayload, n)
 			case number == n:
 				bye = true
 			default:

@@ -1,7 +1,7 @@
+package bench
+
 // This file is udp_spin and tcp_spin: the kernel's sockets at their best. No poll, scheduler or
 // runtime is between the loop and the system call.
-
-package bench
 
 import (
 	"encoding/binary"
@@ -15,13 +15,13 @@ import (
 	"github.com/funet/funet/ctl/rawxdp"
 )
 
-// socketLink is one end. A message is PayloadBytes long and begins with its number.
+// socketLink is one end. A message is payload long and begins with its number.
 type socketLink struct {
 	fd            int // -1 until there is a connection
 	listener      int // the TCP server's; -1 elsewhere
 	tcp           bool
 	local, remote unix.SockaddrInet4
-	buf           [PayloadBytes]byte
+	buf           [payload]byte
 }
 
 func openUDP(c roleConfig) (link, error) { return openSocket(c, false) }
@@ -45,7 +45,7 @@ func openSocket(c roleConfig, tcp bool) (link, error) {
 func sockaddr(s string) (sa unix.SockaddrInet4, err error) {
 	ap, err := netip.ParseAddrPort(s)
 	if err != nil || !ap.Addr().Is4() {
-		return sa, fmt.Errorf("%w: address %q", ErrRole, s)
+		return sa, fmt.Errorf("%w: address %q", errRole, s)
 	}
 	return unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}, nil
 }
@@ -152,13 +152,13 @@ func (l *socketLink) answer() error {
 
 // send sends buf. Only one message is under way, so there is always room for it.
 func (l *socketLink) send() error {
-	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[0])), PayloadBytes,
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[0])), payload,
 		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("send a message: %w", errno)
 	}
-	if n != PayloadBytes {
-		return fmt.Errorf("sent %d bytes of a message of %d", n, PayloadBytes)
+	if n != payload {
+		return fmt.Errorf("sent %d bytes of a message of %d", n, payload)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (l *socketLink) receive() error {
 	have := uintptr(0)
 	for spin := (rawxdp.Spin{}); ; {
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[have])),
-			PayloadBytes-have,
+			payload-have,
 			unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == unix.EAGAIN || errno == unix.EINTR:
@@ -177,12 +177,12 @@ func (l *socketLink) receive() error {
 			}
 		case errno != 0:
 			return fmt.Errorf("receive a message: %w", errno)
-		case !l.tcp && n != PayloadBytes:
-			return fmt.Errorf("received %d bytes, want %d", n, PayloadBytes)
+		case !l.tcp && n != payload:
+			return fmt.Errorf("received %d bytes, want %d", n, payload)
 		case n == 0:
 			return errors.New("the other end has closed the connection")
 		default:
-			if have += n; have == PayloadBytes {
+			if have += n; have == payload {
 				return nil
 			}
 		}

@@ -1,3 +1,5 @@
+package bench
+
 // This file is the sender and receiver of Xfer's raw_afxdp, on the parent's and the child's side.
 // They do the least work that moves memory from one process to another over AF_XDP rings.
 //
@@ -18,8 +20,6 @@
 // others want its processor.
 //
 // At the end, outside the measured time, both ends report a checksum of their memory.
-
-package bench
 
 import (
 	"context"
@@ -109,8 +109,8 @@ func (s *rawStream) open() (err error) {
 	s.block = min(arctic.MaxBlock(c.FrameSize), c.Block)
 	if !c.Addressed() || s.block <= 0 || c.FrameSize > arctic.MaxFrame ||
 		!c.Jumbo && c.FrameSize > streamRoom ||
-		c.Memory < c.Block || c.Memory%c.Block != 0 || c.Memory > MaxXferMemory {
-		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", ErrRole, c.LocalMAC,
+		c.Memory < c.Block || c.Memory%c.Block != 0 || c.Memory > maxXferMemory {
+		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", errRole, c.LocalMAC,
 			c.RemoteMAC, c.FrameSize, c.Block, c.Memory)
 	}
 	s.frames = uint64(c.Exchanges) * uint64((s.body()+s.block-1)/s.block+1)

@@ -28,7 +28,7 @@ func TestRunRoleRefuses(t *testing.T) {
 		{roleSendmmsg, ""},
 		{roleSendmmsg, `{"exchanges":0}`},
 	} {
-		if err := RunRole(c.role, []byte(c.config)); !errors.Is(err, ErrRole) {
+		if err := runRole(c.role, []byte(c.config)); !errors.Is(err, errRole) {
 			t.Errorf("%s %s: %v", c.role, c.config, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestOpenRefuses(t *testing.T) {
 			{Config: at(5000), Exchanges: 1, streamConfig: streamConfig{Block: 100, Memory: 100}},
 			{Config: at(70_000), Exchanges: 1, streamConfig: streamConfig{Block: 100, Memory: 150, Jumbo: true}},
 		} {
-			if _, err := open(c); !errors.Is(err, ErrRole) && !errors.Is(err, rawxdp.ErrConfig) {
+			if _, err := open(c); !errors.Is(err, errRole) && !errors.Is(err, rawxdp.ErrConfig) {
 				t.Errorf("%s: %v", role, err)
 			}
 		}
@@ -110,9 +110,9 @@ func TestPlayFails(t *testing.T) {
 		closed int
 	}{
 		{"", fakeLink{}, nil, 0},
-		{"run\n", fakeLink{}, ErrRole, 0},
+		{"run\n", fakeLink{}, errRole, 0},
 		{"open\n", fakeLink{}, io.EOF, 1},
-		{"open\nopen\n", fakeLink{}, ErrRole, 1},
+		{"open\nopen\n", fakeLink{}, errRole, 1},
 		{"open\nrun\n", fakeLink{err: boom}, boom, 1},
 	} {
 		_, err := playOnThread(&c.f, roleConfig{Exchanges: 1}, c.in)
@@ -136,7 +136,7 @@ func ends(t *testing.T, kind int) (*socketLink, int) {
 // A message in pieces is put together (TCP is a stream); another number than the one asked for,
 // a short datagram and a closed connection are errors.
 func TestSocketLink(t *testing.T) {
-	var message [PayloadBytes]byte
+	var message [payload]byte
 	message[0] = 7
 	l, other := ends(t, unix.SOCK_STREAM)
 	for _, piece := range [][]byte{message[:1], message[1:60], message[60:], message[:]} {

@@ -1,6 +1,6 @@
-// This file measures sockperf in ping-pong mode over UDP.
-
 package bench
+
+// This file measures sockperf in ping-pong mode over UDP.
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 
 // runSockperf runs for a second, the least time that sockperf takes; it cannot count messages. It
 // warms up by itself.
-func runSockperf(ctx context.Context, s *session) (Sample, error) {
+func runSockperf(ctx context.Context, s *session) (sample, error) {
 	port := s.newPort()
 	at := []string{"-i", s.address(1), "-p", strconv.Itoa(port), "--nonblocked"}
 	server := append([]string{"sockperf", "server"}, at...)
-	client := append([]string{"sockperf", "ping-pong", "-m", strconv.Itoa(PayloadBytes), "-t", "1"}, at...)
+	client := append([]string{"sockperf", "ping-pong", "-m", strconv.Itoa(payload), "-t", "1"}, at...)
 	text, err := s.exchange(ctx, "udp", port, nil, server, client)
 	if err != nil {
-		return Sample{}, err
+		return sample{}, err
 	}
 	return parseSockperf(text)
 }
@@ -26,7 +26,7 @@ func runSockperf(ctx context.Context, s *session) (Sample, error) {
 var sockperfPercentile = regexp.MustCompile(`(?m)percentile +([0-9.]+) += +([0-9.]+)`)
 
 // parseSockperf reads "sockperf: ---> percentile 50.000 =    4.581", a half round trip in us.
-func parseSockperf(text string) (Sample, error) {
+func parseSockperf(text string) (sample, error) {
 	found := map[float64]float64{}
 	for _, m := range sockperfPercentile.FindAllStringSubmatch(text, -1) {
 		rank, err1 := strconv.ParseFloat(m[1], 64)
@@ -36,7 +36,7 @@ func parseSockperf(text string) (Sample, error) {
 		}
 	}
 	if found[50] == 0 || found[99] == 0 {
-		return Sample{}, fmt.Errorf("sockperf printed no percentiles 50 and 99: %.80q", text)
+		return sample{}, fmt.Errorf("sockperf printed no percentiles 50 and 99: %.80q", text)
 	}
-	return Sample{P50: found[50], P99: found[99]}, nil
+	return sample{P50: found[50], P99: found[99]}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/rawxdp"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
 )
@@ -29,11 +30,11 @@ func TestStream(t *testing.T) {
 		{lab.MaxMTU, arctic.MaxFrame, true, xdp.AttachGeneric, 1 << 20},
 	} {
 		l := newLab(t, lab.Options{MTU: c.mtu})
-		s, err := newSession(l, Options{RoleCommand: []string{roleArg}})
+		s, err := newSession(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := s.roleConfig(c.attach, xdp.BindCopy, 0, 20)
+		o := s.roleConfig(rawxdp.Modes{Attach: c.attach, Bind: xdp.BindCopy}, 0, 20)
 		o.FrameSize, o.Frags = c.frame, o.Frags || c.jumbo
 		o.streamConfig = streamConfig{Block: c.block, Memory: 3 * c.block, Jumbo: c.jumbo}
 		if gbit, err := s.stream(t.Context(), o); err != nil || !(gbit > 0) {

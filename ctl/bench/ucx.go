@@ -1,6 +1,6 @@
-// This file measures UCX's active messages and writes over TCP, by ucx_perftest.
-
 package bench
+
+// This file measures UCX's active messages and writes over TCP, by ucx_perftest.
 
 import (
 	"context"
@@ -14,20 +14,20 @@ import (
 )
 
 // runUCX measures active messages.
-func runUCX(ctx context.Context, s *session) (Sample, error) {
-	return s.ucx(ctx, "ucp_am_lat", PayloadBytes, s.o.Exchanges, Warmup)
+func runUCX(ctx context.Context, s *session) (sample, error) {
+	return s.ucx(ctx, "ucp_am_lat", payload, s.exchanges, warmUp)
 }
 
 // ucx runs two series of a test of half round trips on one connection: for p50, then for p99. A
 // series reports one percentile only. Server and client read the same batch file.
-func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp int) (Sample, error) {
+func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp int) (sample, error) {
 	var text string
 	for _, rank := range []int{50, 99} {
 		text += fmt.Sprintf("p%d -t %s -s %d -n %d -w %d -R %d\n", rank, test, size, exchanges, warmUp, rank)
 	}
 	printed, err := s.ucxBatch(ctx, text)
 	if err != nil {
-		return Sample{}, err
+		return sample{}, err
 	}
 	return parseUCX(printed)
 }
@@ -46,8 +46,8 @@ func (s *session) ucxBatch(ctx context.Context, lines string) (string, error) {
 
 // parseUCX reads the CSV of a batch: a line of titles, then a line for each series, which begins
 // with its name. Times are half round trips in us.
-func parseUCX(text string) (Sample, error) {
-	var sample Sample
+func parseUCX(text string) (sample, error) {
+	var found sample
 	column := -1
 	for line := range strings.Lines(text) {
 		f, err := csv.NewReader(strings.NewReader(line)).Read()
@@ -66,13 +66,13 @@ func parseUCX(text string) (Sample, error) {
 		}
 		switch f[0] {
 		case "p50":
-			sample.P50 = 2 * half
+			found.P50 = 2 * half
 		case "p99":
-			sample.P99 = 2 * half
+			found.P99 = 2 * half
 		}
 	}
-	if sample.P50 == 0 || sample.P99 == 0 {
-		return Sample{}, fmt.Errorf("ucx_perftest printed no latencies p50 and p99: %.80q", text)
+	if found.P50 == 0 || found.P99 == 0 {
+		return sample{}, fmt.Errorf("ucx_perftest printed no latencies p50 and p99: %.80q", text)
 	}
-	return sample, nil
+	return found, nil
 }

@@ -1,8 +1,8 @@
 // Command funet-bench is `funet bench`: measurements of FUNet beside what one would use otherwise
-// (package ctl/measure). funet executes it with its own command line (package ctl/command), so it
+// (package ctl/bench). funet executes it with its own command line (package ctl/command), so it
 // takes lines such as `funet-bench bench peers --lab 2`.
 package main
 
-import "github.com/funet/funet/ctl/measure"
+import "github.com/funet/funet/ctl/bench"
 
-func main() { measure.Tree().Main() }
+func main() { bench.Tree().Main() }

@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/command"
-	"github.com/funet/funet/ctl/measure"
 	"github.com/funet/funet/ctl/paper"
 )
 
 // parts are the programs that have some of funet's commands.
-var parts = map[string]func() command.Tree{command.Bench.Program: measure.Tree,
+var parts = map[string]func() command.Tree{command.Bench.Program: bench.Tree,
 	command.Papers[0].Program: paper.Tree}
 
 // TestMain makes the test binary funet itself when it is started like it, as measurements do with

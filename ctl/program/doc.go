@@ -1,11 +1,11 @@
 // Package program runs the programs of uspace/apps on a group, as commands of funet: pingpong,
-// matmul, flood, stream, transfer and others. Package ctl/measure uses it to run several of these
+// matmul, flood, stream, transfer and others. Package ctl/bench uses it to run several of these
 // beside other systems.
 //
 // These are the steps of `funet pingpong --lab 2`:
 //
 //   - [Run] checks the flags ([Flags]), makes a lab (ctl/lab), and finds the faster XDP mode on it
-//     (ctl/bench);
+//     (ctl/rawxdp);
 //   - [RunNodes] starts this binary once in the namespace of each host. It passes the flags that a
 //     user would pass on real hosts, and the peers file as an open file without a name;
 //   - each of these processes calls Run again, without a lab. It opens an embedded card, or

@@ -69,7 +69,7 @@ func (o RatsOptions) Arguments() []string {
 		fmt.Sprint(o.WarmUp)}
 }
 
-// Rats is the hidden command that measure starts on a lab.
+// Rats is the hidden command that a benchmark starts on a lab.
 func Rats() *cobra.Command {
 	var f Flags
 	var o RatsOptions

@@ -39,8 +39,8 @@ const remoteHandler = 0
 // RemoteResult is the JSON document of one node. Node 0 has the times of calls in microseconds, and
 // the node where messages arrive has their rate. An answer counts as a message.
 type RemoteResult struct {
-	P50  float64 `json:"call_p50_us"`
-	P99  float64 `json:"call_p99_us"`
+	P50  float64 `json:"rtt_p50_us"`
+	P99  float64 `json:"rtt_p99_us"`
 	Rate float64 `json:"msgs_per_s"`
 	Place
 }
@@ -68,7 +68,7 @@ func (o RemoteOptions) Arguments() []string {
 		fmt.Sprint(o.WarmUp), "--goroutines", fmt.Sprint(o.Goroutines)}
 }
 
-// Remote is the hidden command that measure starts on a lab.
+// Remote is the hidden command that a benchmark starts on a lab.
 func Remote() *cobra.Command {
 	var f Flags
 	var o RemoteOptions

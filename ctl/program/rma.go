@@ -98,7 +98,7 @@ func (o RMAOptions) Arguments() []string {
 		fmt.Sprint(o.WarmUp)}
 }
 
-// RMA is the hidden command that measure starts on a lab.
+// RMA is the hidden command that a benchmark starts on a lab.
 func RMA() *cobra.Command {
 	var f Flags
 	var o RMAOptions

@@ -92,7 +92,7 @@ func (o SocketOptions) Arguments() []string {
 		"--warm-up", fmt.Sprint(o.WarmUp), "--streams", fmt.Sprint(max(o.Streams, 1))}
 }
 
-// Socket is the hidden command that measure starts on a lab.
+// Socket is the hidden command that a benchmark starts on a lab.
 func Socket() *cobra.Command {
 	var f Flags
 	var o SocketOptions

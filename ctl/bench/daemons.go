@@ -1,6 +1,6 @@
-package measure
+package bench
 
-// This file measures FUNet through daemons, which `funet bench peers` compares with embedded cards.
+// This file measures FUNet through daemons, for `funet bench peers`.
 
 import (
 	"cmp"
@@ -15,7 +15,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
 	"github.com/funet/funet/ctl/output"
@@ -27,34 +26,37 @@ import (
 
 // throughDaemons measures a ping-pong of two processes through the daemons of two hosts. All four
 // share the processors.
-func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
-	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo}
-	o := launch.Options{Nodes: 2, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
-	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
+func throughDaemons(ctx context.Context, m *match) (sample, error) {
+	d := lab.DaemonOptions{XDP: m.f.Mode, Bind: m.f.Bind, Jumbo: m.f.Jumbo}
+	return onDaemons[sample](ctx, m.lab, d, launch.Options{Nodes: 2, Program: "funet",
+		Args: append([]string{"pingpong", "--json"}, pingPong(m.exchanges).Arguments()...)})
 }
 
 // directly measures a ping-pong of two processes of an ordinary user with direct ports, on two
 // hosts, or on one through shared memory. If other processes want the processors, the two sleep in
 // turn, and some frames travel by the links to wake them.
-func directly(ctx context.Context, f *program.Flags, l *lab.Lab, hosts int, args []string) (bench.Sample, error) {
-	r, err := program.RunDirect[program.PingPongResult](ctx, f, l, 2, hosts, "pingpong", args)
-	if err != nil {
-		return bench.Sample{}, err
+func directly(hosts int) func(ctx context.Context, m *match) (sample, error) {
+	return func(ctx context.Context, m *match) (sample, error) {
+		r, err := program.RunDirect[program.PingPongResult](ctx, &m.f.Flags, m.lab, 2, hosts, "pingpong",
+			pingPong(m.exchanges).Arguments())
+		if err != nil {
+			return sample{}, err
+		}
+		if hosts == 1 && (r[0].Shared == nil || r[0].Shared.Sent == 0) {
+			return sample{},
+				errors.New("two processes on one host had no shared memory; `funet status` beside `funet run` shows whether they get some")
+		}
+		return sample{P50: r[0].P50, P99: r[0].P99}, nil
 	}
-	if hosts == 1 && (r[0].Shared == nil || r[0].Shared.Sent == 0) {
-		return bench.Sample{},
-			errors.New("two processes on one host had no shared memory; `funet status` beside `funet run` shows whether they get some")
-	}
-	return sampleOf(r[0], nil)
 }
 
-// twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon
-// spins on another.
-func twoContexts(ctx context.Context, f *program.Flags, l *lab.Lab, exchanges int) (bench.Sample, error) {
-	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: "spin", Hosts: 1, More: "cpu: 1\n"}
-	o := launch.Options{Nodes: 2, Once: true, Program: "funet",
-		Args: []string{selfName, "--exchanges", fmt.Sprint(exchanges)}}
-	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
+// twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon spins on
+// another.
+func twoContexts(ctx context.Context, m *match) (sample, error) {
+	d := lab.DaemonOptions{XDP: m.f.Mode, Bind: m.f.Bind, Jumbo: m.f.Jumbo, Polling: "spin", Hosts: 1,
+		More: "cpu: 1\n"}
+	return onDaemons[sample](ctx, m.lab, d, launch.Options{Nodes: 2, Once: true, Program: "funet",
+		Args: []string{selfName, "--exchanges", fmt.Sprint(m.exchanges)}})
 }
 
 // onDaemons runs a job on daemons started for it and reads what node 0 prints.
@@ -69,16 +71,11 @@ func onDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o la
 	return r, nil
 }
 
-// sampleOf converts the result of a ping-pong to a sample.
-func sampleOf(r program.PingPongResult, err error) (bench.Sample, error) {
-	return bench.Sample{P50: r.P50, P99: r.P99}, err
-}
-
 // selfName is the name of the command that twoContexts runs.
 const selfName = "bench-self"
 
-// SelfCommand is the hidden command that twoContexts runs as its process.
-func SelfCommand() *cobra.Command {
+// selfCommand is the hidden command that twoContexts runs as its process.
+func selfCommand() *cobra.Command {
 	var exchanges int
 	c := &cobra.Command{
 		Use:    selfName,
@@ -93,7 +90,7 @@ func SelfCommand() *cobra.Command {
 			return output.JSON(r)
 		},
 	}
-	c.Flags().IntVar(&exchanges, "exchanges", bench.Exchanges.Usual, "round trips to measure")
+	c.Flags().IntVar(&exchanges, "exchanges", exchangeLimits.usual, "round trips to measure")
 	return c
 }
 
@@ -131,7 +128,7 @@ func selfPingPong(ctx context.Context, exchanges int) (*program.PingPongResult, 
 	err = errors.Join(
 		ends[1].Handle(0, func(m *am.Message) { failed = m.Reply4(0, m.Words[0], 0, 0, 0) }),
 		ends[0].Handle(0, func(*am.Message) { back++ }))
-	for n := -bench.Warmup; n < exchanges && err == nil; n++ {
+	for n := -warmUp; n < exchanges && err == nil; n++ {
 		begin, was := time.Now(), back
 		err = ends[0].Request4(1, 0, uint32(n), 0, 0, 0)
 		for i := 1; back == was && err == nil; i = 1 - i {
