@@ -57,11 +57,11 @@ func (c *Card) connect() {
 	c.sched = scheduler{core: all, bells: &c.bells, table: &c.table, out: &c.out, charged: -link.LongestRest - 1}
 	c.routes = routes{core: all, sched: &c.sched, table: &c.table, common: c.cfg.Routes}
 	c.out = retrieval{core: all, routes: &c.routes, table: &c.table, sched: &c.sched, in: &c.in, model: c.model,
-		remote: &c.remote, late: lates{clock: &c.clock}}
+		remote: &c.remote, late: agenda[transfer]{clock: &c.clock, deadline: lateDue}}
 	c.out.block, c.out.writeBlock = c.cfg.blocks()
 	c.in = delivery{core: all, routes: &c.routes, table: &c.table, out: &c.out, remote: &c.remote, move: &c.move}
 	c.remote = remoteUnit{core: all, routes: &c.routes, table: &c.table, out: &c.out, in: &c.in, model: c.model,
-		unanswered: [2]unanswered{{clock: &c.clock, deadline: answerDue}, {clock: &c.clock, deadline: reportDue}},
+		unanswered: [2]agenda[request]{{clock: &c.clock, deadline: answerDue}, {clock: &c.clock, deadline: reportDue}},
 		generation: uint16(c.cfg.Incarnation) * generations}
 	c.remote.seedProofs()
 	c.move = moves{core: all, routes: &c.routes, table: &c.table, bells: &c.bells, out: &c.out}

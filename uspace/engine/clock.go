@@ -53,3 +53,54 @@ func (k *clock) set(d deadline, at int64) {
 
 // by sets when a deadline is, unless it is earlier already.
 func (k *clock) by(d deadline, at int64) { k.set(d, min(k.at[d], at)) }
+
+// agenda is a list of things that are due one after the other. The clock has the time of the first.
+type agenda[T any] struct {
+	clock      *clock
+	deadline   deadline
+	head, tail *item[T]
+}
+
+// item is the place of a thing on an agenda.
+type item[T any] struct {
+	of           *T
+	at           int64
+	waits        bool // it is on the agenda
+	before, next *item[T]
+}
+
+// push puts a thing last on the agenda, from which it is removed first if it is there.
+func (a *agenda[T]) push(i *item[T], of *T, at int64) {
+	a.remove(i)
+	*i = item[T]{of: of, at: at, waits: true, before: a.tail}
+	if a.tail == nil {
+		a.head = i
+	} else {
+		a.tail.next = i
+	}
+	a.tail = i
+	a.clock.set(a.deadline, a.head.at)
+}
+
+// remove takes a thing off the agenda if it is there.
+func (a *agenda[T]) remove(i *item[T]) {
+	if !i.waits {
+		return
+	}
+	if i.before != nil {
+		i.before.next = i.next
+	} else {
+		a.head = i.next
+	}
+	if i.next != nil {
+		i.next.before = i.before
+	} else {
+		a.tail = i.before
+	}
+	*i = item[T]{}
+	first := int64(Never)
+	if a.head != nil {
+		first = a.head.at
+	}
+	a.clock.set(a.deadline, first)
+}

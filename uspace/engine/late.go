@@ -30,69 +30,26 @@ const (
 
 // lateness is the part of a remote write's record for this file.
 type lateness struct {
-	at           int64 // when it is late
-	waits        bool  // on retrieval.late
-	before, next *transfer
-	copied       bool     // the card needs the source no more
-	replaced     bool     // another record has its place
-	kept         int      // bytes counted on the account
-	by           *account // the account; nil: nothing is copied
-}
-
-// lates is the list of writes that may become late, in the order in which they do.
-type lates struct {
-	clock      *clock
-	head, tail *transfer
-}
-
-func (q *lates) push(t *transfer, at int64) {
-	t.late.at, t.late.waits, t.late.before = at, true, q.tail
-	if q.tail == nil {
-		q.head = t
-	} else {
-		q.tail.late.next = t
-	}
-	q.tail = t
-	q.clock.set(lateDue, q.head.late.at)
-}
-
-// remove takes a write off the list if it is there.
-func (q *lates) remove(t *transfer) {
-	l := &t.late
-	if !l.waits {
-		return
-	}
-	if l.before != nil {
-		l.before.late.next = l.next
-	} else {
-		q.head = l.next
-	}
-	if l.next != nil {
-		l.next.late.before = l.before
-	} else {
-		q.tail = l.before
-	}
-	l.waits, l.before, l.next = false, nil, nil
-	next := int64(Never)
-	if q.head != nil {
-		next = q.head.late.at
-	}
-	q.clock.set(lateDue, next)
+	item[transfer]          // on retrieval.late
+	copied         bool     // the card needs the source no more
+	replaced       bool     // another record has its place
+	kept           int      // bytes counted on the account
+	by             *account // the account; nil: nothing is copied
 }
 
 // keepLate copies blocks of the write that is late for the longest time.
 func (o *retrieval) keepLate() {
 	for range latesInStep {
-		t := o.late.head
-		if t == nil || t.late.at > o.clock.now {
+		if o.clock.at[lateDue] > o.clock.now {
 			return
 		}
+		t := o.late.head.of
 		x := t.of.ctx
 		o.table.serving = x
 		if x.away { // its memory is not the card's
-			o.late.remove(t)
+			o.late.remove(&t.late.item)
 			if !x.detached {
-				o.late.push(t, o.clock.now+lateAfter)
+				o.late.push(&t.late.item, t, o.clock.now+lateAfter)
 			}
 			continue
 		}
@@ -100,8 +57,7 @@ func (o *retrieval) keepLate() {
 		if l.by == nil {
 			kept := max(t.put.bytes, leastLate)
 			if x.account.late+kept > mostLate {
-				o.late.remove(t)
-				o.late.push(t, o.clock.now+lateAfter)
+				o.late.push(&t.late.item, t, o.clock.now+lateAfter)
 				continue
 			}
 			l.by, l.kept = x.account, kept
@@ -110,7 +66,7 @@ func (o *retrieval) keepLate() {
 		}
 		o.clock.more = true
 		if x.keepBlocksOf(func(ln *line) bool { return ln.transfer == t }) {
-			o.late.remove(t)
+			o.late.remove(&t.late.item)
 			if t.state == transferRetrieving {
 				if x.current[t.level] == t { // it goes on
 					return
@@ -137,6 +93,6 @@ func (t *transfer) forgetLate() {
 // mayBeLate notes that a write that was just retrieved or set aside may become late.
 func (x *Context) mayBeLate(t *transfer) {
 	if t.put != nil && x.needsSource(t) && !t.late.waits {
-		x.card.out.late.push(t, x.card.clock.now+lateAfter)
+		x.card.out.late.push(&t.late.item, t, x.card.clock.now+lateAfter)
 	}
 }

@@ -99,7 +99,7 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	}
 	if q.ledger.takes(&r) {
 		x.complete(q, arctic.ReasonNone)
-	} else if q.waits {
+	} else if q.pending.waits {
 		x.card.remote.awaitAnswer(q)
 	}
 	return arctic.ReasonNone

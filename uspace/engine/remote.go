@@ -29,7 +29,7 @@ type remoteUnit struct {
 
 	// unanswered lists operations that wait for answers only, and apart from them multicasts, which
 	// wait longer for each answer (request.patience).
-	unanswered [2]unanswered
+	unanswered [2]agenda[request]
 	proofs     rand.ChaCha8 // of multicasts; see ledger.go
 	generation uint16       // the latest of records of operations; see request.go
 	lent       *Tables      // tables for contexts that are made; nil: none

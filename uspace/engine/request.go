@@ -60,12 +60,10 @@ type request struct {
 	answer     [funi.MaxAnswer]byte
 	ledger     *ledger // of a multicast
 
-	listed       bool     // on requests.asking
-	nextAsking   *request // on that list
-	of           *Context
-	waits        bool // on remoteUnit.unanswered
-	due          int64
-	before, next *request
+	listed     bool     // on requests.asking
+	nextAsking *request // on that list
+	of         *Context
+	pending    item[request] // on remoteUnit.unanswered
 }
 
 // requests holds the records of a context.
@@ -354,7 +352,7 @@ func (ln *line) asksFor(u *remoteUnit, q *request, bytes int) {
 	if q.asks {
 		q.asked += bytes
 	}
-	u.unanswered[q.kind()].remove(q) // that it is accepted comes first
+	u.unanswered[q.kind()].remove(&q.pending) // that it is accepted comes first
 }
 
 // askMore sends packets of the level's gets, within the budget and the account's bytes, and returns
@@ -484,7 +482,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 		x.complete(q, arctic.ReasonNone)
 		return
 	}
-	if q.waits {
+	if q.pending.waits {
 		x.card.remote.awaitAnswer(q)
 	}
 	x.calm, x.card.clock.more = false, true // the next may be asked for
@@ -493,7 +491,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 // complete reports an operation to its process, and frees the record.
 func (x *Context) complete(q *request, reason arctic.Reason) {
 	r := x.remote
-	x.card.remote.unanswered[q.kind()].remove(q)
+	x.card.remote.unanswered[q.kind()].remove(&q.pending)
 	if q.operation == arctic.RemoteMulticast {
 		var d funi.Delivery
 		reason, d = q.ledger.close(reason)
@@ -558,7 +556,7 @@ func (x *Context) tellOwed() {
 	}
 	n := &x.remote.requests
 	for i := range n.table {
-		if q := &n.table[i]; q.waits {
+		if q := &n.table[i]; q.pending.waits {
 			x.card.remote.awaitAnswer(q)
 		}
 	}
@@ -611,52 +609,8 @@ func (x *Context) forgetRequests() {
 	}
 	for i := range x.remote.requests.table {
 		q := &x.remote.requests.table[i]
-		x.card.remote.unanswered[q.kind()].remove(q)
+		x.card.remote.unanswered[q.kind()].remove(&q.pending)
 	}
-}
-
-// unanswered is a list of operations that wait only for answers, in the order in which the card
-// gives them up.
-type unanswered struct {
-	clock      *clock
-	deadline   deadline
-	head, tail *request
-}
-
-// push puts a record last on the list, from which it is removed first if it is there.
-func (u *unanswered) push(q *request, due int64) {
-	u.remove(q)
-	q.due, q.waits, q.before = due, true, u.tail
-	if u.tail == nil {
-		u.head = q
-	} else {
-		u.tail.next = q
-	}
-	u.tail = q
-	u.clock.set(u.deadline, u.head.due)
-}
-
-// remove takes a record off the list if it is there.
-func (u *unanswered) remove(q *request) {
-	if !q.waits {
-		return
-	}
-	if q.before != nil {
-		q.before.next = q.next
-	} else {
-		u.head = q.next
-	}
-	if q.next != nil {
-		q.next.before = q.before
-	} else {
-		u.tail = q.before
-	}
-	q.waits, q.before, q.next = false, nil, nil
-	next := int64(Never)
-	if u.head != nil {
-		next = u.head.due
-	}
-	u.clock.set(u.deadline, next)
 }
 
 // answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
@@ -672,7 +626,7 @@ func (q *request) kind() int {
 
 // awaitAnswer gives an operation its full time for its next answer, from now on.
 func (u *remoteUnit) awaitAnswer(q *request) {
-	u.unanswered[q.kind()].push(q, u.clock.now+q.patience())
+	u.unanswered[q.kind()].push(&q.pending, q, u.clock.now+q.patience())
 }
 
 // givenUpInStep is the highest number of operations that a step gives up.
@@ -681,13 +635,14 @@ const givenUpInStep = 64
 // giveUpUnanswered completes operations whose answers are overdue.
 func (u *remoteUnit) giveUpUnanswered() {
 	for range givenUpInStep {
-		q := u.unanswered[0].head
+		list := &u.unanswered[0]
 		if u.clock.at[reportDue] < u.clock.at[answerDue] {
-			q = u.unanswered[1].head
+			list = &u.unanswered[1]
 		}
-		if q == nil || q.due > u.clock.now {
+		if u.clock.at[list.deadline] > u.clock.now {
 			return
 		}
+		q := list.head.of
 		u.table.serving = q.of
 		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
 			u.awaitAnswer(q)

@@ -20,11 +20,11 @@ type retrieval struct {
 	model  *model
 	remote *remoteUnit
 
-	opened     transfersTo // long transfers
-	late       lates       // remote writes that may become late
-	block      int         // most bytes of a block, or 0: none
-	writeBlock int         // the same for writes that areas may count (remote.go)
-	unrouted   int         // packets that wait for a route (routemiss.go)
+	opened     transfersTo      // long transfers
+	late       agenda[transfer] // remote writes that may become late, in the order in which they do
+	block      int              // most bytes of a block, or 0: none
+	writeBlock int              // the same for writes that areas may count (remote.go)
+	unrouted   int              // packets that wait for a route (routemiss.go)
 }
 
 // retrieve moves pending packets of the context into free lines, replies first. A packet for which

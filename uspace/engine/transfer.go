@@ -168,7 +168,7 @@ func (x *Context) advance(t *transfer) {
 			}
 			x.mayBeLate(t)
 		case transferRetrieved:
-			x.card.out.late.remove(t)
+			x.card.out.late.remove(&t.late.item)
 		case transferDue:
 			n.due[l].remove(t)
 		}
@@ -313,7 +313,7 @@ func (x *Context) forgetTransfers() {
 		for _, t := range x.long.records[l] {
 			if t.isOpen() {
 				x.card.out.opened.remove(t)
-				x.card.out.late.remove(t)
+				x.card.out.late.remove(&t.late.item)
 				t.forgetLate()
 			}
 		}
