@@ -49,9 +49,9 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	return job(t, sockets, gid)
 }
 
-// Build builds the program funid, which exists until the test ends, and returns its path. dir is the
-// folder of the project. Build returns the one beside the command that FUNET_BINARY names instead,
-// if that is set.
+// Build builds the program funid, which exists until the test ends, and returns its path. dir is
+// the folder of the project. If FUNET_BINARY names a command, Build returns the funid beside it
+// instead.
 func Build(t testing.TB, dir string) string {
 	t.Helper()
 	if command := os.Getenv("FUNET_BINARY"); command != "" {

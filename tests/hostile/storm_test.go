@@ -139,10 +139,10 @@ func (s *storm) flows() {
 	}
 }
 
-// TestStorm: 200 times a process or a daemon is killed at any instant and started again
-// (20 times in the short form, 5 times with -short). Whoever lives has all that he asked for answered in the
-// end, nothing arrives twice or damaged, and when all have gone daemons know of nothing
-// (issue "Done when").
+// TestStorm: 200 times a process or a daemon is killed at any instant and started again (20 times
+// in the short form, 5 times with -short). Whoever lives has all that he asked for answered in the
+// end, nothing arrives twice or damaged, and when all have gone daemons know of nothing (issue
+// "Done when").
 func TestStorm(t *testing.T) {
 	_, long := length(t, 0)
 	kills := 20

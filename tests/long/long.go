@@ -11,10 +11,10 @@ import (
 // Left is the reason of the skips. The gate knows them by it.
 const Left = "make test-all runs this test"
 
-// allEnv makes -short leave no test: tests have fewer seeds and rounds then, but each one runs.
+// allEnv makes -short leave no test: tests have fewer seeds and rounds, but each one runs.
 const allEnv = "FUNET_TESTS_ALL"
 
-// Short reports whether tests are left to make test-all: with -short, unless FUNET_TESTS_ALL is set.
+// Short reports whether tests are left to make test-all: with -short, without FUNET_TESTS_ALL.
 func Short() bool { return testing.Short() && os.Getenv(allEnv) == "" }
 
 // Test skips the test that calls it if Short.

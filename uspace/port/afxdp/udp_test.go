@@ -330,9 +330,9 @@ func short(p *Port) {
 	p.Flush()
 }
 
-// heard sends until the port has heard something of its only peer. A kernel bounds the ICMP messages
-// to a peer, and those of all its namespaces together, so one datagram may remain without. Datagrams
-// in a quick succession would use up what it still sends.
+// heard sends until the port has heard something of its only peer. A kernel bounds the ICMP
+// messages to a peer, and those of all its namespaces together, so one datagram may remain without.
+// Datagrams in quick succession would use up what it still sends.
 func heard(t *testing.T, p *Port, want string) {
 	t.Helper()
 	var sent time.Time
