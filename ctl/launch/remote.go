@@ -425,9 +425,9 @@ func (r *remote) feed(from io.Reader) {
 
 func (r *remote) signal(s syscall.Signal) { _ = r.speaker.say(order{Signal: &s}) } // as free
 
-// abandon closes ssh's output, which another process may hold open too, and kills ssh. In this order
-// nothing is heard from an agent that the kill sets going again. The agent of this machine ends by
-// itself.
+// abandon closes ssh's output, which another process may hold open too, and kills ssh. In this
+// order nothing is heard from an agent that the kill sets going again. The agent of this machine
+// ends by itself.
 func (r *remote) abandon() {
 	_ = r.out.Close()
 	if r.cmd.Path != itself {
