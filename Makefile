@@ -188,7 +188,7 @@ tools:
 TOLD = told() { echo "$$*" >&2; (trap 'kill $$!' TERM; for ((s = 15;; s += 15)); do sleep 15 & wait $$!; echo "  $$1 $$2: $$s s" >&2; done) & local clock=$$!; trap "kill $$clock" EXIT; "$$@"; }; told
 
 # Without cgo, so that packages are compiled once for all of that.
-check unit: export CGO_ENABLED := 0
+check unit mutants: export CGO_ENABLED := 0
 
 check: golang
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
