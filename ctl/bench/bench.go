@@ -140,8 +140,8 @@ func (f *flags) register(c *cobra.Command, least, most, usual int) *cobra.Comman
 	return c
 }
 
-// run makes c the command of a benchmark. It refuses numbers out of range before a lab is made, then
-// measures and prints the report.
+// run makes c the command of a benchmark. It refuses numbers out of range before a lab is made,
+// then measures and prints the report.
 func (f *flags) run(c *cobra.Command, measure func(context.Context) (output.Report, error)) *cobra.Command {
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {

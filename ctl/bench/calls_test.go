@@ -11,8 +11,9 @@ import (
 	"github.com/funet/funet/tests/long"
 )
 
-// gRPC is measured on a real lab in each round, and the ratios are those of the rounds. A failure of
-// FUNet ends the measurement, and so do a figure that cannot be and a program that plays no role.
+// gRPC is measured on a real lab in each round, and the ratios are those of the rounds. A failure
+// of FUNet ends the measurement, and so do a figure that cannot be and a program that plays no
+// role.
 func TestCalls(t *testing.T) {
 	long.Test(t)
 	leavesNothing(t)

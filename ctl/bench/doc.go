@@ -8,16 +8,16 @@
 //	xfer      block transfers, at several MTUs           raw AF_XDP; iperf3, one TCP stream
 //	socket    connections: round trips, bytes, shares    TCP by the same program; block transfers
 //	rats      package rats                               active messages, blocks
-//	rma       operations on another process's memory     messages, transfers; UCX, OpenMPI, fabtests
+//	rma       operations on another process's memory     messages, transfers; UCX, MPI, fabtests
 //	matmul    a matrix product on all hosts and on one   the same program in C over OpenMPI
 //
 // One benchmark is one file: its flags, its contenders and its figures (benchmark). Contenders are
-// FUNet's programs (ctl/program), which this binary has too and starts as nodes of the lab, tools of
-// the system, and pairs of child processes (runRole).
+// FUNet's programs (ctl/program), which this binary has too and starts as nodes of the lab, tools
+// of the system, and pairs of child processes (runRole).
 //
 // All but incast and matmul measure between hosts 0 and 1. Programs on host 0 are pinned to CPU 0,
-// those on host 1 to CPU 1; a product on more hosts than CPUs pins nothing. In peers and xfer host 0
-// begins or sends; in rate and incast it receives.
+// those on host 1 to CPU 1; a product on more hosts than CPUs pins nothing. In peers and xfer host
+// 0 begins or sends; in rate and incast it receives.
 //
 // # The journey
 //
@@ -25,9 +25,9 @@
 // benchmark enters its contenders in a match, which is played in rounds. In each round every
 // contender runs once, alone. The order moves on by one from round to round, so that changes of the
 // machine's speed affect all alike (comparison.go). The report has the medians of the rounds'
-// figures. In peers, rate, incast and matmul, and for rma's rivals, ratios are those of the medians.
-// Elsewhere they are the medians of the rounds' ratios. Calls, rate, incast, xfer, socket, rats and
-// matmul need all their contenders, so the first failure ends them.
+// figures. In peers, rate, incast and matmul, and for rma's rivals, ratios are those of the
+// medians. Elsewhere they are the medians of the rounds' ratios. Calls, rate, incast, xfer, socket,
+// rats and matmul need all their contenders, so the first failure ends them.
 //
 // xfer has two labs at each MTU. FUNet and raw AF_XDP take turns on one. The other is for iperf3
 // and has no XDP program, which would slow its interfaces. Raw AF_XDP is the limit: a pair of this

@@ -49,11 +49,11 @@ func (m *match) compete(ctx context.Context, b benchmark) error {
 	return m.play(ctx, m.playing...)
 }
 
-// node is what a program of FUNet's prints on one node. Figures that all programs have, have the same
-// names.
+// node is what a program of FUNet's prints on one node. Figures that all programs have, have the
+// same names.
 type node struct {
 	sample
-	Rate      float64    `json:"msgs_per_s"`         // messages that arrived, of which an answer is one
+	Rate      float64    `json:"msgs_per_s"`         // messages that arrived, with answers
 	Goodput   float64    `json:"goodput_gbit_per_s"` // data that arrived, in 10^9 bits
 	PerSecond float64    `json:"per_s"`              // connections or datagrams
 	Gbit      float64    `json:"gbit_per_s"`         // data of connections
@@ -159,8 +159,8 @@ func (m *match) ratio(a, b string) float64 { return *median(m.ratios(a, b)) }
 // leastDeadline is that of a run without any round trips.
 var leastDeadline = time.Minute
 
-// patient is a deadline of a run of so many round trips, far more than the slowest peer needs. A busy
-// machine can be that slow.
+// patient is a deadline of a run of so many round trips, far more than the slowest peer needs. A
+// busy machine can be that slow.
 func patient(exchanges int) time.Duration {
 	return leastDeadline + time.Duration(exchanges)*5*time.Millisecond
 }

@@ -59,7 +59,8 @@ The lab has --mtu 3500, where a frame fills a page of memory. TCP on it sends se
 64 KB whatever the MTU, but to FUNet each frame costs the same: at 1500 it falls behind.`,
 		Example: "  funet bench matmul --lab 2 --size 1024",
 	}
-	f.number(c, &o.size, "size", limits{16, 4096, 512}, "rows and columns of the matrices") // 16: columns for all
+	// The least size gives every host columns.
+	f.number(c, &o.size, "size", limits{16, 4096, 512}, "rows and columns of the matrices")
 	f.register(c, lab.MinHosts, lab.MaxHosts, 2)
 	c.Flags().IntVar(&f.MTU, "mtu", 3500, "of the lab's links, in bytes, for both")
 	return c
@@ -185,8 +186,8 @@ func (o *matmul) report(m *match) (r report, err error) {
 	r.with(figure{"size", o.size}, figure{"nodes", nodes}, figure{"funet_seconds", funet.All},
 		figure{"openmpi_seconds", mpi.All}, figure{"ratio", ratio}, figure{"funet_single_seconds", funet.Single},
 		figure{"openmpi_single_seconds", mpi.Single},
-		// The time of a single node, which polls too, by nodes times the time on all. More than 1 is
-		// possible, because a node's part fits its caches better.
+		// The time of a single node, which polls too, by nodes times the time on all. More than 1
+		// is possible, because a node's part fits its caches better.
 		figure{"funet_utilisation", funet.Utilisation}, figure{"openmpi_utilisation", mpi.Utilisation},
 		figure{"rounds", m.rounds}, figure{"rounds_funet_seconds", funet.Rounds})
 	if present {

@@ -1,7 +1,7 @@
 package bench
 
-// This file is `funet bench peers`: which peers are present, the rounds, the meaning of a failure, and
-// the report.
+// This file is `funet bench peers`: which peers are present, the rounds, the meaning of a failure,
+// and the report.
 
 import (
 	"context"

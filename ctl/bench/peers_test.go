@@ -140,7 +140,8 @@ func TestAbsent(t *testing.T) {
 	_, rule, _ := strings.Cut(string(text), "\npeers:")
 	rule, _, _ = strings.Cut(rule, "\n\n")
 	for _, pkg := range pkgs {
-		if pkg != "util-linux" && !slices.Contains(strings.Fields(rule), pkg) { // which all systems have
+		// All systems have util-linux.
+		if pkg != "util-linux" && !slices.Contains(strings.Fields(rule), pkg) {
 			t.Errorf("make peers does not install %s:%s", pkg, rule)
 		}
 	}
@@ -170,7 +171,7 @@ func TestHang(t *testing.T) {
 		"sockperf", "mpirun", "mpicc", "gcc", "ucx_perftest", "fi_pingpong")
 	c, _ := peersContest("udp_spin", "sockperf", "openmpi")
 	c.rounds = 1
-	leastDeadline = 9 * time.Second // with a second of round trips udp_spin is done wherever it runs
+	leastDeadline = 9 * time.Second // and one of round trips: udp_spin is done wherever it runs
 	defer func() { leastDeadline = time.Minute }()
 	all := entries(t, c, newLab(t, lab.Options{}))
 	mustMeasure(t, all, "udp_spin", 1)
@@ -322,8 +323,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// The names and numbers of the JSON form are stable: scripts read them. Without FUNet's figures there
-// are no ratios.
+// The names and numbers of the JSON form are stable: scripts read them. Without FUNet's figures
+// there are no ratios.
 func TestPeersReport(t *testing.T) {
 	o := &peersBench{entries: map[string]*entry{}}
 	for _, p := range peers {

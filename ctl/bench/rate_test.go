@@ -13,8 +13,8 @@ import (
 )
 
 // UDP is measured on a real lab in each round, and the ratio is that of the medians. What arrives
-// is not more than what was sent. A failure of FUNet ends the measurement, and so does a program that
-// plays no role.
+// is not more than what was sent. A failure of FUNet ends the measurement, and so does a program
+// that plays no role.
 func TestRate(t *testing.T) {
 	leavesNothing(t)
 	l := newLab(t, lab.Options{})

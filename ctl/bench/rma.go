@@ -24,9 +24,9 @@ const (
 	leastUCX  = 1000
 )
 
-// rmaOps are the operations of 8 bytes, and UCX's test for each. sample's times are twice the printed
-// ones. A test in which both ends take part prints half a round trip, but one in which only one end
-// does prints a whole one.
+// rmaOps are the operations of 8 bytes, and UCX's test for each. sample's times are twice the
+// printed ones. A test in which both ends take part prints half a round trip, but one in which only
+// one end does prints a whole one.
 var rmaOps = []struct {
 	name, do string
 	test     string // "": UCX has none
@@ -40,8 +40,8 @@ var rmaOps = []struct {
 	{"swap", program.RMASwap, "ucp_swap", 0.5},
 }
 
-// rma compares operations on another process's memory with active messages, UCX's and others', blocks
-// with transfers, and the rate of short writes with that of messages.
+// rma compares operations on another process's memory with active messages, UCX's and others',
+// blocks with transfers, and the rate of short writes with that of messages.
 type rma struct {
 	exchanges int
 	daemons   bool

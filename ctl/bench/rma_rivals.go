@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// rivalResult is the result of one rival, with medians over the rounds. Figures that a rival does not
-// have are absent.
+// rivalResult is the result of one rival, with medians over the rounds. Figures that a rival does
+// not have are absent.
 type rivalResult struct {
 	// "openmpi", "ucx_put_bw", "fabtests"
 	Name  string             `json:"name"`

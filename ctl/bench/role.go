@@ -72,10 +72,11 @@ type link interface {
 	close() error
 }
 
-// runRole plays one end of a peer of our own. The hidden command that roleArgs name calls it with its
-// two arguments, the role and the configuration. runRole talks over standard input and output, and returns when standard input ends.
-// Except for grpc it locks the calling goroutine to its thread for good, pins the thread and
-// switches the garbage collector off. So the process must have nothing else to do.
+// runRole plays one end of a peer of our own. The hidden command that roleArgs name calls it with
+// its two arguments, the role and the configuration. runRole talks over standard input and output,
+// and returns when standard input ends. Except for grpc it locks the calling goroutine to its
+// thread for good, pins the thread and switches the garbage collector off. So the process must have
+// nothing else to do.
 func runRole(role string, config []byte) error {
 	open, known := roles[role]
 	if !known {

@@ -127,7 +127,8 @@ func (s *rawStream) open() (err error) {
 	if longest+rawxdp.Headroom > size {
 		size = rawxdp.UMEMFrame
 	}
-	in := (longest + size - rawxdp.Headroom - 1) / (size - rawxdp.Headroom) * s.window // UMEM frames
+	// UMEM frames
+	in := (longest + size - rawxdp.Headroom - 1) / (size - rawxdp.Headroom) * s.window
 	out := (longest + size - 1) / size
 	fill, slots := uint32(1)<<bits.Len(uint(in+streamKick)), uint32(1)<<bits.Len(uint(2*out*s.window))
 	if s.UMEM, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(size),

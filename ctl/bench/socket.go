@@ -24,7 +24,8 @@ type sockets struct {
 	exchanges, connections, idle, megabytes int
 
 	streams map[string][]float64 // Gbit/s of all streams together, by contender
-	cpu     []float64            // per cent of a processor that both processes use for idle connections
+	// cpu is the time of both processes with idle connections, in per cent of a processor.
+	cpu []float64
 }
 
 func (o *sockets) command(f *flags) *cobra.Command {

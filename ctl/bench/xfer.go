@@ -1,8 +1,8 @@
 package bench
 
 // This file is `funet bench xfer`, at one MTU after the other. Host 0 sends, host 1 receives. Raw
-// AF_XDP moves the same frames in the same way on the same lab (role_stream.go). iperf3 has a lab of
-// its own without an XDP program, which would slow its interfaces.
+// AF_XDP moves the same frames in the same way on the same lab (role_stream.go). iperf3 has a lab
+// of its own without an XDP program, which would slow its interfaces.
 
 import (
 	"context"
@@ -45,8 +45,8 @@ type xfer struct {
 	runs                  []xferRun
 	iperf3Note            string // why iperf3 is absent; "": it is present
 	control               string // iperf3's TCP congestion control, such as "cubic"
-	// up makes the lab of two hosts on which FUNet runs, and sets the flags so that its frames travel
-	// in the returned way.
+	// up makes the lab of two hosts on which FUNet runs, and sets the flags so that its frames
+	// travel in the returned way.
 	up func(ctx context.Context, f *flags) (*match, way, error)
 }
 

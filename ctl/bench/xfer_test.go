@@ -1,6 +1,7 @@
 package bench
 
-// Block transfers: iperf3 on a real lab, what is refused, and the report. FUNet itself is the test's.
+// Block transfers: iperf3 on a real lab, what is refused, and the report. FUNet itself is the
+// test's.
 
 import (
 	"context"
@@ -85,7 +86,8 @@ func TestXferWithoutIperf3(t *testing.T) {
 	if err := o.measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first, one, five := o.blocks(probeBytes), 32_000_000, 157_000_000 // 2 s at 1/8 and 5/8 Gbit/s, in whole blocks
+	// 2 s at 1/8 and 5/8 Gbit/s, in whole blocks
+	first, one, five := o.blocks(probeBytes), 32_000_000, 157_000_000
 	var want []call
 	for _, c := range []struct{ mtu, bytes int }{{9000, first}, {9000, one}, {9000, one}, {9000, one}, {1500, first},
 		{1500, five}, {1500, five}, {1500, five}} {

@@ -45,8 +45,8 @@ func (p Part) Command() *cobra.Command {
 }
 
 // HandOver executes the program of the part that this process's command line is for. The line may
-// also ask for help about the part or for completions. HandOver returns if the line is for none, and
-// ends the process if the program cannot be executed.
+// also ask for help about the part or for completions. HandOver returns if the line is for none,
+// and ends the process if the program cannot be executed.
 func HandOver() {
 	for _, p := range Parts {
 		if line := os.Args[1:]; p.takes(line) {

@@ -296,7 +296,8 @@ func TestPartIsMissing(t *testing.T) {
 	}
 }
 
-// Rule: the program of a command runs in funet's process, and its exit code and signals are its own.
+// Rule: the program of a command runs in funet's process, and its exit code and signals are its
+// own.
 func TestPartIsThisProcess(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

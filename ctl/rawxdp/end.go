@@ -41,7 +41,7 @@ type Config struct {
 	LocalMAC  net.HardwareAddr `json:"local_mac,omitempty"`
 	RemoteMAC net.HardwareAddr `json:"remote_mac,omitempty"`
 	FrameSize int              `json:"frame_size,omitempty"` // bytes
-	Frags     bool             `json:"frags,omitempty"`      // the program takes frames of several buffers
+	Frags     bool             `json:"frags,omitempty"`      // of several buffers
 	Modes
 }
 

@@ -46,8 +46,8 @@ type Mode struct {
 // Fastest measures round trips between hosts 0 and 1 of a lab in every mode that works there:
 // generic and native with copy, and native with zero-copy if every host supports it. The modes take
 // turns in three rounds of 500 exchanges each, less than half a second in all. Fastest returns the
-// mode with the smallest median of the rounds' p50, the first of equals, and the results of all modes
-// in the order in which they were tried. Without jumbo, which says that FUNet takes frames of
+// mode with the smallest median of the rounds' p50, the first of equals, and the results of all
+// modes in the order in which they were tried. Without jumbo, which says that FUNet takes frames of
 // several buffers, native mode is not tried if the MTU lets frames be longer than a buffer.
 //
 // Both ends are in this process. Meanwhile it collects no garbage. Errors: ErrNoMode, or the

@@ -25,12 +25,12 @@ const PagesGroup = "pages"
 type Written struct {
 	Section string
 	Of      []string                  // the commands, as words behind the program's; nil: all
-	Manual  []manual.Page             // pages of ctl/manual, which go into the folder of their section
+	Manual  []manual.Page             // pages of ctl/manual, for a folder of their section
 	More    func(folder string) error // writes pages of other programs; nil: there are none
 }
 
-// Man returns the hidden command `man FOLDER`, which writes a page for each visible command. All are
-// dated SOURCE_DATE_EPOCH, or today.
+// Man returns the hidden command `man FOLDER`, which writes a page for each visible command. All
+// are dated SOURCE_DATE_EPOCH, or today.
 func Man(w Written) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
