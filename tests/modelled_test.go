@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/tests/long"
 )
 
@@ -206,12 +207,11 @@ func TestRemoteWritesModelled(t *testing.T) {
 	long.Test(t)
 	name, l := namedLab(t)
 	ifaces := []string{interfaces(l, 0), interfaces(l, 1)}
-	for do, args := range map[string][]string{"tags": {"--bytes", "16"}, "calls": {"--bytes", "16"},
-		"bulk": {"--bytes", "4096"}} {
+	for do, bytes := range map[string]int{program.RatsTags: 16, program.RatsCalls: 16, program.RatsBulk: 4096} {
 		t.Run(do, func(t *testing.T) {
 			out := explicit(t, name, ifaces,
-				append([]string{"bench-rats", "--do", do, "--count", "200", "--warm-up", "20", "--xdp", "generic",
-					"--profile", "sbus-arctic"}, args...)...)
+				append([]string{program.RatsProgram, "--xdp", "generic", "--profile", "sbus-arctic"},
+					program.RatsOptions{Do: do, Bytes: bytes, Count: 200, WarmUp: 20}.Arguments()...)...)
 			r := decode[struct {
 				P50     float64 `json:"rtt_p50_us"`
 				Profile string  `json:"profile"`

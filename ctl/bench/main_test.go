@@ -112,11 +112,15 @@ func says(t *testing.T, got, want map[string]any) {
 	}
 }
 
-// same are nodes that print figures, by the program and its argument --do.
+// same are nodes that print figures, by the program or what it is to do.
 func same(figures map[string]node) func(context.Context, *program.Flags, string, []string) ([]node, error) {
 	return func(_ context.Context, _ *program.Flags, name string, args []string) ([]node, error) {
-		if args[0] == "--do" {
-			name = args[1]
+		if args[0] == "--options" {
+			var o struct{ Do string }
+			if err := json.Unmarshal([]byte(args[1]), &o); err != nil {
+				return nil, err
+			}
+			name = o.Do
 		}
 		n, ok := figures[name]
 		if !ok {

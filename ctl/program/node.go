@@ -52,7 +52,7 @@ type Node struct {
 // runOn opens the endpoint that the flags describe, and runs on it a program that sends words. It
 // adds likely causes to the program's error (explain).
 func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
-	return runPlace(c, f, noMemory, func(n *Node) (r R, err error) {
+	return runPlace(c.Context(), f, noMemory, func(n *Node) (r R, err error) {
 		err = n.place.AM(func(e *am.Endpoint) error {
 			e.Bind(n.ctx)
 			told, err := f.progress(c.Name(), n)
@@ -72,8 +72,7 @@ func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, er
 const noMemory = -1
 
 // runPlace opens the place in a job that the flags describe, and runs a program on it.
-func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R, error)) (r R, err error) {
-	ctx := c.Context()
+func runPlace[R any](ctx context.Context, f *Flags, memory int, one func(*Node) (R, error)) (r R, err error) {
 	n := &Node{ctx: ctx}
 	o := funet.Options{Memory: memory}
 	if err = n.describe(f, &o); err != nil {

@@ -64,42 +64,16 @@ type RatsOptions struct {
 }
 
 // Arguments are the flags that say the same.
-func (o RatsOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up",
-		fmt.Sprint(o.WarmUp)}
-}
+func (o RatsOptions) Arguments() []string { return arguments(o) }
 
 // Rats is the hidden command that a benchmark starts on a lab.
 func Rats() *cobra.Command {
-	var f Flags
-	var o RatsOptions
-	c := &cobra.Command{
-		Use:    RatsProgram,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			most := ratsMemory / 4
-			if o.Do == RatsTags {
-				most = rats.MaxTagged
-			}
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, most), o.check())
-			if err != nil {
-				return err
-			}
-			r, err := o.open(c.Context(), &f)
-			if err != nil {
-				return err
-			}
-			return Show(f.JSON, r)
-		},
-	}
-	f.Register(c)
-	p := c.Flags()
-	p.StringVar(&o.Do, "do", RatsTags, RatsTags+", "+RatsCalls+" or "+RatsBulk)
-	p.IntVar(&o.Bytes, "bytes", 16, "of each message")
-	p.IntVar(&o.Count, "count", 200_000, "round trips to measure")
-	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
-	return c
+	return hidden(RatsProgram, func(o RatsOptions, ctx context.Context, f *Flags) (*RatsResult, error) {
+		if err := o.check(); err != nil {
+			return nil, err
+		}
+		return o.open(ctx, f)
+	})
 }
 
 // check refuses counts that are out of range.
@@ -123,7 +97,7 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 	do := map[string]func(*ratsNode, *hdrhistogram.Histogram) error{
 		RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}[o.Do]
 	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s or %s", o.Do, RatsTags, RatsCalls, RatsBulk)
+		return nil, fmt.Errorf("there is no measurement %q", o.Do)
 	}
 	n := &Node{ctx: ctx}
 	var fo funet.Options
@@ -380,10 +354,4 @@ func (n *ratsNode) calls(h *hdrhistogram.Histogram) error {
 		to = g.Reply
 		return check(g.Own[0], i)
 	})
-}
-
-// WriteTable prints the result for people.
-func (r *RatsResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us\n", r.P50, r.P99)
-	return err
 }

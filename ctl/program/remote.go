@@ -5,13 +5,10 @@ package program
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"sync"
 	"time"
 
@@ -54,54 +51,18 @@ type RemoteOptions struct {
 	Goroutines int // number of goroutines that call
 }
 
-// most bounds the bytes of a call or message. The answer of a call comes in the caller's buffer.
-func (o RemoteOptions) most() int {
-	if o.Do == RemoteSends {
-		return am.MaxBytes
-	}
-	return am.ShortCall
-}
-
 // Arguments are the flags that say the same.
-func (o RemoteOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up",
-		fmt.Sprint(o.WarmUp), "--goroutines", fmt.Sprint(o.Goroutines)}
-}
+func (o RemoteOptions) Arguments() []string { return arguments(o) }
 
 // Remote is the hidden command that a benchmark starts on a lab.
 func Remote() *cobra.Command {
-	var f Flags
-	var o RemoteOptions
-	c := &cobra.Command{
-		Use:    RemoteProgram,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, o.most()),
-				InRange("--count", o.Count, 1, math.MaxInt32),
-				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--goroutines", o.Goroutines, 1, 1024))
-			if err != nil {
-				return err
-			}
-			memory := noMemory
-			if o.Bytes > am.ShortCall {
-				memory = 0 // as much as is usual
-			}
-			r, err := runPlace(c, &f, memory, o.run)
-			if err != nil {
-				return err
-			}
-			return Show(f.JSON, r)
-		},
-	}
-	f.Register(c)
-	p := c.Flags()
-	p.StringVar(&o.Do, "do", RemoteCalls, RemoteCalls+", "+RemoteSends+" or "+RemoteRequests)
-	p.IntVar(&o.Bytes, "bytes", 64, "of each call and each answer, or of each message")
-	p.IntVar(&o.Count, "count", 200_000, "calls or messages to measure")
-	p.IntVar(&o.WarmUp, "warm-up", 5_000, "calls or messages before that")
-	p.IntVar(&o.Goroutines, "goroutines", 1, "that call")
-	return c
+	return hidden(RemoteProgram, func(o RemoteOptions, ctx context.Context, f *Flags) (*RemoteResult, error) {
+		memory := noMemory
+		if o.Bytes > am.ShortCall {
+			memory = 0 // as much as is usual
+		}
+		return runPlace(ctx, f, memory, o.run)
+	})
 }
 
 // run runs the program on one node.
@@ -110,7 +71,7 @@ func (o RemoteOptions) run(n *Node) (*RemoteResult, error) {
 	do := map[string]func(*Node, *RemoteResult) error{
 		RemoteCalls: o.calls, RemoteSends: o.sends, RemoteRequests: o.requests}[o.Do]
 	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s or %s", o.Do, RemoteCalls, RemoteSends, RemoteRequests)
+		return nil, fmt.Errorf("there is no measurement %q", o.Do)
 	}
 	return r, do(n, r)
 }
@@ -253,10 +214,4 @@ func (c *counter) run(n *Node, r *RemoteResult, send func(context.Context) error
 		return err
 	}
 	return e.Barrier(n.ctx)
-}
-
-// WriteTable prints the result for people.
-func (r *RemoteResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "calls: p50 %.2f us, p99 %.2f us; messages: %.0f a second\n", r.P50, r.P99, r.Rate)
-	return err
 }

@@ -10,9 +10,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -93,41 +90,10 @@ type RMAOptions struct {
 }
 
 // Arguments are the flags that say the same.
-func (o RMAOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--block", fmt.Sprint(o.Block), "--count", fmt.Sprint(o.Count), "--warm-up",
-		fmt.Sprint(o.WarmUp)}
-}
+func (o RMAOptions) Arguments() []string { return arguments(o) }
 
 // RMA is the hidden command that a benchmark starts on a lab.
-func RMA() *cobra.Command {
-	var f Flags
-	var o RMAOptions
-	c := &cobra.Command{
-		Use:    RMAProgram,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--block", o.Block, 1<<10, 1<<24),
-				InRange("--count", o.Count, 2, math.MaxInt32), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
-			if err != nil {
-				return err
-			}
-			r, err := o.open(c.Context(), &f)
-			if err != nil {
-				return err
-			}
-			return Show(f.JSON, r)
-		},
-	}
-	f.Register(c)
-	p := c.Flags()
-	p.StringVar(&o.Do, "do", RMAPut, strings.Join([]string{RMAPut, RMANotify, RMARate, RMABulk, RMAGet, RMAAdd, RMASwap,
-		RMAGets}, ", "))
-	p.IntVar(&o.Block, "block", 1<<20, "bytes of a block")
-	p.IntVar(&o.Count, "count", 200_000, "round trips, writes or blocks to measure")
-	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
-	return c
-}
+func RMA() *cobra.Command { return hidden(RMAProgram, RMAOptions.open) }
 
 // rmaNode is one node.
 type rmaNode struct {
@@ -148,8 +114,7 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 		RMAGet:  (*rmaNode).operations, RMAAdd: (*rmaNode).operations, RMASwap: (*rmaNode).operations,
 		RMAGets: (*rmaNode).gets}[o.Do]
 	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s, %s or %s", o.Do, RMAPut, RMANotify, RMARate,
-			RMABulk, RMAGet, RMAAdd, RMASwap, RMAGets)
+		return nil, fmt.Errorf("there is no operation %q", o.Do)
 	}
 	n := &Node{ctx: ctx}
 	var fo funet.Options
@@ -560,11 +525,4 @@ func (n *rmaNode) gets(r *RMAResult) error {
 		}
 	}
 	return n.answer(0)
-}
-
-// WriteTable prints the result for people.
-func (r *RMAResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us; blocks: %.2f Gbit/s; writes: %.2f million/s\n",
-		r.P50, r.P99, r.Goodput, r.Rate/1e6)
-	return err
 }

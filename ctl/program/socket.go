@@ -5,13 +5,11 @@ package program
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/netip"
 	"runtime"
@@ -87,44 +85,12 @@ type SocketOptions struct {
 
 // Arguments are the flags that say the same.
 func (o SocketOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--over", o.Over, "--bytes", fmt.Sprint(max(o.Bytes, 1)), "--count",
-		fmt.Sprint(max(o.Count, 1)),
-		"--warm-up", fmt.Sprint(o.WarmUp), "--streams", fmt.Sprint(max(o.Streams, 1))}
+	o.Bytes, o.Count, o.Streams = max(o.Bytes, 1), max(o.Count, 1), max(o.Streams, 1)
+	return arguments(o)
 }
 
 // Socket is the hidden command that a benchmark starts on a lab.
-func Socket() *cobra.Command {
-	var f Flags
-	var o SocketOptions
-	c := &cobra.Command{
-		Use:    SocketProgram,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, math.MaxInt64),
-				InRange("--count", o.Count, 1, math.MaxInt32),
-				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--streams", o.Streams, 1, 1024))
-			if err != nil {
-				return err
-			}
-			r, err := o.run(c.Context(), &f)
-			if err != nil {
-				return err
-			}
-			return Show(f.JSON, r)
-		},
-	}
-	f.Register(c)
-	p := c.Flags()
-	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+
-		", "+SocketConnections+", "+SocketDatagrams+" or "+SocketIdle)
-	p.StringVar(&o.Over, "over", OverFunet, OverFunet+" or "+OverTCP)
-	p.IntVar(&o.Bytes, "bytes", 64, "of each message, or all")
-	p.IntVar(&o.Count, "count", 10_000, "round trips or connections to measure")
-	p.IntVar(&o.WarmUp, "warm-up", 1_000, "round trips or connections before that")
-	p.IntVar(&o.Streams, "streams", 64, "at once")
-	return c
-}
+func Socket() *cobra.Command { return hidden(SocketProgram, SocketOptions.run) }
 
 // network connects the two nodes.
 type network struct {
@@ -145,14 +111,11 @@ func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err 
 		SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
 		SocketStreams: o.streams, SocketConnections: o.connections, SocketDatagrams: o.datagrams}[o.Do]
 	if do == nil && o.Do != SocketIdle {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside,
-			SocketBulk, SocketStreams, SocketConnections, SocketDatagrams, SocketIdle)
+		return nil, fmt.Errorf("there is no measurement %q", o.Do)
 	}
 	if o.Do == SocketIdle {
 		if o.Over != OverFunet {
-			return nil,
-				fmt.Errorf("--do %s --over %s: use --over %s; what TCP needs is the kernel's, and not seen here", o.Do,
-					o.Over, OverFunet)
+			return nil, errors.New("what idle connections of TCP need is the kernel's, and not seen here")
 		}
 		return o.idle(ctx, f)
 	}
@@ -632,12 +595,4 @@ func (o SocketOptions) datagrams(ctx context.Context, n *network, r *SocketResul
 		_, err = p.WriteTo(b, n.to)
 	}
 	return errors.Join(err, p.Close())
-}
-
-// WriteTable prints the result for people.
-func (r *SocketResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w,
-		"round trips: p50 %.2f us, p99 %.2f us; connections: %.0f a second; %.2f Gbit/s, Jain's index %.3f\n", r.P50,
-		r.P99, r.Rate, r.Gbit, r.Jain)
-	return err
 }
