@@ -125,23 +125,20 @@ func rows(table int) (all []row) {
 // table makes a table: two totals for each row, a count and a time.
 func (m *hamlyn) table(number int, explain bool) (*hamlynTable, error) {
 	r := &hamlynTable{Table: number, Profile: m.p.Name}
-	messages := map[message]*sent{}
+	messages := map[message]map[string]float64{}
 	for _, w := range rows(number) {
 		count := m.total(number, &w)
 		if m.wrong != nil {
 			return nil, m.wrong
 		}
-		var took *sent
-		var err error
-		if number >= 3 {
-			x := messageOf(number, &w)
-			if took = messages[x]; took == nil {
-				if took, err = m.send(x); err != nil && !errors.Is(err, modelled.ErrParts) {
-					return nil, err
-				}
-				messages[x] = took
+		x := messageOf(number, &w)
+		if number >= 3 && messages[x] == nil {
+			var err error
+			if messages[x], err = m.send(x); err != nil && !errors.Is(err, modelled.ErrParts) {
+				return nil, err
 			}
 		}
+		took := messages[x][w.side] // 0: no message was sent
 		slip := w.slip
 		if w.mode != "dma" || number != 5 {
 			slip = "" // only the time is wrong
@@ -159,9 +156,9 @@ func (m *hamlyn) table(number int, explain bool) (*hamlynTable, error) {
 	return r, nil
 }
 
-// add adds a total of a row, which a message took if it is not nil. The worst difference is of
+// add adds a total of a row, which a message took if it is not 0. The worst difference is of
 // totals without a slip.
-func (r *hamlynTable) add(w *row, unit, text, slip string, model, count float64, took *sent, worst *float64) {
+func (r *hamlynTable) add(w *row, unit, text, slip string, model, count float64, took float64, worst *float64) {
 	name := fmt.Sprintf("%s, %s, %s", w.mode, w.side, w.what)
 	if w.path == "off" {
 		name += ", off the path"
@@ -170,8 +167,8 @@ func (r *hamlynTable) add(w *row, unit, text, slip string, model, count float64,
 	diff, last := percent(model, p), toLastDigit(model, text)
 	c := total{cell: cell{Case: name, Unit: unit, Printed: &p, Model: model, Diff: &diff, LastDigit: &last, Slip: slip},
 		text: text}
-	if took != nil {
-		v := took.of(w.side) * model / count
+	if took > 0 {
+		v := took * model / count
 		traffic := percent(v, model)
 		c.Traffic, c.TrafficDiff = &v, &traffic
 		r.WorstTraffic = max(r.WorstTraffic, math.Abs(traffic))

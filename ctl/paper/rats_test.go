@@ -112,7 +112,7 @@ func TestTrafficIsSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.all
+		return s["all"]
 	}
 	base := took(func(*hwprofiles.Profile) {})
 	if got := took(func(p *hwprofiles.Profile) { p.Card.Blocks, p.Card.BlockBytes = false, 0 }); got < 1.5*base {

@@ -24,22 +24,11 @@ const (
 	warmUpArea    = 1                // of the one before
 )
 
-var trafficSizes = funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}
-
 // message describes the message of a table.
 type message struct {
 	bytes  int
 	dma    bool // the card fetches the data
 	notify bool // a record tells the receiver's host
-}
-
-// sent has the times of a message, in cycles.
-type sent struct {
-	sender float64 // from the request until its last packet has left
-	// from the arrival of its first packet until the record is there, or the data if there is no
-	// record
-	receiver float64
-	all      float64 // from the request until that end
 }
 
 // messageOf returns the message of a row of tables 3 to 5.
@@ -53,23 +42,15 @@ func messageOf(table int, w *row) message {
 	return message{bytes: 1 << 20, dma: true, notify: true}
 }
 
-// of returns the time on the side of a row.
-func (s *sent) of(side string) float64 {
-	switch side {
-	case "sender":
-		return s.sender
-	case "receiver":
-		return s.receiver
-	}
-	return s.all
-}
-
-// send sends a message, after another one that makes the cards known to each other. Errors are
-// machine.ErrParts, and others of package sim.
-func (m *hamlyn) send(x message) (*sent, error) {
+// send sends a message, after another one that makes the cards known to each other. It returns
+// cycles: of the sender, from the request until its last packet has left; of the receiver, from the
+// arrival of its first packet until the record is there, or the data if there is no record; of all,
+// from the request until that end. Errors are machine.ErrParts, and others of package sim.
+func (m *hamlyn) send(x message) (map[string]float64, error) {
 	var begin, first, last int64 // of the message, and when its first and last packets leave
 	opened, ready := false, false
-	k, err := sim.NewPacedRemote(m.p, 2, slots, trafficSizes, func(p *sim.Process) error {
+	sizes := funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}
+	k, err := sim.NewPacedRemote(m.p, 2, slots, sizes, func(p *sim.Process) error {
 		i := p.Interface()
 		if p.Context().Node() == 1 {
 			if _, err := p.Segment(trafficKeyed, x.bytes, funi.Keyed); err != nil {
@@ -142,5 +123,6 @@ func (m *hamlyn) send(x message) (*sent, error) {
 	}
 	arrival := first + int64(one.Link().Latency)
 	cycles := func(from, to int64) float64 { return float64(to-from) / m.cycle }
-	return &sent{sender: cycles(begin, last), receiver: cycles(arrival, k.Now()), all: cycles(begin, k.Now())}, nil
+	return map[string]float64{"sender": cycles(begin, last), "receiver": cycles(arrival, k.Now()),
+		"all": cycles(begin, k.Now())}, nil
 }
