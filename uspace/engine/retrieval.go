@@ -56,7 +56,8 @@ func (o *retrieval) retrieve(x *Context) {
 
 // lone sends the only message of a send queue, or a write or operation of one packet, at once. It
 // does so only if nothing unusual is about the packet or before it; the link checks its own part. A
-// request goes this way only if no other context may have a reply.
+// request goes this way only if no other context may have a reply. Without lone a round trip takes
+// 30 % more instructions.
 func (o *retrieval) lone(x *Context, l arctic.Level) bool {
 	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(o.sched.awake) > 1 {
 		return false

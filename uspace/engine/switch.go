@@ -94,17 +94,17 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if x.modes&funi.CTXM == 0 {
 		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
 	}
-	if x.outstanding() && !unacknowledged {
-		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node,
-			x.gid, ErrNotReady)
+	why := ""
+	switch {
+	case x.outstanding() && !unacknowledged:
+		why = "packets are in flight"
+	case x.underWay():
+		why = "a unit has a packet of it under way"
+	case !x.keepBlocks():
+		why = "blocks are being copied"
 	}
-	if x.underWay() {
-		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node,
-			x.gid, ErrNotReady)
-	}
-	if !x.keepBlocks() {
-		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node,
-			x.gid, ErrNotReady)
+	if why != "" {
+		return nil, fmt.Errorf("switching out node %d of group %d: %s: %w", x.node, x.gid, why, ErrNotReady)
 	}
 	c.table.serving = x
 	x.control()
