@@ -42,7 +42,6 @@ package am
 // twice. A slot is not used again if one of its parts came back.
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -269,4 +268,8 @@ func (x *byteMessages) recovered() {
 }
 
 // failWith records the endpoint's failure, once.
-func (c *core) failWith(err error) { c.failed = cmp.Or(c.failed, err) }
+func (c *core) failWith(err error) {
+	if c.failed == nil {
+		c.failed = err
+	}
+}
