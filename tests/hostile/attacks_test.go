@@ -120,7 +120,7 @@ func TestAttacks(t *testing.T) {
 	}
 	b.withstand(t, attacks, max(time.Second, d/60), nil)
 	for host := range b.sockets {
-		if c := strings.TrimSpace(b.daemons[host].complaints()); c != "" {
+		if c := strings.TrimSpace(b.daemons[host].Complaints()); c != "" {
 			t.Logf("daemon %d: %s", host, c)
 		}
 	}
@@ -170,8 +170,8 @@ func (b *bed) withstand(t *testing.T, attacks []attack.Attack, each time.Duratio
 // goesOn fails the test if a process of the attack has ended.
 func (s *siege) goesOn() {
 	for _, p := range s.processes {
-		if !p.running() {
-			p.t.Fatalf("%s ended: %v\n%s", p.name, p.err, p.complaints())
+		if !p.Running() {
+			p.t.Fatalf("%s ended: %v\n%s", p.Name, p.Err, p.Complaints())
 		}
 	}
 }

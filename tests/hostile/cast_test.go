@@ -208,10 +208,10 @@ func (a *actor) await(word string) string {
 				return strings.TrimSpace(rest)
 			}
 		case <-timeout:
-			a.t.Fatalf("%s does not say %q\n%s", a.name, word, a.complaints())
-		case <-a.ended:
+			a.t.Fatalf("%s does not say %q\n%s", a.Name, word, a.Complaints())
+		case <-a.Ended:
 			if len(a.said) == 0 {
-				a.t.Fatalf("%s ended (%v) instead of saying %q\n%s", a.name, a.err, word, a.complaints())
+				a.t.Fatalf("%s ended (%v) instead of saying %q\n%s", a.Name, a.Err, word, a.Complaints())
 			}
 		}
 	}

@@ -140,7 +140,7 @@ func (b *bed) figures(host int) (f figures) {
 		b.t.Fatal(err)
 	}
 	f.heap = heap >> 10
-	pid := p.cmd.Process.Pid
+	pid := p.Cmd.Process.Pid
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	text, err2 := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err := errors.Join(err, err2); err != nil {
@@ -164,8 +164,8 @@ func (b *bed) figures(host int) (f figures) {
 func (b *bed) alive() {
 	b.t.Helper()
 	for _, p := range b.daemons {
-		if !p.running() {
-			b.t.Fatalf("%s has ended: %v\n%s", p.name, p.err, p.complaints())
+		if !p.Running() {
+			b.t.Fatalf("%s has ended: %v\n%s", p.Name, p.Err, p.Complaints())
 		}
 	}
 }

@@ -78,11 +78,11 @@ func (e *enemies) attack(d time.Duration) {
 		e.now = start(e.b.t, "enemy", c, options{name: "enemy", user: enemyUser,
 			hear: e.ledger.listener(fmt.Sprintf("enemy with seed %d", c.Seed), e.count)})
 		select {
-		case <-e.now.ended:
+		case <-e.now.Ended:
 		case <-time.After(time.Until(end)):
 		}
-		if strings.Contains(e.now.complaints(), "panic:") {
-			e.b.t.Errorf("the enemy's program has a fault of its own:\n%s", e.now.complaints())
+		if strings.Contains(e.now.Complaints(), "panic:") {
+			e.b.t.Errorf("the enemy's program has a fault of its own:\n%s", e.now.Complaints())
 		}
 	}
 	e.now.kill() // its offspring, too
@@ -110,7 +110,7 @@ func TestHostile(t *testing.T) {
 	}
 	for _, a := range victims {
 		if caps := a.await("attached"); strings.Trim(caps, "0 ") != "" {
-			t.Errorf("%s has capabilities: %s", a.name, caps)
+			t.Errorf("%s has capabilities: %s", a.Name, caps)
 		}
 	}
 	for _, a := range victims {
@@ -157,9 +157,9 @@ func TestHostile(t *testing.T) {
 	}
 	for _, a := range victims {
 		a.say("end")
-		t.Logf("%s: requests answered, blocks answered, returned, late: %s", a.name, a.await("done"))
+		t.Logf("%s: requests answered, blocks answered, returned, late: %s", a.Name, a.await("done"))
 		if err := a.wait(); err != nil {
-			t.Errorf("%s: %v\n%s", a.name, err, a.complaints())
+			t.Errorf("%s: %v\n%s", a.Name, err, a.Complaints())
 		}
 	}
 	l.check(t)

@@ -98,8 +98,8 @@ func TestFloodOfConnections(t *testing.T) {
 			k.Close()
 		}
 		l.enter(between)
-		if !knocker.running() {
-			t.Fatalf("the knocker has ended: %v\n%s", knocker.err, knocker.complaints())
+		if !knocker.Running() {
+			t.Fatalf("the knocker has ended: %v\n%s", knocker.Err, knocker.Complaints())
 		}
 		knocker.kill()
 	}
@@ -112,7 +112,7 @@ func TestFloodOfConnections(t *testing.T) {
 	for _, a := range victims {
 		a.say("end")
 		if err := a.wait(); err != nil {
-			t.Errorf("%s: %v\n%s", a.name, err, a.complaints())
+			t.Errorf("%s: %v\n%s", a.Name, err, a.Complaints())
 		}
 	}
 	l.check(t)

@@ -56,8 +56,8 @@ func TestHostileNeighbour(t *testing.T) {
 		goOn("beside a neighbour who writes over shared memory")
 	}
 	for _, a := range enemies {
-		if !a.running() {
-			t.Fatalf("%s ended: %v\n%s", a.name, a.err, a.complaints())
+		if !a.Running() {
+			t.Fatalf("%s ended: %v\n%s", a.Name, a.Err, a.Complaints())
 		}
 		a.kill()
 	}

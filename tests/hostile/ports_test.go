@@ -236,7 +236,7 @@ func TestPortsNeedPrivileges(t *testing.T) {
 					by: func(c *exec.Cmd) error { return b.lab.Start(0, c) }})
 			err = p.wait()
 			// funid's, also for the process that makes ports
-			said := strings.TrimSpace(p.complaints())
+			said := strings.TrimSpace(p.Complaints())
 			if err == nil || !strings.HasPrefix(said, "funid: ") || strings.Contains(said, "\n") ||
 				!strings.Contains(said, name) {
 				t.Errorf("%v: %s", err, said)

@@ -3,32 +3,22 @@ package hostile
 // This file is the processes of a test: how they are started, heard and ended.
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/funet/funet/tests/attack"
 )
 
 // process is a role that runs.
 type process struct {
-	t     testing.TB
-	name  string
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	hear  func(line string) // from a goroutine of its own; nil: lines goes
-	lines chan string
-	ended chan struct{}
-	err   error // after ended
-
-	mu     sync.Mutex
-	errors strings.Builder
+	*attack.Process
+	t testing.TB
 }
 
 // options say how a role is started.
@@ -47,130 +37,63 @@ func start(t testing.TB, role string, config any, o options) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, name: o.name, hear: o.hear, lines: make(chan string, 1024), ended: make(chan struct{})}
-	p.cmd = exec.Command(program)
-	p.cmd.Dir = folder
-	p.cmd.Env = append(os.Environ(), roleEnv+"="+role, configEnv+"="+string(text))
-	p.cmd.Env = append(p.cmd.Env, o.env...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd := exec.Command(program)
+	cmd.Dir = folder
+	cmd.Env = append(append(os.Environ(), roleEnv+"="+role, configEnv+"="+string(text)), o.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if o.user != 0 {
-		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.user, Gid: o.user}
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.user, Gid: o.user}
 	}
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stderr = p
 	if o.by == nil {
 		o.by = (*exec.Cmd).Start
 	}
-	if err := o.by(p.cmd); err != nil {
-		t.Fatalf("starting %s: %v", o.name, err)
+	var hear func(string) bool
+	if o.hear != nil {
+		hear = func(line string) bool { o.hear(line); return true }
 	}
-	go p.listen(out)
+	p := &process{t: t}
+	if p.Process, err = attack.Start(o.name, cmd, o.by, hear); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(p.kill)
 	return p
 }
 
-// listen takes what the process says until it ends. What another process that it has
-// started says is of no interest.
-func (p *process) listen(out io.Reader) {
-	s := bufio.NewScanner(out)
-	for s.Scan() {
-		if p.hear != nil {
-			p.hear(s.Text())
-			continue
-		}
-		select {
-		case p.lines <- s.Text():
-		case <-time.After(patience): // nobody asks
-		}
-	}
-	p.err = p.cmd.Wait()
-	close(p.ended)
-}
-
-// Write takes the process's complaints.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.errors.Len() < 1<<16 {
-		p.errors.Write(b)
-	}
-	return len(b), nil
-}
-
-// complaints returns what the process wrote to standard error.
-func (p *process) complaints() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.errors.String()
-}
-
 // say sends a line. A process that is gone hears nothing.
-func (p *process) say(line string) { _, _ = io.WriteString(p.in, line+"\n") }
+func (p *process) say(line string) { _, _ = io.WriteString(p.In, line+"\n") }
 
 // next waits for a line that starts with a word, passing others over, and returns its rest.
 func (p *process) next(word string) string {
 	p.t.Helper()
-	timeout := time.After(patience)
-	for {
-		select {
-		case line := <-p.lines:
-			if rest, ok := strings.CutPrefix(line, word); ok {
-				return strings.TrimSpace(rest)
-			}
-		case <-p.ended:
-			select {
-			case line := <-p.lines:
-				if rest, ok := strings.CutPrefix(line, word); ok {
-					return strings.TrimSpace(rest)
-				}
-				continue
-			default:
-			}
-			p.t.Fatalf("%s ended (%v) instead of saying %q\n%s", p.name, p.err, word, p.complaints())
-		case <-timeout:
-			p.t.Fatalf("%s does not say %q\n%s", p.name, word, p.complaints())
-		}
+	rest, err := p.Next(p.t.Context(), word, patience)
+	if err != nil {
+		p.t.Fatal(err)
 	}
-}
-
-// running reports whether the process has not ended.
-func (p *process) running() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
+	return rest
 }
 
 // wait waits for the end.
 func (p *process) wait() error {
 	select {
-	case <-p.ended:
-		return p.err
+	case <-p.Ended:
+		return p.Err
 	case <-time.After(patience):
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // says where it is
+		_ = p.Cmd.Process.Signal(syscall.SIGQUIT) // says where it is
 		select {
-		case <-p.ended:
+		case <-p.Ended:
 		case <-time.After(5 * time.Second):
 		}
-		return fmt.Errorf("%s does not end\n%s", p.name, p.complaints())
+		return fmt.Errorf("%s does not end\n%s", p.Name, p.Complaints())
 	}
 }
 
 // kill ends the process and those that it has started, and waits for it. What holds its
 // output has its group.
 func (p *process) kill() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	_ = syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGKILL)
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 	case <-time.After(patience):
-		p.t.Errorf("%s survives SIGKILL", p.name)
+		p.t.Errorf("%s survives SIGKILL", p.Name)
 	}
 }

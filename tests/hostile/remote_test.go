@@ -189,8 +189,8 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger,
 	goOn = func(when string) {
 		t.Helper()
 		for _, a := range victims {
-			before := l.total(a.name)
-			until(t, a.name+" goes on "+when, func() bool { l.check(t); return l.total(a.name) >= before+progress },
+			before := l.total(a.Name)
+			until(t, a.Name+" goes on "+when, func() bool { l.check(t); return l.total(a.Name) >= before+progress },
 				func() string { return "" })
 		}
 	}
@@ -206,7 +206,7 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger,
 		}
 		for _, a := range victims {
 			if err := a.wait(); err != nil {
-				t.Errorf("%s: %v\n%s", a.name, err, a.complaints())
+				t.Errorf("%s: %v\n%s", a.Name, err, a.Complaints())
 			}
 		}
 		l.check(t)

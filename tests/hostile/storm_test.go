@@ -47,8 +47,8 @@ func (s *storm) whole() {
 	s.t.Helper()
 	s.l.check(s.t)
 	for _, a := range s.actors {
-		if !a.running() {
-			s.t.Fatalf("%s has ended: %v\n%s", a.name, a.err, a.complaints())
+		if !a.Running() {
+			s.t.Fatalf("%s has ended: %v\n%s", a.Name, a.Err, a.Complaints())
 		}
 	}
 	s.b.alive()
@@ -193,7 +193,7 @@ func TestStorm(t *testing.T) {
 	for name, a := range s.actors {
 		t.Logf("%s at the end: requests answered, blocks answered, returned, late: %s", name, a.await("done"))
 		if err := a.wait(); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, a.complaints())
+			t.Errorf("%s: %v\n%s", name, err, a.Complaints())
 		}
 	}
 	s.l.check(t)

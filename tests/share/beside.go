@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
@@ -187,7 +186,7 @@ func (c *company) play(to *[]*process, name string, user uint32, groups ...attac
 // ready waits until all processes have begun.
 func (c *company) ready(ctx context.Context) error {
 	for _, p := range append(c.others, c.processes...) {
-		if _, err := p.next(ctx, "ready", patience); err != nil {
+		if _, err := p.Next(ctx, "ready", patience); err != nil {
 			return err
 		}
 	}
@@ -197,7 +196,7 @@ func (c *company) ready(ctx context.Context) error {
 // did returns how much the attack has done so far.
 func (c *company) did() (n int64) {
 	for _, p := range c.processes {
-		n += p.done()
+		n += p.did.Load()
 	}
 	return n
 }
@@ -205,12 +204,8 @@ func (c *company) did() (n int64) {
 // alive returns an error that names a process of the company that has ended too early.
 func (c *company) alive() error {
 	for _, p := range c.processes {
-		select {
-		case <-p.ended:
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return fmt.Errorf("%s ended: %v: %s", p.name, p.err, strings.TrimSpace(p.complaints.String()))
-		default:
+		if !p.Running() {
+			return fmt.Errorf("%s ended: %v: %s", p.Name, p.Err, p.Complaints())
 		}
 	}
 	return nil

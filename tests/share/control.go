@@ -70,7 +70,7 @@ func (r *run) controlRound(ctx context.Context) error {
 		return err
 	}
 	defer p.kill()
-	if _, err := p.next(ctx, "ready", patience); err != nil {
+	if _, err := p.Next(ctx, "ready", patience); err != nil {
 		return err
 	}
 	asker := r.asker

@@ -43,7 +43,7 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 			return nil, err
 		}
 		defer p.kill()
-		if _, err := p.next(ctx, "attached", patience); err != nil {
+		if _, err := p.Next(ctx, "attached", patience); err != nil {
 			return nil, err
 		}
 		if node == 0 {
@@ -124,8 +124,8 @@ func (r *run) tellWindow(ctx context.Context, with beside) (text string, did flo
 		return "", 0, context.Cause(ctx)
 	}
 	begin, done := time.Now(), c.did()
-	fmt.Fprintf(r.asker.in, "window %d\n", r.Window)
-	text, err = r.asker.next(ctx, "window", r.Window+2*patience)
+	fmt.Fprintf(r.asker.In, "window %d\n", r.Window)
+	text, err = r.asker.Next(ctx, "window", r.Window+2*patience)
 	if err != nil {
 		return "", 0, err
 	}
