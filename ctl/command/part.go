@@ -28,8 +28,10 @@ var Bench = Part{"funet-bench", "bench", "Measure FUNet beside what one would us
 // Papers are the commands of package ctl/paper.
 var Papers = []Part{
 	{"funet-paper", "sim cmam", "Measure the CMAM primitives on 32 modelled machines, beside Table 6.1 of the thesis"},
-	{"funet-paper", "sim matmul", "Multiply matrices on 1 to 64 modelled machines, as Figures 6.2 to 6.5 of the thesis"},
-	{"funet-paper", "sim ni", "Make the figures of the Tokyo network interface out of its bus and link, beside what was printed"},
+	{"funet-paper", "sim matmul",
+		"Multiply matrices on 1 to 64 modelled machines, as Figures 6.2 to 6.5 of the thesis"},
+	{"funet-paper", "sim ni",
+		"Make the figures of the Tokyo network interface out of its bus and link, beside what was printed"},
 	{"funet-paper", "sim rats", "Make the tables of the Hamlyn paper out of its steps, beside what it printed"},
 }
 

@@ -125,7 +125,8 @@ func (r *cmamTable) print(s *sheet) {
 	s.table(r.Cells()...)
 	s.line("%s", r.Summary())
 	for _, x := range r.Statements {
-		s.line("%s: %s: %.4g; %.4g by the table's own figures (%s)", verdict(x.Holds), x.Text, x.Model, x.Table, x.Source)
+		s.line("%s: %s: %.4g; %.4g by the table's own figures (%s)", verdict(x.Holds), x.Text, x.Model, x.Table,
+			x.Source)
 	}
 	said := map[string]bool{"": true}
 	for i, row := range r.Rows {

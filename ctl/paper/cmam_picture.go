@@ -29,7 +29,8 @@ const (
 )
 
 // errNotMeasured reports a file without rows of `funet cmam --json`.
-var errNotMeasured = errors.New("it has no rows of Table 6.1; write it with `funet cmam --lab 2 --profile sbus-arctic --json`")
+var errNotMeasured = errors.New("it has no rows of Table 6.1; " +
+	"write it with `funet cmam --lab 2 --profile sbus-arctic --json`")
 
 // readReal reads the rows that `funet cmam` measured on a modelled machine.
 func readReal(name string) ([]virtual.Row, error) {
@@ -121,6 +122,6 @@ func (r *cmamTable) picture() *picture {
 			}
 		}
 	}
-	return &picture{fmt.Sprintf("Table 6.1 of the thesis and profile %s: mean %.1f %%, worst %.1f %%", r.Profile, r.Mean,
-		r.Worst), tableWidth, tableHeight, tableHead, []*panel{p}}
+	title := fmt.Sprintf("Table 6.1 of the thesis and profile %s: mean %.1f %%, worst %.1f %%", r.Profile, r.Mean, r.Worst)
+	return &picture{title, tableWidth, tableHeight, tableHead, []*panel{p}}
 }

@@ -42,7 +42,8 @@ var said = []struct {
 	value        func(c cycles) float64
 	holds        func(v float64) bool // nil: the words give no limit
 }{
-	{"thesis 6.2.1", "sending cmam_4 takes approximately 4 times the cycles of the CM-5", ratio("send_tp", "send"), nil},
+	{"thesis 6.2.1", "sending cmam_4 takes approximately 4 times the cycles of the CM-5",
+		ratio("send_tp", "send"), nil},
 	{"thesis 6.2.1", "and approximately twice of the processor", ratio("send_ovhd", "send"), nil},
 	{"thesis 6.2.1", "receiving it takes over 7 times the cycles of the CM-5", ratio("recv_tp", "recv"),
 		func(v float64) bool { return v > 7 }},
@@ -70,7 +71,8 @@ func statements(rows []virtual.Row) (all []statement, err error) {
 		model[r.Name+" "+r.Measure], table[r.Name+" "+r.Measure] = r.Cycles, r.PaperCycles
 	}
 	for _, s := range said {
-		x := statement{Source: s.source, Text: s.text, Model: s.value(cycles{model, cm5}), Table: s.value(cycles{table, cm5})}
+		x := statement{Source: s.source, Text: s.text, Model: s.value(cycles{model, cm5}),
+			Table: s.value(cycles{table, cm5})}
 		if s.holds != nil {
 			holds := s.holds(x.Model)
 			x.Holds = &holds

@@ -314,7 +314,8 @@ func TestFigureLegendCoversNothing(t *testing.T) {
 // errors that say which.
 func TestFigureNotDrawn(t *testing.T) {
 	r := curves("6.5", []float64{1, math.NaN()}, 1, 2, 3)
-	if err := r.picture().write(".svg", io.Discard); err == nil || !strings.Contains(err.Error(), "drawing Figure 6.5") {
+	err := r.picture().write(".svg", io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "drawing Figure 6.5") {
 		t.Errorf("NaN: %v", err)
 	}
 	if err := r.picture().write(".png", io.Discard); err == nil {
@@ -368,7 +369,8 @@ func TestFigureClaimLines(t *testing.T) {
 		}
 		var want []string
 		for _, c := range r.Claims {
-			want = append(want, strings.Fields(fmt.Sprintf("Thesis: %s: %s (%s)", c.Text, verdict(c.Holds), c.Shows))...)
+			said := fmt.Sprintf("Thesis: %s: %s (%s)", c.Text, verdict(c.Holds), c.Shows)
+			want = append(want, strings.Fields(said)...)
 		}
 		if len(want) == 0 || !slices.Equal(words, want) {
 			t.Errorf("figure %s: %q is written for %q", name, words, want)

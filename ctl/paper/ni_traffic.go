@@ -91,7 +91,8 @@ func (m *tokyo) measure() (out []measured, err error) {
 			return nil // its process has no part in anything
 		}
 		await(p, 1, func() bool { return heard })
-		warm := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: warmUpKey, Ack: true}}
+		warm := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: warmUpKey,
+			Ack: true}}
 		if _, err := operate(p, &warm, nil); err != nil {
 			return err
 		}

@@ -222,7 +222,8 @@ func (m *hamlyn) total(table int, w *row) (sum float64) {
 		metadata := 0.0
 		if table == 2 {
 			of = "datagram"
-			metadata, _ = strconv.ParseFloat(strings.TrimSuffix(w.what, "+16"), 64) // the receiver's total has none
+			// The receiver's total has none.
+			metadata, _ = strconv.ParseFloat(strings.TrimSuffix(w.what, "+16"), 64)
 		}
 		for _, side := range []string{"sender", "receiver"} {
 			if w.side == side || w.side == "both" {

@@ -47,8 +47,8 @@ func (m *hamlyn) sum(of, side, path string, d, metadata float64, names ...string
 		}
 	}
 	if found == 0 {
-		m.wrong = errors.Join(m.wrong, fmt.Errorf("profile %s has no step of %s, %s, %s %v: %w", m.p.Name, of, side, path,
-			names, errSteps))
+		err := fmt.Errorf("profile %s has no step of %s, %s, %s %v: %w", m.p.Name, of, side, path, names, errSteps)
+		m.wrong = errors.Join(m.wrong, err)
 	}
 	return total
 }

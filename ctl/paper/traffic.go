@@ -1,7 +1,7 @@
 package paper
 
-// This file has the steps of programs on modelled machines in virtual time, which send requests to
-// the cards of others, by the engine's units like any traffic. The programs themselves take no time.
+// This file has the steps of programs that send requests between modelled machines in virtual time,
+// by the engine's units like any traffic. The programs themselves take no time.
 
 import (
 	"time"

@@ -83,8 +83,8 @@ func (o cmamOptions) run(n *Node) (*cmamResult, error) {
 		return r, err
 	}
 	if modelled := n.Own != nil && n.Own.CPU() != nil; !modelled && o.beside {
-		return nil, fmt.Errorf("--beside: profile %s models no machine, so there is no virtual time; use one that does, "+
-			"such as sbus-arctic", r.Profile)
+		return nil, fmt.Errorf("--beside: profile %s models no machine, so there is no virtual time; "+
+			"use one that does, such as sbus-arctic", r.Profile)
 	} else if !modelled {
 		for _, f := range found {
 			row := virtual.Row{Name: f.Name, Measure: f.Measure, Unit: "us"}
@@ -121,7 +121,8 @@ const barrier = "barrier"
 
 // besideCells returns the paper's figures, virtual time and real time as cells of a table.
 func (r *cmamResult) besideCells() [][]string {
-	cells := [][]string{{"  primitive", "measure", "paper cycles", "virtual time", "real time", "to virtual", "to paper"}}
+	cells := [][]string{{"  primitive", "measure", "paper cycles", "virtual time", "real time",
+		"to virtual", "to paper"}}
 	for _, row := range r.Rows {
 		cells = append(cells, []string{"  " + row.Name, row.Measure, fmt.Sprintf("%.1f", row.PaperCycles),
 			fmt.Sprintf("%.1f", row.VirtualCycles), fmt.Sprintf("%.1f", row.Cycles),
