@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -210,6 +209,3 @@ func (r report) WriteTable(w io.Writer) error {
 
 // with adds figures.
 func (r *report) with(more ...figure) { r.figures = slices.Concat(r.figures, more) }
-
-// progress is where progress is reported, once a step has taken two seconds.
-var progress io.Writer = os.Stderr

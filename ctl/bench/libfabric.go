@@ -28,18 +28,23 @@ func libfabric(provider string) func(context.Context, *session) (sample, error) 
 
 // parsePingpong reads fi_pingpong's table. The column usec/xfer is the mean half round trip.
 func parsePingpong(text string) (sample, error) {
-	column := -1
+	half, err := column(text, "fi_pingpong", "usec/xfer")
+	return sample{P50: 2 * half}, err
+}
+
+// column returns the first figure above 0 below a title in the table that a tool prints.
+func column(text, tool, title string) (float64, error) {
+	at := -1
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
-		if column >= 0 && column < len(f) {
-			half, err := strconv.ParseFloat(f[column], 64)
-			if err == nil && half > 0 {
-				return sample{P50: 2 * half}, nil
+		if at >= 0 && at < len(f) {
+			if v, err := strconv.ParseFloat(f[at], 64); err == nil && v > 0 {
+				return v, nil
 			}
 		}
-		if i := slices.Index(f, "usec/xfer"); i >= 0 {
-			column = i
+		if i := slices.Index(f, title); i >= 0 {
+			at = i
 		}
 	}
-	return sample{}, fmt.Errorf("fi_pingpong printed no usec/xfer: %.80q", text)
+	return 0, fmt.Errorf("%s printed no %s: %.80q", tool, title, text)
 }

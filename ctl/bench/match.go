@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func newMatch(f *flags, l *lab.Lab) (*match, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &match{session: s, f: f, comparison: comparison{rounds: f.rounds, progress: progress},
+	return &match{session: s, f: f, comparison: comparison{rounds: f.rounds, progress: os.Stderr},
 		nodes: func(ctx context.Context, f *program.Flags, name string, args []string) ([]node, error) {
 			return program.RunNodes[node](ctx, f, l, name, args)
 		}}, nil

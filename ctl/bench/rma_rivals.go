@@ -6,7 +6,6 @@ package bench
 import (
 	"context"
 	_ "embed"
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"regexp"
@@ -156,21 +155,11 @@ func runUCXBlocks(ctx context.Context, s *session, _ *rma) (map[string]float64, 
 
 // parseUCXBlocks reads the CSV of ucp_put_bw: overall_bw is in units of 2^20 bytes a second.
 func parseUCXBlocks(text string) (map[string]float64, error) {
-	column := -1
-	for line := range strings.Lines(text) {
-		f, err := csv.NewReader(strings.NewReader(line)).Read()
-		if err != nil {
-			continue // warnings of the library, which may have any form
-		}
-		if i := slices.Index(f, "overall_bw"); i >= 0 {
-			column = i
-		} else if column >= 0 && column < len(f) && f[0] == "puts" {
-			if bw, err := strconv.ParseFloat(f[column], 64); err == nil && bw > 0 {
-				return map[string]float64{rivalPuts: nanos(bw * (1 << 20) * 8 / 1e9)}, nil
-			}
-		}
+	bw := series(text, "overall_bw")["puts"]
+	if bw == 0 {
+		return nil, fmt.Errorf("ucx_perftest printed no overall_bw: %.80q", text)
 	}
-	return nil, fmt.Errorf("ucx_perftest printed no overall_bw: %.80q", text)
+	return map[string]float64{rivalPuts: nanos(bw * (1 << 20) * 8 / 1e9)}, nil
 }
 
 // runFabtests writes and reads blocks with libfabric's own test, over TCP.
@@ -195,19 +184,8 @@ func runFabtests(ctx context.Context, s *session, _ *rma) (map[string]float64, e
 // parseFabtests reads the table of fi_rma_bw, whose column MB/sec is in units of 10^6 bytes, and
 // returns Gbit/s.
 func parseFabtests(text string) (float64, error) {
-	column := -1
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if column >= 0 && column < len(f) {
-			if mb, err := strconv.ParseFloat(f[column], 64); err == nil && mb > 0 {
-				return nanos(mb * 8 / 1e3), nil
-			}
-		}
-		if i := slices.Index(f, "MB/sec"); i >= 0 {
-			column = i
-		}
-	}
-	return 0, fmt.Errorf("fi_rma_bw printed no MB/sec: %.80q", text)
+	mb, err := column(text, "fi_rma_bw", "MB/sec")
+	return nanos(mb * 8 / 1e3), err
 }
 
 // write prints a rival's figures for people.

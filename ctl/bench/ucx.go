@@ -44,35 +44,34 @@ func (s *session) ucxBatch(ctx context.Context, lines string) (string, error) {
 	return s.exchange(ctx, "tcp", port, []string{"UCX_TLS=tcp,self"}, server, client)
 }
 
-// parseUCX reads the CSV of a batch: a line of titles, then a line for each series, which begins
-// with its name. Times are half round trips in us.
+// parseUCX reads both series. Times are half round trips in us.
 func parseUCX(text string) (sample, error) {
-	var found sample
+	half := series(text, "_percentile_lat")
+	if half["p50"] == 0 || half["p99"] == 0 {
+		return sample{}, fmt.Errorf("ucx_perftest printed no latencies p50 and p99: %.80q", text)
+	}
+	return sample{P50: 2 * half["p50"], P99: 2 * half["p99"]}, nil
+}
+
+// series returns the figures above 0 of all series in the CSV of a batch. It has a line of titles,
+// then a line for each series, which begins with its name. The figures are in the column whose title
+// ends as given.
+func series(text, title string) map[string]float64 {
+	found := map[string]float64{}
 	column := -1
 	for line := range strings.Lines(text) {
 		f, err := csv.NewReader(strings.NewReader(line)).Read()
 		if err != nil {
 			continue // warnings of the library, which may have any form
 		}
-		if i := slices.IndexFunc(f, func(s string) bool { return strings.HasSuffix(s, "_percentile_lat") }); i >= 0 {
+		if i := slices.IndexFunc(f, func(s string) bool { return strings.HasSuffix(s, title) }); i >= 0 {
 			column = i
 		}
-		if column < 0 || column >= len(f) {
-			continue
-		}
-		half, err := strconv.ParseFloat(f[column], 64)
-		if err != nil {
-			continue
-		}
-		switch f[0] {
-		case "p50":
-			found.P50 = 2 * half
-		case "p99":
-			found.P99 = 2 * half
+		if column >= 0 && column < len(f) {
+			if v, err := strconv.ParseFloat(f[column], 64); err == nil && v > 0 {
+				found[f[0]] = v
+			}
 		}
 	}
-	if found.P50 == 0 || found.P99 == 0 {
-		return sample{}, fmt.Errorf("ucx_perftest printed no latencies p50 and p99: %.80q", text)
-	}
-	return found, nil
+	return found
 }
