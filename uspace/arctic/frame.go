@@ -24,8 +24,7 @@ const (
 	// MaxRejects is the most rejects of a frame, so that a frame with rejects
 	// and one packet still fits an Ethernet frame of 1500 bytes.
 	MaxRejects = 32
-	// MinMTU is the smallest Ethernet payload with room for MaxRejects rejects and one packet of
-	// any length.
+	// MinMTU is the smallest Ethernet payload with room for MaxRejects rejects and any one packet.
 	MinMTU   = HeaderSize - EthernetSize + MaxRejects*RejectSize + MaxPacketSize
 	MaxFrame = EthernetSize + math.MaxUint16 // the longest frame that the length field can describe
 )
@@ -193,8 +192,7 @@ func Parse(b []byte) (Frame, error) {
 
 // Look makes the cheap checks: that b is a frame of a version known here, with a header, and as
 // long as the header says. It returns the frame without its padding. Until Check, or Opened for a
-// sealed frame, only the fields of the header may be read, and each of them may be damaged or
-// forged.
+// sealed frame, only the fields of the header may be read, and each may be damaged or forged.
 func Look(b []byte) (Frame, error) {
 	if len(b) < EthernetSize || binary.BigEndian.Uint16(b[12:]) != EtherType {
 		return nil, ErrForeign

@@ -18,8 +18,7 @@ const (
 type GreetingFlags uint32
 
 const (
-	// Asks says that the sender wants an answer, because it does not know yet that the peer is
-	// there.
+	// Asks says that the sender wants an answer: it does not know yet that the peer is there.
 	Asks GreetingFlags = 1 << iota
 	// Authenticated says that the sender has a key, and sends and takes sealed frames only.
 	Authenticated
@@ -31,8 +30,7 @@ const (
 // Greeting is how a card introduces itself to a peer. The header has the epoch of the sequence
 // state that the card has for the peer.
 type Greeting struct {
-	// Nonce is drawn for this attempt, and not 0. Echo is the peer's nonce as last heard; 0: none
-	// was.
+	// Nonce is drawn for this attempt, and not 0. Echo is the peer's nonce as last heard, or 0.
 	Nonce, Echo uint64
 	Incarnation uint32 // tells this life of the sending card from its others. It is not 0.
 	Number      uint64 // greater than in every earlier greeting of the sender's life to this peer
@@ -43,8 +41,7 @@ type Greeting struct {
 }
 
 // PutGreeting writes g behind the encoded header of b, with an authentication of zeros. It returns
-// the length of the frame, GreetingEnd, and writes the length as well, because the authentication
-// covers it.
+// the length of the frame, GreetingEnd, and writes it as well: the authentication covers it.
 func PutGreeting(b []byte, g *Greeting) int {
 	b[15] |= flagHello
 	binary.LittleEndian.PutUint16(b[16:], GreetingEnd-EthernetSize)

@@ -95,11 +95,7 @@ func PutMulticast(b []byte, m *Multicast) int {
 		binary.LittleEndian.PutUint32(b[n+12:], uint32(len(m.Data))<<16|uint32(m.Address>>32))
 		n += multicastPutWords * WordSize
 	}
-	n += copy(b[n:n+len(m.Data)], m.Data)
-	for ; n%WordSize != 0; n++ {
-		b[n] = 0
-	}
-	return n / WordSize
+	return putPadded(b, n, m.Data)
 }
 
 // Multicast decodes the payload of a packet of KindMulticast with header h into m, whose Data
@@ -128,13 +124,8 @@ func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 	m.Key, m.Address = binary.LittleEndian.Uint64(b), uint64(word&0xffff)<<32|uint64(binary.LittleEndian.Uint32(b[8:]))
 	b = b[multicastPutWords*WordSize:]
 	n := int(word >> 16)
-	if n > len(b) || len(b)-n >= WordSize {
+	if n > len(b) || len(b)-n >= WordSize || !zeros(b[n:]) {
 		return false
-	}
-	for _, v := range b[n:] {
-		if v != 0 {
-			return false
-		}
 	}
 	m.Data = b[:n:n]
 	return true

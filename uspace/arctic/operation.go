@@ -54,8 +54,7 @@ const (
 	RemoteSwap
 	RemoteCompareSwap // writes the second operand where the element equals the first one
 	RemoteMaskedSwap  // writes those bits of the first operand that are set in the second
-	// RemoteLock locks the window for the sending node. Its operand says which life of the node
-	// asks.
+	// RemoteLock locks the window for the sending node. Its operand is the life of the node.
 	RemoteLock
 	RemoteUnlock // releases the lock
 	// RemoteMulticast stands in the completion of a multicast (multicast.go); no packet of
@@ -134,8 +133,7 @@ type WindowRequest struct {
 type Trailer struct {
 	Notify bool
 	Tag    uint64 // of the notification
-	// Set writes Value to the word of 64 bits at Address in the window with the Key; Add adds Value
-	// to it.
+	// Set writes Value to the word of 64 bits at Address in the window with the Key; Add adds it.
 	Set, Add bool
 	Key      uint64
 	Address  uint64
@@ -270,11 +268,26 @@ func PutWindowRequest(b []byte, r *WindowRequest) int {
 		PutWords(b[n:n+words*WordSize], w[:words])
 		n += words * WordSize
 	}
-	n += copy(b[n:n+len(r.Operands)], r.Operands)
+	return putPadded(b, n, r.Operands)
+}
+
+// putPadded puts data behind n bytes of b, and zeros up to a whole word. It returns the length of
+// both in words.
+func putPadded(b []byte, n int, data []byte) int {
+	n += copy(b[n:n+len(data)], data)
 	for ; n%WordSize != 0; n++ {
 		b[n] = 0
 	}
 	return n / WordSize
+}
+
+func zeros(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // WindowRequest decodes the payload of a packet of KindRemote with header h into r, whose Operands
@@ -305,13 +318,8 @@ func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 		return false
 	}
 	n := r.OperandBytes()
-	if n > len(b) || (n+WordSize-1)/WordSize*WordSize != len(b) {
+	if n > len(b) || (n+WordSize-1)/WordSize*WordSize != len(b) || !zeros(b[n:]) {
 		return false
-	}
-	for _, v := range b[n:] {
-		if v != 0 {
-			return false
-		}
 	}
 	r.Operands = b[:n:n]
 	return true

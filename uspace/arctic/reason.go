@@ -11,8 +11,7 @@ type Reason uint8
 
 const (
 	ReasonNone Reason = 0 // no reason: the packet was accepted
-	// ReasonQueueFull says that receive queue and receive FIFO of the context are full (thesis
-	// 5.6.2).
+	// ReasonQueueFull says that the context's receive queue and FIFO are full (thesis 5.6.2).
 	ReasonQueueFull Reason = 1
 	// ReasonSwitching says that the context is switched out or not started, and will be back
 	// (thesis 3.1.2, CTXM; 3.3.2).
@@ -54,8 +53,7 @@ const (
 	// another key. It does not tell which.
 	ReasonKeySlot Reason = 71
 	ReasonRange   Reason = 72 // says that a remote write does not lie within the key slot's memory
-	// ReasonArea says that the receiver has not opened that area, or has opened it for another key
-	// slot.
+	// ReasonArea says that the receiver has not opened that area, or for another key slot.
 	ReasonArea Reason = 73
 	// ReasonNoBuffer says that the area has as many unread notifications as it may have, and was
 	// opened to refuse more. A process also gets it from its own card, for an operation or a
@@ -100,9 +98,8 @@ const (
 	// ReasonGivenUp says that the owner of the card reset TICKET with the packet undelivered
 	// (thesis 3.1.2). If the packet was one of a long transfer, some of it may have arrived.
 	ReasonGivenUp Reason = 136
-	// ReasonResynchronised says that the two cards have begun a new epoch, because each had
-	// sequence numbers that the other held to be wrong. The peer may have accepted the packet
-	// before.
+	// ReasonResynchronised says that the two cards have begun a new epoch, because each held the
+	// other's sequence numbers to be wrong. The peer may have accepted the packet before.
 	ReasonResynchronised Reason = 137
 	// ReasonKey says that the two cards have different keys, or that only one of them has a key.
 	ReasonKey Reason = 138

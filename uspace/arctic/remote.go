@@ -5,8 +5,7 @@ package arctic
 // slot instead of an address, and every node with the key may write there. Packets without the flag
 // are operations on windows (operation.go).
 //
-// The type of the packet says what is asked for: operation 3:0, RemotePut, element type 7:4, 0,
-// flags 13:8.
+// The packet's type says what is asked: operation 3:0, RemotePut, element type 7:4, 0, flags 13:8.
 //
 //	13  area: words 2 to 4 are as below
 //	11  block: the data is the frame's block
@@ -124,13 +123,8 @@ func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
 	}
 	pad, metadata := int(word>>8&0xf), int(word&0xf)*WordSize
 	if word&remoteZeros != 0 || pad > remoteMost || metadata > MaxRemoteMetadata*WordSize || metadata+pad > len(b) ||
-		pad > 0 && metadata+WordSize > len(b) {
+		pad > 0 && metadata+WordSize > len(b) || !zeros(b[len(b)-pad:]) {
 		return false
-	}
-	for _, v := range b[len(b)-pad:] {
-		if v != 0 {
-			return false
-		}
 	}
 	r.Metadata, r.Data = b[:metadata:metadata], b[metadata:len(b)-pad]
 	return true

@@ -45,12 +45,7 @@ func (r *Response) Type() uint16 {
 func PutResponse(b []byte, r *Response) int {
 	binary.LittleEndian.PutUint32(b, r.ID)
 	binary.LittleEndian.PutUint32(b[4:], r.Offset)
-	n := responseWords * WordSize
-	n += copy(b[n:n+len(r.Data)], r.Data)
-	for ; n%WordSize != 0; n++ {
-		b[n] = 0
-	}
-	return n / WordSize
+	return putPadded(b, responseWords*WordSize, r.Data)
 }
 
 // Response decodes the payload of a packet of KindResponse with header h into r, whose Data aliases
@@ -69,13 +64,8 @@ func (p Packet) Response(h *PacketHeader, r *Response) bool {
 	if r.Block {
 		return len(b) == 0 && pad == 0
 	}
-	if pad > len(b) {
+	if pad > len(b) || !zeros(b[len(b)-pad:]) {
 		return false
-	}
-	for _, v := range b[len(b)-pad:] {
-		if v != 0 {
-			return false
-		}
 	}
 	r.Data = b[:len(b)-pad]
 	return true

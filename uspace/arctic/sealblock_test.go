@@ -6,8 +6,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/funet/funet/uspace/arctic"
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // Rule: a block that is copied and summed at once makes the frame that PutBlock and Seal make,

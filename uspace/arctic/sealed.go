@@ -38,8 +38,7 @@ func BeginSeal(b []byte, n int, counter uint64, readable bool) (header, secret [
 	return b[EthernetSize:at:at], b[at : n : n+SealTagSize]
 }
 
-// Counter returns the counter of a sealed frame that Look returned; ok is false if the frame has no
-// room for one.
+// Counter returns the counter of a sealed frame that Look returned, unless the frame is too short.
 func (f Frame) Counter() (counter uint64, ok bool) {
 	if len(f) < HeaderSize+SealSize {
 		return 0, false

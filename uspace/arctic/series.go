@@ -48,8 +48,7 @@ type Prediction struct {
 const ageMask = 1<<(8*(ageOffset-24)) - 1 // of the last word
 
 // Expect makes f, a frame that Parse has accepted, the model of the next frame. f must have one
-// packet, and no reject, block, seal, greeting or goodbye. After any other frame nothing is
-// expected.
+// packet, and no reject, block, seal, greeting or goodbye. After others nothing is expected.
 func (x *Prediction) Expect(f Frame, h *Header) {
 	x.size = 0
 	if f.Packets() != 1 || f.Rejects() != 0 || f[15]&^flagReply != 0 {
