@@ -83,14 +83,11 @@ func (d Doubt) Encode() []byte {
 
 // DecodeDoubt reads the message.
 func DecodeDoubt(b []byte) (Doubt, error) {
-	if err := fixed(b, KindFate, doubtSize); err != nil {
+	if err := fixed(b, KindFate, doubtSize, 18, 20); err != nil {
 		return Doubt{}, err
 	}
 	d := Doubt{Node: binary.LittleEndian.Uint16(b[16:]), Life: binary.LittleEndian.Uint32(b[20:])}
 	const what = "a question after a process"
-	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
-		return Doubt{}, malformed(what, "reserved bytes", uint64(v))
-	}
 	if d.Life == 0 {
 		return Doubt{}, malformed(what, "life", 0)
 	}

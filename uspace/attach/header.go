@@ -4,6 +4,7 @@ package attach
 // requests and answers in JSON, and a few others (EncodeBody).
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -44,8 +45,7 @@ const (
 	KindWhither // where the daemon asks the process to move, or why it did not, in JSON
 	KindPort    // a direct port of the process's own, instead of a context
 	KindResume  // go on with the port that a daemon before this one gave
-	// does the process of a node live? The daemon tells what becomes of processes, asked or not
-	// (fate.go)
+	// does the process of a node live? The daemon tells it, asked or not (fate.go)
 	KindFate
 	KindNeighbours // which nodes of the job with direct ports are on this host
 	KindShare      // memory with one of them (package port/shared)
@@ -97,14 +97,19 @@ func encode(k Kind, s Status, n int) []byte {
 	return b
 }
 
-// fixed checks that b is a message of the kind with status Done and n bytes. It returns a refusal
-// as a *Refusal.
-func fixed(b []byte, k Kind, n int) error {
+// fixed checks that b is a message of the kind with status Done and n bytes, of which those from
+// reserved[0] to reserved[1] are 0. It returns a refusal as a *Refusal.
+func fixed(b []byte, k Kind, n int, reserved ...int) error {
 	body, err := DecodeBody(b, k)
-	if err == nil && len(body) != n-HeaderSize {
-		err = fmt.Errorf("reading a message of kind %#x of %d bytes, not %d: %w", k, len(b), n, ErrMalformed)
+	switch {
+	case err != nil:
+		return err
+	case len(body) != n-HeaderSize:
+		return fmt.Errorf("reading a message of kind %#x of %d bytes, not %d: %w", k, len(b), n, ErrMalformed)
+	case len(reserved) > 0 && len(bytes.Trim(b[reserved[0]:reserved[1]], "\x00")) > 0:
+		return fmt.Errorf("reading a message of kind %#x with reserved bytes that are not 0: %w", k, ErrMalformed)
 	}
-	return err
+	return nil
 }
 
 // EncodeBody composes a message of a header and a body:

@@ -4,6 +4,7 @@ package attach
 // 0, so a message that decodes encodes to the same bytes.
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -55,13 +56,8 @@ func remoteSizes(b []byte, what string) (s funi.RemoteSizes, err error) {
 	for i, n := range []*int{&s.KeySlots, &s.Areas, &s.Notifications} {
 		*n = 1 << min(b[i], 63) >> 1
 	}
-	for _, v := range b[3:] {
-		if v != 0 {
-			return s, malformed(what, "reserved bytes", uint64(v))
-		}
-	}
-	if s.Check() != nil {
-		return s, malformed(what, "sizes of remote memory", uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16)
+	if s.Check() != nil || len(bytes.Trim(b[3:], "\x00")) > 0 {
+		return s, malformed(what, "sizes of remote memory", uint64(binary.LittleEndian.Uint32(b)))
 	}
 	return s, nil
 }
@@ -158,7 +154,7 @@ func DecodeAttachAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAns
 func DecodeArriveAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAnswer(b, KindArrive) }
 
 func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
-	if err := fixed(b, k|AnswerBit, attachAnswerSize); err != nil {
+	if err := fixed(b, k|AnswerBit, attachAnswerSize, 52, 56); err != nil {
 		return AttachAnswer{}, err
 	}
 	a := AttachAnswer{
@@ -184,9 +180,6 @@ func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
 		return AttachAnswer{}, malformed(what, "context", uint64(a.Context))
 	case uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16:
 		return AttachAnswer{}, malformed(what, "nodes", uint64(a.Nodes))
-	}
-	if v := binary.LittleEndian.Uint32(b[52:]); v != 0 {
-		return AttachAnswer{}, malformed(what, "reserved words", uint64(v))
 	}
 	return a, nil
 }
@@ -219,9 +212,7 @@ func (r SegmentRequest) encode(k Kind) []byte {
 }
 
 // DecodeSegmentRequest reads the request. It does not check base and size.
-func DecodeSegmentRequest(b []byte) (SegmentRequest, error) {
-	return decodeSegment(b, KindSegment)
-}
+func DecodeSegmentRequest(b []byte) (SegmentRequest, error) { return decodeSegment(b, KindSegment) }
 
 // DecodeSegmentAnswer reads the answer. The error of a refused request is a *Refusal.
 func DecodeSegmentAnswer(b []byte) (SegmentRequest, error) {
@@ -257,11 +248,8 @@ func (r UnsegmentRequest) Encode() []byte {
 
 // DecodeUnsegmentRequest reads the message.
 func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
-	if err := fixed(b, KindUnsegment, unsegmentSize); err != nil {
+	if err := fixed(b, KindUnsegment, unsegmentSize, 20, 24); err != nil {
 		return UnsegmentRequest{}, err
-	}
-	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
-		return UnsegmentRequest{}, malformed("an unsegment request", "reserved word", uint64(v))
 	}
 	return UnsegmentRequest{Base: binary.LittleEndian.Uint32(b[16:])}, nil
 }
@@ -275,24 +263,23 @@ func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
 //	u32 linger@16 in milliseconds, u32 0@20
 type DetachRequest struct{ Linger time.Duration }
 
-// maxLinger is the longest linger of a request.
-const maxLinger = math.MaxUint32 * time.Millisecond
+// milliseconds rounds d down, and cuts it to what a field holds.
+func milliseconds(d time.Duration) uint32 {
+	return uint32(min(max(d.Milliseconds(), 0), math.MaxUint32))
+}
 
 // Encode composes the message. Linger is rounded down to milliseconds, and cut to what
 // the field holds.
 func (r DetachRequest) Encode() []byte {
 	b := encode(KindDetach, Done, detachSize)
-	binary.LittleEndian.PutUint32(b[16:], uint32(min(max(r.Linger, 0), maxLinger)/time.Millisecond))
+	binary.LittleEndian.PutUint32(b[16:], milliseconds(r.Linger))
 	return b
 }
 
 // DecodeDetachRequest reads the message.
 func DecodeDetachRequest(b []byte) (DetachRequest, error) {
-	if err := fixed(b, KindDetach, detachSize); err != nil {
+	if err := fixed(b, KindDetach, detachSize, 20, 24); err != nil {
 		return DetachRequest{}, err
-	}
-	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
-		return DetachRequest{}, malformed("a detach request", "reserved word", uint64(v))
 	}
 	return DetachRequest{Linger: time.Duration(binary.LittleEndian.Uint32(b[16:])) * time.Millisecond}, nil
 }
@@ -373,11 +360,8 @@ func (a JobAnswer) Encode() []byte {
 
 // DecodeJobAnswer reads the message. The error of a refused request is a *Refusal.
 func DecodeJobAnswer(b []byte) (JobAnswer, error) {
-	if err := fixed(b, KindJob|AnswerBit, jobAnswerSize); err != nil {
+	if err := fixed(b, KindJob|AnswerBit, jobAnswerSize, 18, 20); err != nil {
 		return JobAnswer{}, err
-	}
-	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
-		return JobAnswer{}, malformed("an answer to a job request", "reserved word", uint64(v))
 	}
 	return JobAnswer{GID: binary.LittleEndian.Uint16(b[16:])}, nil
 }
@@ -393,8 +377,7 @@ type Info struct {
 	// XDPMode is where the NIC program runs, of all interfaces; "": there is none
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"` // how frames reach the card
-	// UDPPort is the port of the datagrams that carry frames; 0: frames have an EtherType of their
-	// own
+	// UDPPort is the port of the datagrams that carry frames; 0: frames have their own EtherType
 	UDPPort  uint16   `json:"udp_port,omitempty"`
 	Carriage Carriage `json:"carriage"`
 }

@@ -33,8 +33,7 @@ type Move struct {
 	// when the old card let the context go.
 	Pause time.Duration
 	// Untold is how many cards of the group did not answer when they were told of the move. They
-	// learn of it when they send to the old card. Until then they refuse what the process sends to
-	// them.
+	// learn of it when they send to the old card. Until then they refuse what the process sends.
 	Untold int
 	Bytes  uint64 // of memory, copied
 }
@@ -212,8 +211,7 @@ func (n *Client) sendImage(image []byte) error {
 	return nil
 }
 
-// become makes the client take over the context that has arrived: its memory takes the place of the
-// old.
+// become makes the client take over the context that has arrived: its memory replaces the old.
 func (c *Client) become(n *Client) error {
 	for base, s := range c.segments {
 		if err := replace(s.memory, n.segments[base].memory); err != nil {

@@ -6,7 +6,6 @@ package attach
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 )
 
@@ -24,30 +23,24 @@ const (
 //
 //	u16 card@16, u16 0@18, u32 patience@20 in milliseconds
 //
-// The answer is ErrBusy when something that was sent is not accepted by then, and the context is as
-// it was.
+// The answer is ErrBusy when something sent is not accepted by then, and the context is as it was.
 type LeaveRequest struct {
 	Card     uint16
 	Patience time.Duration
 }
 
-// Encode composes the message. Patience is rounded down to milliseconds, and cut to what the field
-// holds.
+// Encode composes the message. Patience is rounded down to milliseconds, and cut to the field.
 func (r LeaveRequest) Encode() []byte {
 	b := encode(KindLeave, Done, leaveRequestSize)
 	binary.LittleEndian.PutUint16(b[16:], r.Card)
-	binary.LittleEndian.PutUint32(b[20:],
-		uint32(min(max(r.Patience, 0), math.MaxUint32*time.Millisecond)/time.Millisecond))
+	binary.LittleEndian.PutUint32(b[20:], milliseconds(r.Patience))
 	return b
 }
 
 // DecodeLeaveRequest reads the message.
 func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
-	if err := fixed(b, KindLeave, leaveRequestSize); err != nil {
+	if err := fixed(b, KindLeave, leaveRequestSize, 18, 20); err != nil {
 		return LeaveRequest{}, err
-	}
-	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
-		return LeaveRequest{}, malformed("a leave request", "reserved word", uint64(v))
 	}
 	return LeaveRequest{Card: binary.LittleEndian.Uint16(b[16:]),
 		Patience: time.Duration(binary.LittleEndian.Uint32(b[20:])) * time.Millisecond}, nil
@@ -59,8 +52,7 @@ func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
 //	u64 image@16, u32 untold@24, u32 0@28, u64 pause@32
 type LeaveAnswer struct {
 	Image uint64 // bytes
-	// Untold is how many cards of the group have not been told where the process is now; they are
-	// told later
+	// Untold is how many cards of the group have yet to be told where the process is
 	Untold int
 	Pause  time.Duration // from the moment when the card took nothing for the context any more
 }
@@ -76,15 +68,12 @@ func (a LeaveAnswer) Encode() []byte {
 
 // DecodeLeaveAnswer reads the message. The error of a refused request is a *Refusal.
 func DecodeLeaveAnswer(b []byte) (LeaveAnswer, error) {
-	if err := fixed(b, KindLeave|AnswerBit, leaveAnswerSize); err != nil {
+	if err := fixed(b, KindLeave|AnswerBit, leaveAnswerSize, 28, 32); err != nil {
 		return LeaveAnswer{}, err
 	}
 	const what = "an answer to a leave request"
 	a := LeaveAnswer{Image: binary.LittleEndian.Uint64(b[16:]), Untold: int(binary.LittleEndian.Uint32(b[24:])),
 		Pause: time.Duration(binary.LittleEndian.Uint64(b[32:]))}
-	if v := binary.LittleEndian.Uint32(b[28:]); v != 0 {
-		return LeaveAnswer{}, malformed(what, "reserved word", uint64(v))
-	}
 	if a.Image > 1<<30 || a.Pause < 0 {
 		return LeaveAnswer{}, malformed(what, "image", a.Image)
 	}

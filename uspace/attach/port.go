@@ -24,8 +24,7 @@ const (
 	resumeRequestSize = 72
 
 	TicketSize = 16 // the size of a ticket in bytes
-	// patience is how long a process waits for another daemon when the one that gave its port has
-	// ended.
+	// patience is how long a process waits for another daemon when the one of its port has ended.
 	patience = 30 * time.Second
 )
 
@@ -155,8 +154,7 @@ func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 	return a, nil
 }
 
-// ResumeRequest asks for the place that a process has by its port. The answer has no body
-// (EncodeBody).
+// ResumeRequest asks for a process's place by its port. The answer has no body (EncodeBody).
 //
 //	u16 gid@16, u16 node@18, u32 0@20, ticket@24, token@40
 type ResumeRequest struct {
@@ -177,11 +175,8 @@ func (r ResumeRequest) Encode() []byte {
 
 // DecodeResumeRequest reads the message.
 func DecodeResumeRequest(b []byte) (ResumeRequest, error) {
-	if err := fixed(b, KindResume, resumeRequestSize); err != nil {
+	if err := fixed(b, KindResume, resumeRequestSize, 20, 24); err != nil {
 		return ResumeRequest{}, err
-	}
-	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
-		return ResumeRequest{}, malformed("a request to resume", "reserved word", uint64(v))
 	}
 	return ResumeRequest{GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
 		Ticket: Ticket(b[24:]), Token: Token(b[40:])}, nil
@@ -285,8 +280,7 @@ func (p *Port) listen(buffer []byte, news *fates) error {
 			err = news.take(message)
 		case h.Kind == KindPort|AnswerBit:
 			_, err = DecodeBody(message, h.Kind)
-			// another kind is nothing that this version knows, or refuses what another daemon would
-			// do
+			// another kind is unknown to this version, or refuses what another daemon would do
 		}
 		if err != nil {
 			p.deliver(reply{err: errUnanswered})

@@ -165,8 +165,7 @@ func (c *Client) look(p funi.Published) {
 	}
 }
 
-// listen notes the end of the daemon if a descriptor has seen it. The kernel may close either end
-// first.
+// listen notes the daemon's end if a descriptor has seen it. The kernel may close either end first.
 func (c *Client) listen() {
 	ended := c.fds[onSocket].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) | c.fds[onEvent].Revents&unix.POLLHUP
 	if ended != 0 && !c.page.Gone() {

@@ -9,8 +9,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrOwnMemory reports an attempt to register the process's own memory, which a daemon's card
-// cannot use.
+// ErrOwnMemory reports an attempt to register own memory, which a daemon's card cannot use.
 var ErrOwnMemory = errors.New("attach: a daemon's card uses only memory that the daemon has made; allocate it with Segment and copy, or build the data there")
 
 // Register always refuses: a card in another process cannot use this process's memory. The method

@@ -61,11 +61,8 @@ func (r ShareRequest) Encode() []byte {
 
 // DecodeShareRequest reads the message.
 func DecodeShareRequest(b []byte) (ShareRequest, error) {
-	if err := fixed(b, KindShare, shareRequestSize); err != nil {
+	if err := fixed(b, KindShare, shareRequestSize, 18, 24); err != nil {
 		return ShareRequest{}, err
-	}
-	if v := binary.LittleEndian.Uint64(b[16:]) >> 16; v != 0 {
-		return ShareRequest{}, malformed("a request for a neighbour's memory", "reserved bytes", v)
 	}
 	return ShareRequest{binary.LittleEndian.Uint16(b[16:])}, nil
 }
@@ -88,11 +85,8 @@ func (a ShareAnswer) Encode() []byte {
 
 // DecodeShareAnswer reads the message. The error of a refused request is a *Refusal.
 func DecodeShareAnswer(b []byte) (ShareAnswer, error) {
-	if err := fixed(b, KindShare|AnswerBit, shareAnswerSize); err != nil {
+	if err := fixed(b, KindShare|AnswerBit, shareAnswerSize, 18, 24); err != nil {
 		return ShareAnswer{}, err
-	}
-	if v := binary.LittleEndian.Uint64(b[16:]) >> 16; v != 0 {
-		return ShareAnswer{}, malformed("a neighbour's memory", "reserved bytes", v)
 	}
 	return ShareAnswer{binary.LittleEndian.Uint16(b[16:]), binary.LittleEndian.Uint64(b[24:])}, nil
 }
