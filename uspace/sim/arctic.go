@@ -11,6 +11,7 @@ package sim
 // section that feeds the buffer gets the credit. A packet never vanishes.
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -73,19 +74,8 @@ type channel struct {
 
 // NewArctic makes a network with the topology.
 func (w *World) NewArctic(t *Topology, cfg ArcticConfig) (*Arctic, error) {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if cfg.Cycle == 0 {
-		cfg.Cycle = 40
-	}
-	def(&cfg.Buffers, 3)
-	def(&cfg.FlowThrough, 5)
-	def(&cfg.Wire, 1)
-	def(&cfg.Transmit, 16)
-	def(&cfg.MTU, 1500)
+	cfg.Cycle, cfg.Buffers, cfg.FlowThrough = cmp.Or(cfg.Cycle, 40), cmp.Or(cfg.Buffers, 3), cmp.Or(cfg.FlowThrough, 5)
+	cfg.Wire, cfg.Transmit, cfg.MTU = cmp.Or(cfg.Wire, 1), cmp.Or(cfg.Transmit, 16), cmp.Or(cfg.MTU, 1500)
 	if cfg.Buffers < 2 && !cfg.OneLevel {
 		return nil, fmt.Errorf("%w: %d buffers an input; two levels need at least 2", ErrTopology, cfg.Buffers)
 	}

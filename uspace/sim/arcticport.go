@@ -56,8 +56,7 @@ func (p *ArcticPort) Release() {
 	p.lent, p.loan = 0, [2]int{}
 }
 
-// Reserve returns a buffer for one frame, or nil while as many frames wait as the Transmitter
-// holds.
+// Reserve returns a buffer for a frame, or nil while as many frames wait as the Transmitter holds.
 func (p *ArcticPort) Reserve() []byte {
 	a := p.net
 	if p.held == none {

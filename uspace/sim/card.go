@@ -76,8 +76,7 @@ func (c *Card) Crash() {
 	c.port.attach(nil)
 }
 
-// Leave ends the card and its processes as the end of a program does: the card says goodbye to its
-// peers.
+// Leave ends the card and its processes as a program's end does: it says goodbye to its peers.
 func (c *Card) Leave() {
 	if c.engine != nil {
 		c.engine.Leave()

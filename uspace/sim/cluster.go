@@ -3,6 +3,7 @@ package sim
 // This file has the plain case: a group of nodes, one to a card, on one network.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -38,9 +39,7 @@ type Cluster struct {
 
 // NewCluster makes a cluster in which every node runs the program.
 func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
-	if o.Slots == 0 {
-		o.Slots = 64
-	}
+	o.Slots = cmp.Or(o.Slots, 64)
 	k := &Cluster{World: NewWorld(o.Options)}
 	if o.Topology == nil {
 		k.Net = k.NewEthernet(o.Net)

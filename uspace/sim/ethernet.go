@@ -8,6 +8,7 @@ package sim
 // frame, or loses it if the ring is full.
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -51,18 +52,8 @@ type Ethernet struct {
 
 // NewEthernet makes a network in a world.
 func (w *World) NewEthernet(cfg EthernetConfig) *Ethernet {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	def(&cfg.MTU, 1500)
-	def(&cfg.Transmit, 256)
-	def(&cfg.Switch, 256)
-	def(&cfg.Receive, 1024)
-	if cfg.Delay == 0 {
-		cfg.Delay = time.Microsecond
-	}
+	cfg.MTU, cfg.Delay = cmp.Or(cfg.MTU, 1500), cmp.Or(cfg.Delay, time.Microsecond)
+	cfg.Transmit, cfg.Switch, cfg.Receive = cmp.Or(cfg.Transmit, 256), cmp.Or(cfg.Switch, 256), cmp.Or(cfg.Receive, 1024)
 	e := &Ethernet{world: w, cfg: cfg, half: int64(cfg.Delay) / 2}
 	e.pool.size = cfg.MTU + 14
 	e.backlog = int64(cfg.Transmit) * e.serialize(e.pool.size)

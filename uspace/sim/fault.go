@@ -19,8 +19,7 @@ type Faults struct {
 	HoldBack time.Duration
 }
 
-// thresholds has the Faults as random numbers: a fault happens if a drawn number is below its
-// threshold.
+// thresholds has the Faults as numbers: a fault happens if a random number is below its threshold.
 type thresholds struct {
 	loss, duplicate, reorder, corrupt uint32
 	holdBack                          int64

@@ -16,8 +16,7 @@ type frame struct {
 
 func (f *frame) bytes() []byte { return f.data[:f.n] }
 
-// pool has the frames of a network. Frames are named by index, so that their holders need no
-// pointers.
+// pool has the frames of a network. Frames are named by index: their holders need no pointers.
 type pool struct {
 	size   int // of a large frame
 	frames []frame

@@ -108,8 +108,7 @@ func (p *Process) happen(token, _ uint64) bool {
 	return true
 }
 
-// tell wakes the card if the process has written anything that the card reads, and reports whether
-// it has.
+// tell wakes the card if the process has written anything that it reads, and reports whether.
 func (p *Process) tell() bool {
 	var wrote [len(ofProcess)]uint32
 	for i, r := range ofProcess {
@@ -182,8 +181,7 @@ func (p *Process) Wait(until int64) {
 	p.giveWay()
 }
 
-// Wake gives a waiting process its next turn now. It does nothing to a process that sleeps or has
-// ended.
+// Wake gives a waiting process its next turn now. It does nothing to one that sleeps or has ended.
 func (p *Process) Wake() {
 	if p.idle && !p.ended {
 		p.idle, p.vain = false, false
@@ -268,8 +266,7 @@ func (p *Process) Ended() (bool, error) { return p.ended, p.err }
 // Pause keeps the process from running until the given time, as SIGSTOP does.
 func (p *Process) Pause(until int64) { p.paused = max(p.paused, until) }
 
-// Slow makes everything that the process does take the given number of times as long; 1 is full
-// speed.
+// Slow makes all that the process does take the given number of times as long; 1 is full speed.
 func (p *Process) Slow(times int) { p.slow = int64(max(times, 1)) }
 
 // Kill ends the program wherever it is, as SIGKILL does. Its context stays attached. A program must

@@ -164,8 +164,7 @@ func (s *Switch) in(to *EthernetPort, b []byte) *EthernetPort {
 	return s.net.ports[s.behind[destination]]
 }
 
-// towards returns the port to whose link a frame goes that has addresses and that no port sent, or
-// nil.
+// towards returns the port to whose link a frame with addresses goes that no port sent, or nil.
 func (s *Switch) towards(b []byte) *EthernetPort {
 	_, destination, ok := direct(b)
 	port, is := s.behind[destination]

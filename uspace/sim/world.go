@@ -3,6 +3,7 @@ package sim
 // This file has the world: the clock, the events, and the hash of a run.
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -39,14 +40,8 @@ type World struct {
 
 // NewWorld makes an empty world at time 1 ns: zero is "never was" in many places.
 func NewWorld(o Options) *World {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&o.PollTime, 100)
-	def(&o.StepTime, 100)
-	def(&o.IdleTime, 20*time.Microsecond)
+	o.PollTime, o.StepTime = cmp.Or(o.PollTime, 100), cmp.Or(o.StepTime, 100)
+	o.IdleTime = cmp.Or(o.IdleTime, 20*time.Microsecond)
 	return &World{o: o, now: 1, hash: 14695981039346656037}
 }
 
@@ -82,8 +77,7 @@ func (w *World) Step() bool {
 }
 
 // Run makes events happen until the given time, or until done returns true. done may be nil, and is
-// called after every event. Run returns false when no event is left; the clock then stays where it
-// is.
+// called after every event. Run returns false when no event is left; the clock then stays.
 func (w *World) Run(until int64, done func() bool) bool {
 	for w.queue.next() <= until {
 		if !w.Step() {
