@@ -9,8 +9,8 @@ SHELL := /bin/bash
 
 # Packages in which goroutines or processes share memory, and those of them that make test has. Packages am and apps have no
 # goroutine, nor have their tests.
-RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
-RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/card ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/rawxdp ./ctl/paper ./ctl/daemon ./ctl/ports ./ctl/capture
+RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/lead ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
+RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/lead ./uspace/card ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/rawxdp ./ctl/paper ./ctl/daemon ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
@@ -42,7 +42,7 @@ help:
 	@echo "make demo       two hosts on this machine exchange messages (root)"
 	@echo "make install    these, headers, manual and unit, below PREFIX ($(PREFIX))"
 	@echo "make deb        the same as a package; make image: as an image"
-	@echo "make check      format, go vet, staticcheck: some minutes at first"
+	@echo "make check      format and linters: some minutes at first"
 	@echo "make test       check, and quick tests: ten minutes on two processors (root)"
 	@echo "make test-all   check, unit and race: half an hour and more (root)"
 	@echo "make unit       the tests; make race: with the race detector (root)"
@@ -192,8 +192,7 @@ check unit mutants: export CGO_ENABLED := 0
 
 check: golang
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
-	@$(TOLD) $(GO) vet ./...
-	@$(TOLD) $(GO) tool staticcheck ./...
+	@$(TOLD) $(GO) tool -modfile=.ci/go.mod golangci-lint run -c .ci/golangci.yaml
 	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
 # How many packages and tests at once. Many wait for what takes its time, such as a peer that is to be given up.

@@ -139,7 +139,7 @@ type fileState struct {
 func stateOf(path string) (now fileState, err error) {
 	var info unix.Stat_t
 	if err = unix.Stat(path, &info); err == nil {
-		now = fileState{true, uint64(info.Dev), info.Ino, info.Size, info.Ctim, info.Mtim}
+		now = fileState{true, info.Dev, info.Ino, info.Size, info.Ctim, info.Mtim}
 	}
 	return now, err
 }

@@ -124,7 +124,7 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	case attach.KindJob:
 		return c.makeJob(message)
 	case attach.KindStatus:
-		if _, err := bodyless(message, k); err != nil {
+		if err := bodyless(message, k); err != nil {
 			return err
 		}
 		return c.status()
@@ -155,12 +155,12 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	case attach.KindTrace:
 		return c.trace(message)
 	case attach.KindTraffic:
-		if _, err := bodyless(message, k); err != nil {
+		if err := bodyless(message, k); err != nil {
 			return err
 		}
 		return c.traffic()
 	case attach.KindInfo:
-		if _, err := bodyless(message, k); err != nil {
+		if err := bodyless(message, k); err != nil {
 			return err
 		}
 		return c.answerJSON(k, c.d.info())
@@ -169,12 +169,12 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 }
 
 // bodyless refuses a request that has a body and should have none.
-func bodyless(message []byte, k attach.Kind) ([]byte, error) {
+func bodyless(message []byte, k attach.Kind) error {
 	body, err := attach.DecodeBody(message, k)
 	if err == nil && len(body) > 0 {
 		err = fmt.Errorf("a request of kind %d with %d bytes after the header: %w", k, len(body), attach.ErrMalformed)
 	}
-	return body, err
+	return err
 }
 
 func (c *connection) answerJSON(k attach.Kind, v any) error {

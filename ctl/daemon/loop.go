@@ -286,7 +286,7 @@ func (l *loop) turn() {
 		}
 		return
 	}
-	l.waiting(next)
+	l.waiting()
 }
 
 // limit passes the kernel's path limits to the peers on to the card.

@@ -85,7 +85,7 @@ func userSpace(pid int32) string {
 }
 
 func (c *connection) listNeighbours(message []byte) error {
-	if _, err := bodyless(message, attach.KindNeighbours); err != nil {
+	if err := bodyless(message, attach.KindNeighbours); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -82,8 +82,8 @@ func CanDrop() error {
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 
 func drop(but ...int) error {
-	all := func(what string, trap, a1, a2, a3, a4 uintptr) error {
-		_, _, e := syscall.AllThreadsSyscall6(trap, a1, a2, a3, a4, 0, 0)
+	all := func(what string, trap, a1, a2 uintptr) error {
+		_, _, e := syscall.AllThreadsSyscall6(trap, a1, a2, 0, 0, 0, 0)
 		if e == syscall.ENOTSUP {
 			return ErrCGo
 		}
@@ -92,7 +92,7 @@ func drop(but ...int) error {
 		}
 		return nil
 	}
-	if err := all("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0); err != nil {
+	if err := all("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
 		return err
 	}
 	data, err := capabilities()
@@ -104,13 +104,12 @@ func drop(but ...int) error {
 	// calls stops funid until every thread has made it. Beside busy processes that takes long.
 	if data[0].Effective>>unix.CAP_SETPCAP&1 == 1 {
 		for _, c := range but {
-			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(c), 0, 0); err != nil {
+			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(c)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := all("the ambient set", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL,
-		0, 0); err != nil {
+	if err := all("the ambient set", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
 		return err
 	}
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -122,5 +121,5 @@ func drop(but ...int) error {
 		left[i].Permitted = left[i].Effective
 	}
 	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)),
-		uintptr(unsafe.Pointer(&left[0])), 0, 0)
+		uintptr(unsafe.Pointer(&left[0])))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/funet/funet/uspace/wait"
 )
 
-// waiting decides how to wait after an idle step; next is when the engine wants to run again.
-func (l *loop) waiting(next int64) {
+// waiting decides how to wait after an idle step.
+func (l *loop) waiting() {
 	if l.polling == config.Sleep {
 		l.sleep()
 		return

@@ -102,9 +102,9 @@ func (l *lines) Close() error {
 	if len(l.begun) == 0 && !open {
 		return nil
 	}
-	rest := append(l.begun, '\n')
+	rest := l.begun
 	l.begun = nil
-	return l.print(rest)
+	return l.print(append(rest, '\n'))
 }
 
 // plain is a node's end without labels.

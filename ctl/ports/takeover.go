@@ -163,7 +163,7 @@ func (s *Helper) takeOver() error {
 		}
 		s.ports[p.id] = p
 		outer, err := s.host.handle.LinkByIndex(int(p.Outer))
-		if _, gone := err.(netlink.LinkNotFoundError); gone {
+		if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone {
 			continue // its process will notice, and its funid
 		}
 		if err == nil {

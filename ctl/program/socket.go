@@ -470,10 +470,7 @@ func (o SocketOptions) beside(ctx context.Context, n *network, r *SocketResult) 
 	}
 	ended := make(chan error, 1)
 	var over atomic.Bool
-	go func() {
-		_, err := pour(c, doCount, &over)
-		ended <- err
-	}()
+	go func() { ended <- pour(c, doCount, &over) }()
 	err = o.roundTrips(ctx, n, r)
 	over.Store(true)
 	if e := <-ended; err == nil {
@@ -483,17 +480,13 @@ func (o SocketOptions) beside(ctx context.Context, n *network, r *SocketResult) 
 }
 
 // pour writes until over is set.
-func pour(c net.Conn, what byte, over *atomic.Bool) (written uint64, err error) {
-	if _, err := c.Write(head(what, 0)); err != nil {
-		return 0, err
-	}
+func pour(c net.Conn, what byte, over *atomic.Bool) error {
+	_, err := c.Write(head(what, 0))
 	b := make([]byte, socketWrite)
 	for !over.Load() && err == nil {
-		var k int
-		k, err = c.Write(b)
-		written += uint64(k)
+		_, err = c.Write(b)
 	}
-	return written, err
+	return err
 }
 
 // bulk writes o.Bytes bytes, and ends when the server says that it has them.
@@ -545,7 +538,7 @@ func (o SocketOptions) streams(ctx context.Context, n *network, r *SocketResult)
 	var all sync.WaitGroup
 	errs := make([]error, len(conns))
 	for i, c := range conns {
-		all.Go(func() { _, errs[i] = pour(c, doShare, &over) })
+		all.Go(func() { errs[i] = pour(c, doShare, &over) })
 	}
 	pause(ctx, socketWarm+socketTime+socketTime/2) // the server's time lies within
 	over.Store(true)

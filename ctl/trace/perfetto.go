@@ -175,7 +175,7 @@ func (w *fileWriter) host(h *Host) {
 			lane = min(len(busy[r.Context]), lanes-1)
 			if lane == len(busy[r.Context]) {
 				busy[r.Context] = append(busy[r.Context], 0)
-				w.lane(h, r, pid, lane)
+				w.lane(r, pid, lane)
 			}
 		}
 		busy[r.Context][lane] = to + 1
@@ -184,7 +184,7 @@ func (w *fileWriter) host(h *Host) {
 }
 
 // lane names a thread.
-func (w *fileWriter) lane(h *Host, r *engine.Trace, pid, lane int) {
+func (w *fileWriter) lane(r *engine.Trace, pid, lane int) {
 	node := r.Source
 	if r.Arrived > 0 {
 		node = r.Destination

@@ -5,6 +5,7 @@ package entry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -28,7 +29,7 @@ func Main(c *cobra.Command) {
 	go func() { cancel(ended{(<-caught).(syscall.Signal)}) }()
 	if err := c.ExecuteContext(ctx); err != nil {
 		code := 1
-		if by, ok := context.Cause(ctx).(ended); ok {
+		if by, ok := errors.AsType[ended](context.Cause(ctx)); ok {
 			err, code = by, 128+int(by.signal)
 		}
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.Name(), strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -150,7 +150,7 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 		return &one, err // a job that does not run has nothing beside it
 	}
 	// A job that goes on until it is interrupted.
-	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
+	job, err := p[0].begin(daemonsDeadline, pingpongJob("--exchanges", fmt.Sprint(endless))...)
 	if err != nil {
 		return &one, err
 	}

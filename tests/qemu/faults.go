@@ -169,7 +169,7 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 // beginJob begins a job without end and returns it when it runs. It returns nil if the job does not
 // run. The rig's failures are errors; FUNet's are judged in the row.
 func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
-	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
+	job, err := p[0].begin(daemonsDeadline, pingpongJob("--exchanges", fmt.Sprint(endless))...)
 	if err != nil {
 		return nil, err
 	}

@@ -271,7 +271,7 @@ const daemonShare = 10
 
 // attached runs ping-pong through daemons, between a process on each host. `funet run` starts them.
 func (p pair) attached(ctx context.Context, scale float64) (row, error) {
-	return p.job(ctx, viaDaemons, scale, jobArguments("pingpong", pingpongArguments(scale/daemonShare)...))
+	return p.job(ctx, viaDaemons, scale, pingpongJob(pingpongArguments(scale/daemonShare)...))
 }
 
 // onPorts runs ping-pong on direct ports, of daemons that it starts and stops for this.
@@ -283,7 +283,7 @@ func (p pair) onPorts(ctx context.Context, scale float64) (r row, err error) {
 		}
 	}
 	if err == nil {
-		args := jobArguments("pingpong", pingpongArguments(scale/daemonShare)...)
+		args := pingpongJob(pingpongArguments(scale / daemonShare)...)
 		r, err = p.job(ctx, viaPorts, scale, append([]string{"funet", "run", "--card", "direct"}, args[2:]...))
 	}
 	_, stopped := d.stop(ctx)
@@ -323,10 +323,10 @@ func (p pair) job(ctx context.Context, name string, scale float64, args []string
 	return r, nil
 }
 
-// jobArguments returns the command line of `funet run` with a program of funet on both hosts.
-func jobArguments(name string, args ...string) []string {
+// pingpongJob returns the command line of `funet run` with ping-pong on both hosts.
+func pingpongJob(args ...string) []string {
 	return append([]string{"funet", "run", "-n", "2", "--label=false", "--hosts",
-		guest.Address(0).String() + "," + guest.Address(1).String(), "--", "funet", name, "--json"}, args...)
+		guest.Address(0).String() + "," + guest.Address(1).String(), "--", "funet", "pingpong", "--json"}, args...)
 }
 
 // measure runs a measurement of the kernel's own traffic on host 0.

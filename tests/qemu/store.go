@@ -356,7 +356,8 @@ var decompressors = map[string]string{".ko.xz": "xzcat", ".ko.gz": "zcat"}
 // decompress returns a module in the form that the kernel loads.
 func decompress(ctx context.Context, k *keeper, box, path string) ([]byte, error) {
 	name := filepath.Base(path)
-	end := name[strings.Index(name, ".ko"):]
+	stem, _, _ := strings.Cut(name, ".ko")
+	end := name[len(stem):]
 	if end == ".ko" {
 		return os.ReadFile(path)
 	}

@@ -33,8 +33,8 @@ func (g *gather) size() (int, bool) {
 	return n, n >= 0 && n <= MaxBytes
 }
 
-// read copies the next bytes to dst, and returns how many it copied.
-func (g *gather) read(dst []byte) int {
+// read copies the next bytes to dst.
+func (g *gather) read(dst []byte) {
 	n, skip := 0, g.at
 	n, skip = piece(dst, n, skip, g.head[:g.heads])
 	n, skip = piece(dst, n, skip, g.first)
@@ -45,7 +45,6 @@ func (g *gather) read(dst []byte) int {
 		n, skip = piece(dst, n, skip, b)
 	}
 	g.at += n
-	return n
 }
 
 // piece copies b without its first skip bytes to dst, from index n on.

@@ -155,9 +155,7 @@ func (x *byteMessages) sendGathered(node int, handler uint32, g gather) error {
 
 // replyLong sends a reply that does not fit one packet. If it cannot leave at once it is copied.
 func (m *Message) replyLong(handler uint32, b []byte) error {
-	e := m.endpoint
-	_, err := e.bytes.startReply(m, kindReply, handler, [2]uint32{}, b, nil)
-	return err
+	return m.endpoint.bytes.startReply(m, kindReply, handler, [2]uint32{}, b, nil)
 }
 
 // check refuses arguments that make no valid long message.
@@ -206,9 +204,9 @@ func (x *byteMessages) start(node int, kind, handler uint32, words [2]uint32, g 
 // startReply sends a reply of any kind to a request, without waiting. It returns ErrMemory if there
 // are too many, or if the replies that wait for their receivers have as many bytes as the memory.
 func (x *byteMessages) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte,
-	done func(error)) (ID, error) {
+	done func(error)) error {
 	if !m.mayReply() {
-		return 0, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
+		return fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
 	}
 	g := gather{first: b}
 	size, err := x.check(m.Source, handler, &g)
@@ -216,19 +214,19 @@ func (x *byteMessages) startReply(m *Message, kind, handler uint32, words [2]uin
 		err = fmt.Errorf("replying to node %d: %w", m.Source, ErrLeft)
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if sent, err := x.sendEager(m, m.Source, kind, handler, words, g, size); sent || err != nil {
-		return 0, err
+		return err
 	}
 	if x.kept+size > x.landing.Limit+x.landing.Grow || !x.sendIDs.room(MaxSends) {
-		return 0, fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
+		return fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
 	}
 	g.first = slices.Clone(b)
 	s := x.add(m.Source, kind, handler, words, g, size, done)
 	s.kept = size
 	x.kept += size
-	return bytesID | ID(s.id), nil
+	return nil
 }
 
 // mayReply reports whether the message's own handler is running, at request priority.

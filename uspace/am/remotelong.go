@@ -62,7 +62,7 @@ func (r *remote) sent(send ID, answered bool) {
 // answerLong sends an answer that does not fit one packet. It copies it if it cannot leave at once.
 func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 	e, node := m.endpoint, uint16(m.Source)
-	_, err := e.bytes.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
+	err := e.bytes.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
 		lost := uint32(statusLost)
 		switch {
 		case err == nil:

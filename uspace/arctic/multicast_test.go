@@ -137,7 +137,7 @@ func FuzzMulticast(f *testing.F) {
 		{Left: 1}, {Chain: 63, Left: 9, Done: 2, Place: 3, Proof: 5, Origin: 7, ID: 1 << 20, Message: 511,
 			Data: make([]byte, 68)}, {Left: 1, Put: true, Key: 1, Address: arctic.MaxAddress, Data: make([]byte, 51)},
 	} {
-		f.Add([]byte(multicastPacket(m).Payload()), m.Type())
+		f.Add(multicastPacket(m).Payload(), m.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]

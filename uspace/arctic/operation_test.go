@@ -171,7 +171,7 @@ func FuzzOperation(f *testing.F) {
 		{Operation: arctic.RemoteCompareSwap, Element: arctic.Uint64, Bytes: 32, Operands: make([]byte, 64),
 			Fetch: true, Address: arctic.MaxAddress},
 	} {
-		f.Add([]byte(operationPacket(x).Payload()), x.Type())
+		f.Add(operationPacket(x).Payload(), x.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]
@@ -189,7 +189,7 @@ func FuzzOperation(f *testing.F) {
 // FuzzResponse is the same of responses.
 func FuzzResponse(f *testing.F) {
 	for _, x := range []*arctic.Response{{}, {Block: true, ID: 1}, {Offset: 1 << 31, Data: make([]byte, 63)}} {
-		f.Add([]byte(responsePacket(x).Payload()), x.Type())
+		f.Add(responsePacket(x).Payload(), x.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]

@@ -132,7 +132,7 @@ func FuzzRemote(f *testing.F) {
 		{Key: 1<<64 - 1, Metadata: make([]byte, 44), Data: make([]byte, 17)}, {Counted: true, Data: make([]byte, 64)},
 	} {
 		p := remotePacket(x)
-		f.Add([]byte(p.Payload()), x.Type())
+		f.Add(p.Payload(), x.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]

@@ -139,7 +139,7 @@ func FuzzTransfer(f *testing.F) {
 		{Form: arctic.Block, AtOnce: true, Address: 0xfffffff0},
 		{Form: arctic.Single, Address: 1 << 4, Data: make([]byte, 80)},
 	} {
-		f.Add([]byte(transferPacket(x).Payload()))
+		f.Add(transferPacket(x).Payload())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]

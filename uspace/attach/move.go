@@ -87,7 +87,7 @@ func (c *Client) move(ctx context.Context, socket string) (m Move, err error) {
 	}
 	// so that there are pages, and most of it need not come from far when all stands still
 	c.copyTo(n)
-	image, left, err := c.leave(ctx, info.Card, patience)
+	image, left, err := c.leave(info.Card, patience)
 	if err != nil {
 		return m, err
 	}
@@ -146,8 +146,7 @@ func (c *Client) copyTo(n *Client) (bytes uint64) {
 }
 
 // leave makes the card let the context go, and returns the context's image.
-func (c *Client) leave(ctx context.Context, card uint16,
-	patience time.Duration) (image []byte, a LeaveAnswer, err error) {
+func (c *Client) leave(card uint16, patience time.Duration) (image []byte, a LeaveAnswer, err error) {
 	// The daemon answers when it is done; an end of the context meanwhile would leave the process
 	// without either.
 	limit := time.Now().Add(max(patience, 0) + c.timeout + leaveTells)

@@ -81,24 +81,22 @@ func lengths(b []byte, blocks, size int) error {
 
 // send does the sending half of an exchange, and receive the receiving half.
 func (g *Group) send(tag uint32, to int, out []byte) error {
-	_, err := g.exchange(tag, to, out, Nobody, nil)
-	return err
+	return g.exchange(tag, to, out, Nobody, nil)
 }
 
 func (g *Group) receive(tag uint32, from int, in []byte) error {
-	_, err := g.exchange(tag, Nobody, nil, from, in)
-	return err
+	return g.exchange(tag, Nobody, nil, from, in)
 }
 
 // exchange exchanges messages. A message that is not as long as in is an error.
-func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
+func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) error {
 	n, err := g.peers.Exchange(tag, to, out, from, in)
 	switch {
 	case errors.Is(err, am.ErrTruncate), err == nil && from != Nobody && n != len(in):
-		return n, fmt.Errorf("node %d got %d bytes from node %d, and expected %d: %w", g.node, n, from,
+		return fmt.Errorf("node %d got %d bytes from node %d, and expected %d: %w", g.node, n, from,
 			len(in), ErrLengths)
 	}
-	return n, err
+	return err
 }
 
 // root refuses a root that is not a node.
@@ -116,7 +114,7 @@ func (g *Group) after(d int) int { return ((g.node+d)%g.nodes + g.nodes) % g.nod
 func (g *Group) Barrier() error {
 	return g.run("barrier", nil, func(tag uint32) error {
 		for d := 1; d < g.nodes; d *= 2 {
-			if _, err := g.exchange(tag, g.after(d), nil, g.after(-d), nil); err != nil {
+			if err := g.exchange(tag, g.after(d), nil, g.after(-d), nil); err != nil {
 				return err
 			}
 		}
@@ -281,7 +279,7 @@ func (g *Group) ring(tag uint32, send, recv []byte) error {
 	block := func(node int) []byte { return recv[node*len(send):][:len(send)] }
 	copy(block(g.node), send)
 	for d := range g.nodes - 1 {
-		if _, err := g.exchange(tag, g.after(1), block(g.after(-d)), g.after(-1), block(g.after(-d-1))); err != nil {
+		if err := g.exchange(tag, g.after(1), block(g.after(-d)), g.after(-1), block(g.after(-d-1))); err != nil {
 			return err
 		}
 	}
@@ -296,7 +294,7 @@ func (g *Group) double(tag uint32, send, recv []byte) error {
 	copy(blocks, send)
 	for d := 1; d < g.nodes; d *= 2 {
 		n := min(d, g.nodes-d) * size
-		if _, err := g.exchange(tag, g.after(-d), blocks[:n], g.after(d), blocks[d*size:][:n]); err != nil {
+		if err := g.exchange(tag, g.after(-d), blocks[:n], g.after(d), blocks[d*size:][:n]); err != nil {
 			return err
 		}
 	}
@@ -317,7 +315,7 @@ func (g *Group) AllToAll(send, recv []byte) error {
 		copy(recv[g.node*size:][:size], send[g.node*size:])
 		for d := 1; d < g.nodes; d++ {
 			to, from := g.after(d), g.after(-d)
-			if _, err := g.exchange(tag, to, send[to*size:][:size], from, recv[from*size:][:size]); err != nil {
+			if err := g.exchange(tag, to, send[to*size:][:size], from, recv[from*size:][:size]); err != nil {
 				return err
 			}
 		}

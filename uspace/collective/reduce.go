@@ -67,7 +67,7 @@ func scan[T Number](g *Group, tag uint32, op am.Operation, v []T) error {
 		if g.node >= d {
 			from = g.node - d
 		}
-		if _, err := g.exchange(tag, to, bytesOf(mine), from, bytesOf(theirs)); err != nil {
+		if err := g.exchange(tag, to, bytesOf(mine), from, bytesOf(theirs)); err != nil {
 			return err
 		}
 		if from != Nobody {

@@ -130,7 +130,7 @@ func (m *moves) becomeForward(x *Context, to uint16) {
 	if !x.holdsSet { // SwitchOut has offered it to others
 		x.holdsSet = m.table.takeSet() // if there is none free, the card has one more for a while
 	}
-	m.redirect(x.group, x.gid, x.node, to)
+	m.redirect(x.group, x.node, to)
 	x.forward.aim(m, x)
 	m.signs = append(m.signs, x)
 	m.clock.more = true
@@ -532,7 +532,7 @@ func (m *moves) redirectTo(g *group, gid, node, to uint16) {
 	if m.routes.of(g, node) == uint32(to) {
 		return
 	}
-	m.redirect(g, gid, node, to)
+	m.redirect(g, node, to)
 	if m.cfg.Moved != nil {
 		m.cfg.Moved(gid, node, to)
 	}
@@ -551,7 +551,7 @@ func (g *group) places(r *routes, node uint16, route uint32) {
 
 // redirect changes the home of a node of the group. Packets that wait for the node at the old home
 // are tried at once; the old home rejects them with ReasonMoved.
-func (m *moves) redirect(g *group, gid, node, to uint16) {
+func (m *moves) redirect(g *group, node, to uint16) {
 	from := uint16(m.routes.of(g, node))
 	g.places(m.routes, node, uint32(to))
 	m.out.routed()

@@ -338,7 +338,7 @@ func (c *Client) arrived(n *funi.Notification) {
 	w := n.Metadata
 	count := int(w[0] & (1<<kindShift - 1))
 	switch kind := w[0] >> kindShift; {
-	case kind == kindRing && c.tickets == 0 && count >= 1 && count <= MaxBuffers && int(n.Words) == 1+(count+1)/2:
+	case kind == kindRing && c.tickets == 0 && count >= 1 && count <= MaxBuffers && n.Words == 1+(count+1)/2:
 		for i := range count {
 			c.buffers[i] = uint16(w[1+i/2] >> (i % 2 * 16))
 		}

@@ -305,7 +305,7 @@ func TestObserve(t *testing.T) {
 			t.Error("frames are shown to nobody")
 		}
 	}
-	for o := range link.Outcome(link.Outcomes) {
+	for o := range link.Outcomes {
 		if o.String() == "unknown" || o.String() == "" {
 			t.Errorf("outcome %d has no words", o)
 		}

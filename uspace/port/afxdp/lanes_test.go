@@ -224,7 +224,7 @@ func TestWatchFindsStuckQueue(t *testing.T) {
 		q.tx.Submit(n)
 	}
 	for range 8 {
-		post(uint32(q.done.Cap()) / 8)
+		post(q.done.Cap() / 8)
 		_ = q.sock.Kick()
 	}
 	if q.done.Len() != q.done.Cap() {
@@ -249,7 +249,7 @@ func TestWatchFindsStuckQueue(t *testing.T) {
 	if s := a.Queues(); s[1].Sends != Stuck || s[0].Sends == Stuck {
 		t.Errorf("queue 1 is stuck: %+v", s)
 	}
-	q.done.Release(q.done.Peek(uint32(q.done.Cap())))
+	q.done.Release(q.done.Peek(q.done.Cap()))
 	kick()
 	if s := a.Queues(); s[1].Sends == Stuck {
 		t.Errorf("queue 1 sends again: %+v", s)

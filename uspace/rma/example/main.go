@@ -90,7 +90,7 @@ func (n *node) own() error {
 	if err != nil {
 		return err
 	}
-	others := int(n.client.Nodes()) - 1
+	others := n.client.Nodes() - 1
 	for to := range others {
 		if err := n.tell(to+1, keyType, uint32(w.Key), uint32(w.Key>>32)); err != nil {
 			return err

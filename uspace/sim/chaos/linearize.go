@@ -84,7 +84,7 @@ func (o *operation) mayChange() bool { return o.after(o.a) != o.a || o.after(o.a
 
 // from continues the search at a state. row is how many unknown operations may be in a row, and
 // left how many of these are left.
-func (s *search) from(at state, left, row int) order {
+func (s *search) from(at state, left, row int) order { //nolint:unparam // left begins with row
 	if s.left < s.best {
 		s.best, s.bestHolds = s.left, at.holds
 	}
