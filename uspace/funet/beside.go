@@ -61,8 +61,9 @@ func (b Beside) Poll() bool {
 }
 
 // Pass asks nodes that owe answers whether they are still there; the library calls it now and then.
+// While package am waits by itself (exclusively), that asks.
 func (b Beside) Pass() {
-	if b.inside > 0 && b.cause.Load() == nil && b.abort == nil { // else package am waits, and asks itself
+	if b.inside > 0 && b.cause.Load() == nil && b.abort == nil {
 		b.probe(context.Background())
 	}
 }
