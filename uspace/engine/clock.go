@@ -104,3 +104,11 @@ func (a *agenda[T]) remove(i *item[T]) {
 	}
 	a.clock.set(a.deadline, first)
 }
+
+// overdue returns the first thing if it is due by now, or nil.
+func (a *agenda[T]) overdue() *T {
+	if a.head == nil || a.head.at > a.clock.now {
+		return nil
+	}
+	return a.head.of
+}

@@ -40,10 +40,10 @@ type lateness struct {
 // keepLate copies blocks of the write that is late for the longest time.
 func (o *retrieval) keepLate() {
 	for range latesInStep {
-		if o.clock.at[lateDue] > o.clock.now {
+		t := o.late.overdue()
+		if t == nil {
 			return
 		}
-		t := o.late.head.of
 		x := t.of.ctx
 		o.table.serving = x
 		if x.away { // its memory is not the card's

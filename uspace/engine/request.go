@@ -639,10 +639,10 @@ func (u *remoteUnit) giveUpUnanswered() {
 		if u.clock.at[reportDue] < u.clock.at[answerDue] {
 			list = &u.unanswered[1]
 		}
-		if u.clock.at[list.deadline] > u.clock.now {
+		q := list.overdue()
+		if q == nil {
 			return
 		}
-		q := list.head.of
 		u.table.serving = q.of
 		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
 			u.awaitAnswer(q)
