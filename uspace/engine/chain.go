@@ -33,7 +33,6 @@ import (
 	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -377,57 +376,4 @@ func (q *request) patience() int64 {
 		return c.remote.answerTimeout() + int64(c.cfg.ConnectTimeout) + longestWay*int64(c.cfg.MaxHold)
 	}
 	return c.remote.answerTimeout()
-}
-
-// loopChained delivers copies to contexts of this card. A copy that finds no room lets later copies
-// pass, which may be of other chains. Each copy is tried once, while the account has bytes left in
-// this step.
-func (o *retrieval) loopChained(x *Context, q *link.Lines) (freed bool) {
-	var again link.Lines
-	a := x.account
-	for q.Head() != nil && a.local > 0 {
-		ln := o.table.lineOf(q.Pop())
-		to, reason := o.routes.lookup(x.gid, ln.Node, x.tag)
-		p := arctic.Packet(ln.Data[:ln.Size])
-		h := p.Header()
-		if o.model != nil && !o.model.timeLocal(x, to, ln, p, &h) {
-			again.Push(&ln.Line)
-			continue
-		}
-		o.table.serving = to
-		if reason == arctic.ReasonNone {
-			reason = o.in.accept(to, nil, arctic.Request, p, &h, nil)
-		}
-		o.table.serving = x
-		if reason == arctic.ReasonMoved && o.routes.of(x.group, ln.Node) != uint32(o.cfg.Card) {
-			x.reroute(ln)
-			continue
-		}
-		if reason != arctic.ReasonNone && !reason.Permanent() {
-			a.local -= triedBytes
-			o.link.Uses(&a.Account, triedBytes)
-			if reason == arctic.ReasonQueueFull && to.account != nil {
-				to.noRoom[arctic.Request], to.calm = true, false
-			}
-			again.Push(&ln.Line)
-			continue
-		}
-		freed = true
-		cost := int(ln.Size) + operationBytes
-		a.local -= cost
-		o.link.Uses(&a.Account, cost)
-		o.counters.LoopedToOwnCard++
-		if reason == arctic.ReasonNone {
-			x.delivered(ln)
-		} else {
-			x.returned(ln, reason)
-		}
-	}
-	if q.Head() != nil {
-		o.clock.more = true
-	}
-	for again.Head() != nil {
-		q.Push(again.Pop())
-	}
-	return freed
 }

@@ -337,11 +337,7 @@ func (o *retrieval) loopback(x *Context) (freed bool) {
 	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.Head() != nil {
-				if i == loopChains {
-					freed = o.loopChained(x, q) || freed
-				} else {
-					freed = o.loopQueue(x, l, q) || freed
-				}
+				freed = o.loopQueue(x, l, q) || freed
 				x.looping = x.looping || q.Head() != nil
 			}
 		}
@@ -357,9 +353,12 @@ func packetCost(k arctic.Kind) int {
 	return operationBytes
 }
 
-// loopQueue delivers the packets of one list, up to the first that finds no room. It stays within
-// the bytes that the account has left in this step, because a block is copied.
+// loopQueue delivers the packets of one list, up to the first that finds no room. A copy of a
+// multicast that finds none lets later copies pass, which may be of other chains, and is tried once.
+// loopQueue stays within the bytes that the account has left in this step, because a block is
+// copied.
 func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
+	var again link.Lines
 	for a := x.account; q.Head() != nil; {
 		if a.local <= 0 {
 			o.clock.more = true
@@ -369,30 +368,37 @@ func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed 
 		to, reason := o.routes.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
-		if o.model != nil && !o.model.timeLocal(x, to, ln, p, &h) {
-			break
-		}
-		o.table.serving = to
-		cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)
-		if reason == arctic.ReasonNone {
-			reason = o.in.accept(to, nil, l, p, &h, ln.Block)
-		}
-		o.table.serving = x
-		if reason == arctic.ReasonMoved && o.routes.of(x.group, ln.Node) != uint32(o.cfg.Card) {
-			x.reroute(o.table.lineOf(q.Pop()))
-			continue
-		}
-		if reason != arctic.ReasonNone && !reason.Permanent() {
-			a.local -= triedBytes
-			o.link.Uses(&a.Account, triedBytes)
-			// the others wants no room, but that its process reads
-			if to != nil && to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) {
-				to.noRoom[l], to.calm = true, false
+		waits := o.model != nil && !o.model.timeLocal(x, to, ln, p, &h)
+		if !waits {
+			o.table.serving = to
+			if reason == arctic.ReasonNone {
+				reason = o.in.accept(to, nil, l, p, &h, ln.Block)
 			}
-			break
+			o.table.serving = x
+			if reason == arctic.ReasonMoved && o.routes.of(x.group, ln.Node) != uint32(o.cfg.Card) {
+				x.reroute(o.table.lineOf(q.Pop()))
+				continue
+			}
+			if waits = reason != arctic.ReasonNone && !reason.Permanent(); waits {
+				a.local -= triedBytes
+				o.link.Uses(&a.Account, triedBytes)
+				// the others wants no room, but that its process reads
+				if to != nil && to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer ||
+					h.Kind == arctic.KindMulticast && reason == arctic.ReasonQueueFull) {
+					to.noRoom[l], to.calm = true, false
+				}
+			}
+		}
+		switch {
+		case waits && ln.Chain == 0:
+			return freed
+		case waits:
+			again.Push(q.Pop())
+			continue
 		}
 		q.Pop()
 		freed = true
+		cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)
 		a.local -= cost
 		o.link.Uses(&a.Account, cost)
 		o.counters.LoopedToOwnCard++
@@ -401,6 +407,9 @@ func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed 
 		} else {
 			x.returned(ln, reason)
 		}
+	}
+	for again.Head() != nil {
+		q.Push(again.Pop())
 	}
 	return freed
 }
