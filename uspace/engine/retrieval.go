@@ -354,9 +354,8 @@ func packetCost(k arctic.Kind) int {
 }
 
 // loopQueue delivers the packets of one list, up to the first that finds no room. A copy of a
-// multicast that finds none lets later copies pass, which may be of other chains, and is tried once.
-// loopQueue stays within the bytes that the account has left in this step, because a block is
-// copied.
+// multicast that finds none lets later copies pass, which may be of other chains. loopQueue stays
+// within the bytes that the account has left in this step, because a block is copied.
 func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
 	var again link.Lines
 	for a := x.account; q.Head() != nil; {
@@ -382,7 +381,7 @@ func (o *retrieval) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed 
 			if waits = reason != arctic.ReasonNone && !reason.Permanent(); waits {
 				a.local -= triedBytes
 				o.link.Uses(&a.Account, triedBytes)
-				// the others wants no room, but that its process reads
+				// others wait until its process reads
 				if to != nil && to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer ||
 					h.Kind == arctic.KindMulticast && reason == arctic.ReasonQueueFull) {
 					to.noRoom[l], to.calm = true, false
