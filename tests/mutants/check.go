@@ -84,6 +84,9 @@ func (b *bench) catch(ctx context.Context, m mutation, c check) (string, error) 
 	}
 	defer os.RemoveAll(folder)
 	overlay, err := m.mutate(b.root, folder)
+	if err == nil && c.test != "" {
+		err = b.trim(c, folder, overlay)
+	}
 	if err != nil {
 		return "", err
 	}

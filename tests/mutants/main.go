@@ -248,8 +248,9 @@
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the
 // source changes, its mutation is written anew. The mutant is a file in a temporary folder, which
-// the compiler is told to use instead (go help build, -overlay). So the tree is never written to,
-// and there is nothing to restore, even if this program is killed. Only the temporary folder may
+// the compiler is told to use instead (go help build, -overlay). In the same way the tests that a
+// check does not run are left out (trim.go). So the tree is never written to, and there is nothing
+// to restore, even if this program is killed. Only the temporary folder may
 // remain then. A mutant that does not compile is an error, and so is a check that runs into its
 // time limit. In the end the unchanged engine must pass every check that was used.
 //

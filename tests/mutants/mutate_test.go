@@ -36,6 +36,41 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// Rule: a check's program has its own test and all that is no test, at the same lines, and imports
+// that only other tests use are blank.
+func TestWithout(t *testing.T) {
+	const source = `package x
+
+import (
+	"errors"
+	other "fmt"
+	"math/rand/v2"
+	"os"
+)
+
+func TestA(t *T) {
+	rand.Int()
+}
+
+func TestB(t *T) { errors.New(other.Sprint(os.Args)) }
+
+func helper(errors T) { errors.New() }
+`
+	got, err := without([]byte(source), "TestA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer(`"errors"`, `_ "errors"`, `other "fmt"`, `_ "fmt"`, `"os"`, `_ "os"`,
+		"func TestB(t *T) { errors.New(other.Sprint(os.Args)) }", "").Replace(source)
+	var lines []string
+	for line := range strings.Lines(string(got)) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	if text := strings.Join(lines, "\n") + "\n"; text != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+}
+
 // Rule: every mutation can be applied to the unchanged engine, leaves it alone, and is
 // listed in main.go under a name of its own.
 func TestMutationsApply(t *testing.T) {
