@@ -29,7 +29,7 @@ func simulate(t *testing.T, p *hwprofiles.Profile) *cmamTable {
 	t.Helper()
 	messages := virtual.Messages
 	if testing.Short() {
-		messages /= 2
+		messages /= 5
 	}
 	r, err := simulateCMAM(p, apps.CMAMOptions{Messages: messages})
 	if err != nil {
