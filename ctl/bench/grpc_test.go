@@ -45,7 +45,7 @@ func TestGRPCWithoutServer(t *testing.T) {
 	if _, err := e.run(); err == nil {
 		t.Error("a call to nobody was answered")
 	}
-	if err := e.close(); err != nil {
+	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -50,8 +50,8 @@ func TestDatagrams(t *testing.T) {
 	}
 	sender := newDatagrams(&socketLink{fd: fd[0], listener: -1})
 	receiver := newDatagrams(&socketLink{fd: fd[1], listener: -1})
-	defer sender.close()
-	defer receiver.close()
+	defer sender.Close()
+	defer receiver.Close()
 	const n = 10*rateBatch + 1
 	var offered count
 	sent := make(chan error, 1)

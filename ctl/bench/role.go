@@ -29,29 +29,15 @@ const slowest = 2 * rawxdp.Patience
 
 const rawAFXDP = "raw_afxdp"
 
-// rawLink is raw_afxdp.
-type rawLink struct{ *rawxdp.End }
-
-func openRaw(c roleConfig) (link, error) {
-	e, err := rawxdp.Open(c.Config)
-	return rawLink{e}, err
-}
-
-func (l rawLink) connect() error          { return nil }
-func (l rawLink) ask(number uint64) error { return l.Ask(number) }
-func (l rawLink) answer() error           { return l.Answer() }
-func (l rawLink) got() rawxdp.Modes       { return l.Got() }
-func (l rawLink) close() error            { return l.Close() }
-
 // end is one end of a turn.
 type end interface {
 	// run is called when both ends are open. The parent receives its result as JSON.
 	run() (any, error)
-	close() error
+	Close() error
 }
 
 var roles = map[string]func(roleConfig) (end, error){
-	rawAFXDP:     exchanging(openRaw),
+	rawAFXDP:     exchanging(func(c roleConfig) (link, error) { return rawxdp.Open(c.Config) }),
 	"udp_spin":   exchanging(openUDP),
 	"tcp_spin":   exchanging(openTCP),
 	roleSendmmsg: openDatagrams,
@@ -59,18 +45,19 @@ var roles = map[string]func(roleConfig) (end, error){
 	roleGRPC:     openGRPC,
 }
 
-// link is one end of a transport for round trips. Ask and answer spin.
+// link is one end of a transport for round trips. Ask and Answer spin.
 type link interface {
-	// connect is called when both ends are open.
-	connect() error
-	// ask sends a message with a number and returns when it has come back.
-	ask(number uint64) error
-	// answer waits for a message and sends it back.
-	answer() error
-	// got returns the XDP modes in use, if any.
-	got() rawxdp.Modes
-	close() error
+	// Ask sends a message with a number and returns when it has come back.
+	Ask(number uint64) error
+	// Answer waits for a message and sends it back.
+	Answer() error
+	// Got returns the XDP modes in use, if any.
+	Got() rawxdp.Modes
+	Close() error
 }
+
+// connecter is a link that has to connect when both ends are open.
+type connecter interface{ connect() error }
 
 // runRole plays one end of a peer of our own. The hidden command that roleArgs name calls it with
 // its two arguments, the role and the configuration. runRole talks over standard input and output,
@@ -116,13 +103,13 @@ func play(open func(roleConfig) (end, error), c roleConfig, in io.Reader, out io
 			return err
 		}
 		if _, err := fmt.Fprintln(out, wordReady); err != nil {
-			return errors.Join(err, e.close())
+			return errors.Join(err, e.Close())
 		}
 		if err := expect(words, wordRun); err != nil {
-			return errors.Join(err, e.close())
+			return errors.Join(err, e.Close())
 		}
 		found, err := e.run()
-		if err = errors.Join(err, e.close()); err != nil {
+		if err = errors.Join(err, e.Close()); err != nil {
 			return err
 		}
 		if err := json.NewEncoder(out).Encode(found); err != nil {
@@ -180,8 +167,11 @@ func exchanging(open func(roleConfig) (link, error)) func(roleConfig) (end, erro
 
 // run exchanges the messages of a turn. Both ends know their number.
 func (e exchange) run() (any, error) {
-	o := outcome{Got: e.got()}
-	err := e.connect()
+	o := outcome{Got: e.Got()}
+	var err error
+	if c, is := e.link.(connecter); is {
+		err = c.connect()
+	}
 	switch {
 	case err != nil:
 	case e.c.Server:
@@ -194,7 +184,7 @@ func (e exchange) run() (any, error) {
 
 func (e exchange) answerAll() error {
 	for i := range e.c.Warmup + e.c.Exchanges {
-		if err := e.answer(); err != nil {
+		if err := e.Answer(); err != nil {
 			return fmt.Errorf("answer message %d: %w", i, err)
 		}
 	}
@@ -206,7 +196,7 @@ func (e exchange) askAll() (sample, error) {
 	base := time.Now()
 	for i := range e.c.Warmup + e.c.Exchanges {
 		start := time.Since(base)
-		if err := e.ask(uint64(i)); err != nil {
+		if err := e.Ask(uint64(i)); err != nil {
 			return sample{}, fmt.Errorf("message %d: %w", i, err)
 		}
 		took := time.Since(base) - start

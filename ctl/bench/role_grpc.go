@@ -81,8 +81,8 @@ func (s *grpcServer) run() (any, error) {
 	return outcome{}, nil
 }
 
-// close returns when the last answer has left and the server has ended.
-func (s *grpcServer) close() error {
+// Close returns when the last answer has left and the server has ended.
+func (s *grpcServer) Close() error {
 	s.server.GracefulStop()
 	return <-s.ended
 }
@@ -100,7 +100,7 @@ func (l *grpcClient) connect() error {
 	return l.call(ctx, 0)
 }
 
-func (l *grpcClient) ask(number uint64) error { return l.call(context.Background(), number) }
+func (l *grpcClient) Ask(number uint64) error { return l.call(context.Background(), number) }
 
 func (l *grpcClient) call(ctx context.Context, number uint64) error {
 	binary.LittleEndian.PutUint64(l.in.Value, number)
@@ -117,6 +117,6 @@ func (l *grpcClient) call(ctx context.Context, number uint64) error {
 	return nil
 }
 
-func (l *grpcClient) answer() error     { return errors.ErrUnsupported } // a server is a grpcServer
-func (l *grpcClient) got() rawxdp.Modes { return rawxdp.Modes{} }
-func (l *grpcClient) close() error      { return l.conn.Close() }
+func (l *grpcClient) Answer() error     { return errors.ErrUnsupported } // a server is a grpcServer
+func (l *grpcClient) Got() rawxdp.Modes { return rawxdp.Modes{} }
+func (l *grpcClient) Close() error      { return l.conn.Close() }

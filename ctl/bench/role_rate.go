@@ -79,7 +79,7 @@ func openDatagrams(c roleConfig) (end, error) {
 	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
 		if err := unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, option, socketBuffer); err != nil {
 			return nil, errors.Join(fmt.Errorf("set the buffers of the socket on %s: %w; this needs CAP_NET_ADMIN",
-				c.Local, err), d.close())
+				c.Local, err), d.Close())
 		}
 	}
 	return d, nil
@@ -145,7 +145,7 @@ func (d *datagrams) sendAll(n uint64) (count, error) {
 		for again := time.Now().Add(goodbyes); time.Now().Before(again); {
 			got, err := d.batch(unix.SYS_RECVMMSG, 1)
 			// The other end has answered and gone if a second goodbye was refused; the
-			// answer comes with the next look.
+			// Answer comes with the next look.
 			if err != nil && err != unix.ECONNREFUSED {
 				return count{}, fmt.Errorf("receive a goodbye: %w", err)
 			}

@@ -37,7 +37,7 @@ func openSocket(c roleConfig, tcp bool) (link, error) {
 		return nil, err
 	}
 	if err := l.open(c.Server); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a socket on %s: %w", c.Local, err), l.close())
+		return nil, errors.Join(fmt.Errorf("open a socket on %s: %w", c.Local, err), l.Close())
 	}
 	return l, nil
 }
@@ -118,7 +118,7 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-func (l *socketLink) close() (err error) {
+func (l *socketLink) Close() (err error) {
 	for _, fd := range []int{l.fd, l.listener} {
 		if fd >= 0 {
 			err = errors.Join(err, unix.Close(fd))
@@ -127,9 +127,9 @@ func (l *socketLink) close() (err error) {
 	return err
 }
 
-func (l *socketLink) got() rawxdp.Modes { return rawxdp.Modes{} }
+func (l *socketLink) Got() rawxdp.Modes { return rawxdp.Modes{} }
 
-func (l *socketLink) ask(number uint64) error {
+func (l *socketLink) Ask(number uint64) error {
 	binary.LittleEndian.PutUint64(l.buf[:], number)
 	if err := l.send(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (l *socketLink) ask(number uint64) error {
 	return nil
 }
 
-func (l *socketLink) answer() error {
+func (l *socketLink) Answer() error {
 	if err := l.receive(); err != nil {
 		return err
 	}

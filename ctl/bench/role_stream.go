@@ -149,8 +149,6 @@ func (s *rawStream) open() (err error) {
 		FillSize: fill, CompletionSize: slots})
 }
 
-func (s *rawStream) close() error { return s.Close() }
-
 // run moves the blocks of a turn.
 func (s *rawStream) run() (any, error) {
 	begin := time.Now()

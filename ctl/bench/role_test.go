@@ -62,11 +62,10 @@ type fakeLink struct {
 	err             error
 }
 
-func (f *fakeLink) connect() error          { return nil }
-func (f *fakeLink) ask(number uint64) error { f.asked = append(f.asked, number); return f.err }
-func (f *fakeLink) answer() error           { f.answered = append(f.answered, 0); return f.err }
-func (f *fakeLink) got() rawxdp.Modes       { return rawxdp.Modes{Attach: 2, Bind: 1} }
-func (f *fakeLink) close() error            { f.closed++; return nil }
+func (f *fakeLink) Ask(number uint64) error { f.asked = append(f.asked, number); return f.err }
+func (f *fakeLink) Answer() error           { f.answered = append(f.answered, 0); return f.err }
+func (f *fakeLink) Got() rawxdp.Modes       { return rawxdp.Modes{Attach: 2, Bind: 1} }
+func (f *fakeLink) Close() error            { f.closed++; return nil }
 
 // playOnThread plays on a goroutine of its own, whose pinned thread ends with it.
 func playOnThread(f *fakeLink, c roleConfig, in string) (out string, err error) {
@@ -144,16 +143,16 @@ func TestSocketLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.ask(7); err != nil {
+	if err := l.Ask(7); err != nil {
 		t.Error(err)
 	}
-	if err := l.ask(8); err == nil || !strings.Contains(err.Error(), "message 7 came back") {
+	if err := l.Ask(8); err == nil || !strings.Contains(err.Error(), "message 7 came back") {
 		t.Errorf("another's answer: %v", err)
 	}
 	if err := unix.Shutdown(other, unix.SHUT_WR); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.answer(); err == nil || !strings.Contains(err.Error(), "closed") {
+	if err := l.Answer(); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("closed connection: %v", err)
 	}
 
@@ -161,7 +160,7 @@ func TestSocketLink(t *testing.T) {
 	if _, err := unix.Write(other, message[:10]); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.answer(); err == nil || !strings.Contains(err.Error(), "received 10 bytes") {
+	if err := l.Answer(); err == nil || !strings.Contains(err.Error(), "received 10 bytes") {
 		t.Errorf("short datagram: %v", err)
 	}
 	if err := l.receive(); err != rawxdp.ErrNoMessage {
