@@ -54,8 +54,8 @@ func parseUCX(text string) (sample, error) {
 }
 
 // series returns the figures above 0 of all series in the CSV of a batch. It has a line of titles,
-// then a line for each series, which begins with its name. The figures are in the column whose title
-// ends as given.
+// then a line for each series, which begins with its name. The figures are in the column whose
+// title ends as given.
 func series(text, title string) map[string]float64 {
 	found := map[string]float64{}
 	column := -1
