@@ -145,8 +145,7 @@ func OpenCapture(fds [CaptureMaps]int) (_ *Capture, err error) {
 	return c, nil
 }
 
-// Next returns the next frame, if one is there; it does not wait. The frame's bytes are valid until
-// the next call.
+// Next returns the next frame, if one is there. The frame's bytes are valid until the next call.
 func (c *Capture) Next() (s Seen, ok bool, err error) {
 	if err = c.reader.ReadInto(&c.record); errors.Is(err, os.ErrDeadlineExceeded) {
 		return s, false, nil

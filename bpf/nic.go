@@ -100,8 +100,7 @@ func LoadNIC(l Load) (*NIC, error) {
 			spec.Maps[name].MaxEntries = 1
 		}
 		spec.Maps["funet_jobs"].InnerMap.Flags = 0 // which needs Linux 5.10
-		// Nor is there anything to capture: rings need Linux 5.8, and the verifier removes what
-		// would use them.
+		// Nor is there anything to capture: rings need Linux 5.8; the verifier removes their uses.
 		spec.Maps["funet_rings"] = spec.Maps["funet_capture"].Copy()
 	} else {
 		if err := spec.Variables["funet_direct"].Set(uint8(1)); err != nil {

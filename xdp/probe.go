@@ -142,8 +142,7 @@ func tryAttach(ifindex int, mode AttachMode, flags uint32) error {
 	return a.Close()
 }
 
-// attachPass attaches a program that passes every frame. Only the attachment then holds the
-// program.
+// attachPass attaches a program that passes every frame. Only the attachment then holds it.
 func attachPass(ifindex int, mode AttachMode, flags uint32) (*Attachment, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "xdp_pass", Type: ebpf.XDP, License: "Dual BSD/GPL", Flags: flags,
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()}})

@@ -1,6 +1,5 @@
 // This file has a ready-made program for users that need none of their own. It redirects each frame
-// to the socket of the queue that the frame came in on. It is assembled here, so no compiler is
-// needed.
+// to the socket of the queue that the frame came in on. It is assembled here: it needs no compiler.
 
 package xdp
 

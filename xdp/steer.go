@@ -51,8 +51,7 @@ func Steer(ifname string, f Flow, queue uint32) (*Steering, error) {
 	return steer(ifname, f, queue, ethtoolIoctl)
 }
 
-// Location returns the number by which the NIC knows the rule: "ethtool -N IF delete LOCATION"
-// removes it.
+// Location returns the NIC's number of the rule: "ethtool -N IF delete LOCATION" removes it.
 func (s *Steering) Location() uint32 { return s.location }
 
 // Close removes the rule, unless another rule has taken its place. It does nothing the second time.

@@ -10,8 +10,7 @@
 // rule has a row in a table.
 //
 // Verdicts: Fail keeps FUNet from working. Warn costs time, may become a failure, or could not be
-// found out. OK is the rest. Each finding that is not OK has a cure: a command to run, or the
-// person who can help.
+// found out. OK is the rest. The others have a cure: a command to run, or the person who can help.
 //
 // Rules:
 //

@@ -43,8 +43,7 @@ func (d *Daemon) askStatus(ctx context.Context) {
 	}
 }
 
-// gatherKeys looks at each file once. If the user named no configuration, a default one that cannot
-// be read is no fault.
+// gatherKeys looks at each file once. A default configuration that cannot be read is no fault.
 func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 	at := map[string]int{}
 	add := func(file string) *Key {

@@ -57,8 +57,7 @@ func makeGroup(hosts []host, cards []uint16, n int, r attach.JobRequest, chosen 
 	return 0, fmt.Errorf("%w; %d others were tried", err, attempts-1)
 }
 
-// agree asks the first host for the group and the others for the same one. With an error it returns
-// the host that refused.
+// agree asks the first host for the group and the others for the same. An error is with its host.
 func agree(hosts []host, r attach.JobRequest) (gid uint16, _ host, err error) {
 	for _, h := range hosts {
 		got, err := h.job(r)

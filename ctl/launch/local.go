@@ -242,7 +242,7 @@ func (l *local) start(n *node) error {
 	}
 	l.running.Go(func() {
 		p.awaitEnd()
-		l.mu.Lock()               // so that no signal meets a process that is gone, and its number another's
+		l.mu.Lock()               // so that no signal meets another process with its number
 		p.signal(syscall.SIGKILL) // the rest of its group
 		p.over = true
 		l.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gauge counts the finished part of a whole. A nil Gauge counts nothing. Its methods may be called
-// from any goroutine.
+// Gauge counts the finished part of a whole. A nil Gauge counts nothing. Any goroutine may call it.
 type Gauge struct{ done, total atomic.Int64 }
 
 // gaugeSize is the size of a gauge in memory.

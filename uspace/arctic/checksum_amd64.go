@@ -19,8 +19,7 @@ func few(start uint32, b []byte) uint32
 //go:noescape
 func sum(b []byte) uint32
 
-// fold returns the remainder of b, at least foldFrom bytes and a multiple of foldWord, that
-// starts from another.
+// fold returns the remainder of b, at least foldFrom bytes, a multiple of foldWord, from another.
 //
 //go:noescape
 func fold(start uint32, b []byte, by *[4]uint64) uint32

@@ -16,8 +16,7 @@ const forwardWords = 1
 // Forward is the payload of a packet of KindForward: the process of Node is on Card.
 type Forward struct{ Node, Card uint16 }
 
-// PutForward encodes f into b, which must have room for MaxPayloadWords, and returns the length in
-// payload words.
+// PutForward encodes f into b, which has room for MaxPayloadWords, and returns the payload's words.
 func PutForward(b []byte, f *Forward) int {
 	binary.LittleEndian.PutUint32(b, uint32(f.Node)<<16|uint32(f.Card))
 	return forwardWords

@@ -216,8 +216,7 @@ func (t *Trailer) read(b []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// OperandBytes returns how many bytes of operands a request has. For a put or a lock it is the
-// length of Operands.
+// OperandBytes returns how many bytes of operands a request has. For a put or a lock: of Operands.
 func (r *WindowRequest) OperandBytes() int {
 	switch r.Operation {
 	case RemotePut:
@@ -271,8 +270,7 @@ func PutWindowRequest(b []byte, r *WindowRequest) int {
 	return putPadded(b, n, r.Operands)
 }
 
-// putPadded puts data behind n bytes of b, and zeros up to a whole word. It returns the length of
-// both in words.
+// putPadded puts data behind n bytes of b, and zeros up to a whole word. It returns their words.
 func putPadded(b []byte, n int, data []byte) int {
 	n += copy(b[n:n+len(data)], data)
 	for ; n%WordSize != 0; n++ {

@@ -16,8 +16,7 @@ func Peek(b []byte) (f Frame, ok bool) {
 	return Frame(b), true
 }
 
-// PeekSource returns the source card and the level of a frame that has not been parsed, HeaderSize
-// bytes or more.
+// PeekSource returns the source card and level of a frame not yet parsed, HeaderSize bytes or more.
 func PeekSource(b []byte) (card uint16, l Level) {
 	b = b[:HeaderSize]
 	return binary.LittleEndian.Uint16(b[24:]), Level(b[15] & flagReply)

@@ -1,5 +1,4 @@
 package arctic
 
-// ByPriority is the levels in the order in which everything is done: replies before requests
-// (thesis 2.10).
+// ByPriority is the levels in the order of everything done: replies before requests (thesis 2.10).
 var ByPriority = [Levels]Level{Reply, Request}

@@ -80,16 +80,14 @@ const (
 
 	ReasonLocal  Reason = 128 // the first reason that is found at the sender and never travels
 	ReasonSilent Reason = 128 // says that the peer has not answered within the configured time
-	// ReasonRestarted says that the peer's card was restarted. The peer may have accepted the
-	// packet before.
+	// ReasonRestarted says that the peer's card was restarted. It may have accepted the packet.
 	ReasonRestarted Reason = 129
 	ReasonDeparted  Reason = 130 // says that the peer's card has said that it leaves the network
 	ReasonNoRoute   Reason = 131 // says that the route table has no entry for the destination node
 	// ReasonSource says that a transfer's source does not lie in a segment that the process
 	// registered for reading.
 	ReasonSource Reason = 132
-	// ReasonTransferLength says that a transfer's length is not a multiple of four words, or too
-	// long for its mode.
+	// ReasonTransferLength says that a transfer is not of a multiple of four words, or too long.
 	ReasonTransferLength Reason = 133
 	// ReasonQueueSize and ReasonQueueLayout say why MERR is set: Q_MASK is not one less than a
 	// power of two from 2 to 64K, or a queue does not lie in the context's memory (thesis 3.1.2).
@@ -118,8 +116,7 @@ const (
 	// ReasonWindow says that the memory for the answer of a request is not in a segment with the
 	// right Destination or Keyed.
 	ReasonWindow Reason = 141
-	// ReasonOperand says that an operation has more operands than a packet holds, or other operands
-	// than it takes.
+	// ReasonOperand says that an operation has more operands than a packet holds, or wrong ones.
 	ReasonOperand Reason = 142
 )
 

@@ -56,8 +56,7 @@ func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixC
 	}
 }
 
-// longestName is the longest path that an address has room for, without the zero behind it
-// (unix(7), sun_path).
+// longestName is the longest path in an address, without the zero behind it (unix(7), sun_path).
 const longestName = len(unix.RawSockaddrUnix{}.Path) - 1
 
 // address returns the name to connect to for a path. A path that is too long for an address is

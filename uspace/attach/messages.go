@@ -268,8 +268,7 @@ func milliseconds(d time.Duration) uint32 {
 	return uint32(min(max(d.Milliseconds(), 0), math.MaxUint32))
 }
 
-// Encode composes the message. Linger is rounded down to milliseconds, and cut to what
-// the field holds.
+// Encode composes the message. Linger is rounded down to milliseconds, and cut to the field.
 func (r DetachRequest) Encode() []byte {
 	b := encode(KindDetach, Done, detachSize)
 	binary.LittleEndian.PutUint32(b[16:], milliseconds(r.Linger))

@@ -76,8 +76,7 @@ type Peer struct {
 // UDP has frames travel in UDP datagrams.
 type UDP struct {
 	Port uint16 // 0: encap.DefaultPort; all members of the group have the same
-	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: no
-	// lines are wanted.
+	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: none.
 	Tell func(line string)
 }
 
@@ -108,8 +107,7 @@ type Config struct {
 	// have the same.
 	VLAN               uint16
 	RxRing, FillFrames int
-	// Queue is that of afxdp.Config: the one queue of each interface on which frames leave; nil:
-	// all.
+	// Queue is that of afxdp.Config: each interface's one queue on which frames leave; nil: all.
 	Queue  *int
 	System bool // lets frames of the system group in, too; see SystemEvents
 	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has
@@ -418,8 +416,7 @@ func (c *Config) engineConfig() (engine.Config, error) {
 	return cfg, nil
 }
 
-// datagrams returns the UDP configuration of an interface's port. at is the interface's place among
-// Interfaces.
+// datagrams returns the UDP configuration of an interface's port. at is its place among Interfaces.
 func (c *Config) datagrams(at int) *afxdp.UDP {
 	if c.UDP == nil {
 		return nil

@@ -29,8 +29,7 @@ import (
 )
 
 const (
-	// mostLag is the longest lag of the host behind the model that it catches up with: a few
-	// messages' worth.
+	// mostLag is the host's longest lag behind the model that it catches up: a few messages' worth.
 	mostLag   = int64(20 * time.Microsecond)
 	firstWire = time.Microsecond // the time of a frame on a wire that was not measured yet
 	// vainDrives is the number of calls of Drive without passing time that show that a program
@@ -154,8 +153,7 @@ func (p *modelled) tell() {
 	}
 }
 
-// run steps the card at each time up to the limit at which it has something to do. host is the
-// host's time.
+// run steps the card at each time up to the limit when it has to do something. host is the host's.
 func (p *modelled) run(limit, host int64) {
 	if p.arrived() {
 		if !p.heard {

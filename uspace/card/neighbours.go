@@ -118,8 +118,7 @@ func (n *neighbours) attend() {
 	}
 }
 
-// doze is called before a sleep of the card, and reports whether the card may sleep. wake follows
-// it.
+// doze is called before a sleep of the card, and reports whether it may sleep. wake follows.
 func (n *neighbours) doze() bool { return n == nil || n.port.Doze() }
 
 func (n *neighbours) wake() {

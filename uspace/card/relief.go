@@ -96,8 +96,7 @@ func (r *relief) give() {
 	}
 }
 
-// contend takes the word while the relief sleeps, or is in a step. It raises a panic of a step in
-// the program.
+// contend takes the word while the relief sleeps, or is in a step. It passes on a panic of a step.
 func (r *relief) contend() {
 	for n := 1; ; n++ {
 		switch w := r.word.Load(); {

@@ -14,8 +14,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// systemGroup is an eventfd(2) that counts frames for the system group; -1: Config.System is not
-// set.
+// systemGroup is an eventfd(2) that counts frames for the system group; -1: without Config.System.
 type systemGroup struct {
 	fd  int
 	one [8]byte

@@ -114,8 +114,7 @@ type Peer struct {
 	Iface   string           // local interface that leads there; "" when the host has only one
 	Address netip.Addr       // the node's IP address; the zero Addr when the file does not say
 	Groups  []Range          // the GIDs that may live on the node's host; nil: all
-	// Key is the file of a key that only this host and the node's share; "" means that they use the
-	// key of all hosts.
+	// Key is the file of a key that only this host and the node's share; "": the key of all hosts.
 	Key    string
 	Found  string // the name of a host that a daemon has found; in a file it is empty
 	Absent bool   // says that no host has the number now; then there is no MAC and no Iface

@@ -130,8 +130,7 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 		!has(func(p Peer) bool { return p.MAC != nil }) {
 		f.Encap = UDP
 	}
-	// The rules are applied in the order of the file, so that of two duplicates the second is
-	// blamed.
+	// The rules are applied in the file's order, so that of two duplicates the second is blamed.
 	err = f.check(func(i int) string {
 		if i < 0 {
 			return n.Where()

@@ -200,8 +200,7 @@ func (c *Card) Changed() bool {
 	return was
 }
 
-// Unseen reports whether PublishWrites or Changed would have something to report. It changes
-// nothing.
+// Unseen reports whether PublishWrites or Changed would report something. It changes nothing.
 func (c *Card) Unseen() bool { return c.changed || c.wrote }
 
 // Awaited reports whether the process sleeps until the card publishes something. If it does,

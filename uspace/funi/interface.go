@@ -117,8 +117,7 @@ func (i *Interface) Tail(l Level) uint32 { return i.page.Load(sendTail[l&1]) & i
 // whatever size the queue has had. The card has given back all of them but the last Unsent.
 func (i *Interface) Committed(l Level) uint64 { return i.committed[l&1] }
 
-// SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less
-// one.
+// SendHead returns the index of the slot of the send queue that is sent next, below Slots.
 func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }
 
 // Heads returns a number that changes when something is committed. It may miss commits between two

@@ -29,8 +29,7 @@ var ErrLayout = errors.New("funi: queue registers point outside the queue memory
 type Memory struct {
 	Page   *Page
 	Queues []uint32
-	// Doorbells is where the process rings. Attaching fills it in if the card runs within the
-	// process.
+	// Doorbells is where the process rings. Attaching fills it in if the card is in the process.
 	Doorbells *Doorbells
 	// Wake wakes the thread of a card that runs elsewhere and sleeps. The process calls it. It is
 	// nil for a card that never sleeps.

@@ -137,8 +137,7 @@ func (s *Slot) SetLeaveChain(number uint16, cookie uint32) {
 	clear(s[RemoteDataWord : RemoteDataWord+chainWords])
 }
 
-// SetMulticast composes the block of a multicast that is Valid. first is the node of the chain's
-// first member.
+// SetMulticast composes the block of a Valid multicast. first is the chain's first node.
 func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
 	s.setRemote(Multicast, first, m.Cookie)
 	word := uint32(m.Chain)

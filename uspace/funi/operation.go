@@ -114,8 +114,7 @@ const (
 // Window is what SetOpenWindow opens.
 type Window struct {
 	Key uint64 // the number of the key slot 15:0, the secret 63:16
-	// Base is the address of its memory in the process's own segment, which must have the right
-	// Keyed
+	// Base is the address of its memory in the process's own segment, which must be Keyed
 	Base    uint32
 	Bytes   uint32
 	Address uint64 // of its first byte, for others; at most arctic.MaxAddress
@@ -199,8 +198,7 @@ func (s *Slot) setBytes(n int, b []byte) {
 	}
 }
 
-// SetOpenWindow composes a block that opens a window. Its number must be that of a key slot which
-// is not open.
+// SetOpenWindow composes a block that opens a window. Its number must be that of a closed key slot.
 func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s.SetOpenKeySlot(w.Key, w.Base, w.Bytes, cookie)
 	s[RemoteAreaWord], s[RemoteCountWord] = uint32(w.Rights), w.Credit
@@ -242,8 +240,7 @@ func (h Header) completes() bool {
 	return h.Remote() && (operation || h.Operation() == Multicast)
 }
 
-// completed returns the count of completions, two words of the page, which lies on a multiple of
-// eight bytes.
+// completed returns the count of completions, two words of the page on a multiple of eight bytes.
 func (p *Page) completed() *uint64 { return (*uint64)(unsafe.Pointer(&p[completedWord])) }
 
 // Completed returns the lower half of the number of operations that the card has completed.

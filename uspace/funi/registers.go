@@ -98,8 +98,7 @@ func (p *Page) Store(r Register, v uint32) {
 
 func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
 
-// Version returns the version of the ABI that the card speaks, or 0 if no card has been here; see
-// ABI.
+// Version returns the version of the ABI that the card speaks, or 0 if no card has been here.
 func (p *Page) Version() uint32 { return atomic.LoadUint32(&p[versionWord]) }
 
 // Fault returns why MERR was last set.

@@ -147,14 +147,12 @@ func (h Header) Remote() bool { return h>>30 == 1 }
 type Put struct {
 	Key    uint64
 	Offset uint32 // in the key slot
-	// Source is an address in a segment of the process with the right Source; 0: Data is in the
-	// slot
+	// Source is an address in a segment of the process with the right Source, or 0 for Data
 	Source  uint32
 	Length  int // bytes; with Source
 	Area    uint16
 	Counted bool // makes the area count the packets; without it there must be no metadata
-	// Count is the sum of the packets' deltas, modulo 2^32: 0 for a message that is notified by
-	// itself.
+	// Count is the sum of the packets' deltas, modulo 2^32: 0 for a message notified by itself.
 	Count    uint32
 	Cookie   uint32
 	Metadata []uint32 // up to arctic.MaxRemoteMetadata
@@ -318,8 +316,7 @@ func (c *Card) PutRemoteSizes() {
 	atomic.StoreUint32(&c.page[notesSizeWord], uint32(s.Notifications))
 }
 
-// NotesTail returns how many notifications the process says that it has read. The number is not
-// checked.
+// NotesTail returns how many notifications the process says that it has read. It is not checked.
 func (c *Card) NotesTail() uint32 { return atomic.LoadUint32(&c.page[notesTail]) }
 
 // Notify puts entry n, counted since the context was attached, into the ring. If the packet that

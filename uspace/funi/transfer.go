@@ -92,8 +92,7 @@ func (h Header) Many() bool { return h>>30 == 3 }
 func (h Header) Words() int { return int(h >> 16 & 31) }
 
 // SetTransfer composes a request block for node. If the source is 0, write the data to the words
-// from DataWord on, before or after the call. A transfer of more than 16 words takes the form for
-// many packets.
+// from DataWord on, before or after the call. More than 16 words take the form for many packets.
 func (s *Slot) SetTransfer(node, typ uint16, t Transfer) {
 	if t.Words > arctic.MaxSingleWords {
 		s.SetHeader(manyBit | NewTransferHeader(node, typ, 0))

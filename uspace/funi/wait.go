@@ -20,8 +20,7 @@ import (
 // context's queues are no longer sent or delivered.
 var ErrDetached = errors.New("funi: the card has detached this context")
 
-// ErrUndelivered reports a process that gave its context up before everything that it had sent was
-// delivered.
+// ErrUndelivered reports a process that gave its context up before all that it sent was delivered.
 var ErrUndelivered = errors.New("packets were left undelivered")
 
 // Published is the card's progress as the registers of a context say it. If two values are equal,
@@ -52,8 +51,7 @@ func (p *Page) Published() (s Published) {
 	return s
 }
 
-// Returned returns how many packets the card has returned to the process: the head of the return
-// ring.
+// Returned returns how many packets the card has returned to the process: the return ring's head.
 func (p *Page) Returned() uint32 { return atomic.LoadUint32(&p[returnHead]) }
 
 // Arm asks the card to wake the process once, at the next change of what Published says.

@@ -23,8 +23,7 @@ import "sync/atomic"
 const (
 	writtenWord = 0x6a8 / 4
 
-	// Bits of the word wake. The card clears the first when it wakes the process, and leaves the
-	// other alone.
+	// Bits of the word wake. The card clears only the first when it wakes the process.
 	wakeOnce   = 1 << 0
 	wakeWrites = 1 << 1
 )

@@ -72,8 +72,7 @@ func fill(f *os.File) (*link.Key, error) {
 	return k, f.Sync()
 }
 
-// WriteTo makes a key and writes its 32 bytes to a file or a pipe. Errors: ErrTerminal, and those
-// of writing.
+// WriteTo makes a key and writes its 32 bytes to a file or a pipe. Errors: ErrTerminal, of writing.
 func WriteTo(f *os.File) (*link.Key, error) {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
 		return nil, fmt.Errorf("making a key: %w; name a file, or send it somewhere", ErrTerminal)

@@ -19,8 +19,7 @@ var (
 	ErrFull = errors.New("rats: no room; let the card run, or close what is not needed")
 	// ErrMemory reports memory that lies in no segment with the right for it.
 	ErrMemory = errors.New("rats: the memory is in no segment that has the right for it; register it with the card and tell the endpoint (Use)")
-	// ErrTooLong reports a message longer than its ticket allows, or metadata of more than 11
-	// words.
+	// ErrTooLong reports a message longer than its ticket, or more than 11 words of metadata.
 	ErrTooLong = errors.New("rats: the message is longer than its ticket allows, or has more than 11 words of metadata")
 	// ErrNone reports a context that was attached without room for remote memory.
 	ErrNone = errors.New("rats: the context has no remote memory; ask for it when it is attached")
@@ -124,8 +123,7 @@ func (e *Endpoint) opened(k Key) {
 }
 
 // Revoke takes a key back. Once Status of the handle is Sent, no holder of the key can write any
-// more, and the memory is the process's alone. Errors are ErrHandle for a key that is not open, and
-// ErrFull.
+// more, and the memory is the process's alone. Errors are ErrHandle for a closed key, and ErrFull.
 func (e *Endpoint) Revoke(k Key) (Handle, error) {
 	n := uint16(k)
 	if int(n) >= len(e.keys) || e.keys[n] != (key{k, true}) {
@@ -172,8 +170,7 @@ func (e *Endpoint) Close(area uint16) (Handle, error) {
 	return h, err
 }
 
-// Seed returns a seed for messages to all of the memory of a key. Each message is complete by
-// itself.
+// Seed returns a seed for messages to all memory of a key. Each message is complete by itself.
 func (e *Endpoint) Seed(k Key, area uint16, size uint32, protocol uint8) Seed {
 	return Seed{Protocol: protocol, Ticket: Ticket{Node: e.node, Area: area, Key: uint64(k), Size: size}}
 }

@@ -29,8 +29,7 @@ import (
 )
 
 const (
-	// Entries is how many entries a server has, and EntryCredit how many unread requests each
-	// holds.
+	// Entries is how many entries a server has, EntryCredit how many unread requests each holds.
 	Entries     = 16
 	EntryCredit = 4
 	// MaxRequestWords and MaxAnswerWords are the largest numbers of words of content.
@@ -44,8 +43,7 @@ const (
 	maxRequests  = 256
 	answered     = 256 // how many answers a server remembers
 
-	// firstRetry and lastRetry bound the time until a request that came back is sent again, in
-	// nanoseconds.
+	// firstRetry and lastRetry bound the time until a request that came back is sent again, in ns.
 	firstRetry = 50_000
 	lastRetry  = 50_000_000
 	// firstAnswer and lastAnswer bound the time until an unanswered request is sent again, in
@@ -123,8 +121,7 @@ func (s *Server) Recv() (Request, bool) {
 	return r, true
 }
 
-// SendReply answers a request with up to MaxAnswerWords words. It returns false if the send queue
-// is full.
+// SendReply answers a request with up to MaxAnswerWords words. false: the send queue is full.
 func (s *Server) SendReply(r *Request, words ...uint32) bool {
 	a := answer{key: r.inquiry.Key, number: r.number,
 		words: append([]uint32{kindAnswer<<kindShift | r.number}, words...), to: r.inquiry}
@@ -135,8 +132,7 @@ func (s *Server) SendReply(r *Request, words ...uint32) bool {
 	return true
 }
 
-// remembered returns the record of the answer to a request, or the oldest record to be reused for
-// it.
+// remembered returns the record of the answer to a request, or the oldest record, to be reused.
 func (s *Server) remembered(r *Request) *answer {
 	for i := range s.done {
 		if a := &s.done[i]; a.key == r.inquiry.Key && a.number == r.number && a.to == r.inquiry {

@@ -27,8 +27,7 @@ const (
 	// controlArea is the credit of a link's area for messages without data: hello, abort, and a
 	// spare of each.
 	controlArea = 4
-	// clientCredit is how many unread credits a client may have. Further ones wait at the server's
-	// card.
+	// clientCredit is how many unread credits a client may have. Others wait at the server's card.
 	clientCredit = 8
 )
 

@@ -25,8 +25,7 @@ type protocol interface {
 	// returned handles a returned message of the instance.
 	returned(r funi.Returned)
 	turn() bool // sends what could not be sent before. It returns false if there is more.
-	// suspect reports that requests to some nodes were returned and the card had no room to say
-	// which.
+	// suspect reports that requests were returned and the card had no room to say of which nodes.
 	suspect(l *funi.Lost)
 }
 

@@ -74,8 +74,7 @@ func (e *Endpoint) payRecord(p protocol, first bool) {
 	cpu.Spend(arrival.Of(0, 0))
 }
 
-// hands lets the time pass of handing a message to the program, and of the look that has brought
-// it.
+// hands lets the time pass of handing a message to the program, and of the look that brought it.
 func (e *Endpoint) hands(c func(*timing.Rats) *timing.Call) {
 	if cpu := e.pace.cpu; cpu != nil {
 		call := c(cpu.Rats())

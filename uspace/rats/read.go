@@ -102,8 +102,7 @@ func (s *ReadServer) Seed() (seed Seed, err error) {
 	return s.m.Seed(l.key, l.areas[0], uint32(len(s.memory)), protocolRead), nil
 }
 
-// Revoke takes a seed back, and its reader fails. It returns false if it is not a seed of the
-// server.
+// Revoke takes a seed back, and its reader fails. It returns false if it is not the server's.
 func (s *ReadServer) Revoke(seed Seed) bool {
 	return slices.ContainsFunc(s.links, func(l *readLink) bool { return l.revokes(seed) })
 }

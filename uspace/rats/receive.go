@@ -196,8 +196,7 @@ func (r *Receiver) afterRelease() {
 	r.consider()
 }
 
-// Close closes the receiver. If the sender has not sent the end, it is told that the stream is
-// aborted.
+// Close closes the receiver. A sender that has not sent the end is told that the stream is aborted.
 func (r *Receiver) Close() {
 	if r.closing {
 		return

@@ -25,8 +25,7 @@ const (
 	kindReply  = 12 // and a seed
 
 	seedWords = 6
-	// MaxOwnWords is the most words of the program's own in a message; with a reply seed seedWords
-	// fewer.
+	// MaxOwnWords is the most words of the program's own in a message; with a seed seedWords fewer.
 	MaxOwnWords = arctic.MaxRemoteMetadata - 1
 	// MaxOwnWordsWithSeed is the most words of the program's own beside a reply seed.
 	MaxOwnWordsWithSeed = MaxOwnWords - seedWords
@@ -211,8 +210,7 @@ func (s *Simple) suspect(l *funi.Lost) {
 	}
 }
 
-// Probe finds out whether the receiver of what was sent last is still there. If not the instance
-// fails.
+// Probe finds out whether the last message's receiver is still there. If not the instance fails.
 func (s *Simple) Probe() { s.ask() }
 
 type metadataWords [arctic.MaxRemoteMetadata]uint32

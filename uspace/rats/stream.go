@@ -153,8 +153,7 @@ func (e *end) suspect(l *funi.Lost) {
 	}
 }
 
-// ask makes the peer's card answer if the peer no longer exists, by a write of nothing without a
-// record.
+// ask makes the peer's card answer if the peer is gone, by a write of nothing without a record.
 func (e *end) ask() {
 	if e.peer.Key != 0 && e.err == nil && (!e.closing || e.lingers) {
 		e.send(e.peer, 0, nil, nil, false)
@@ -174,8 +173,7 @@ func (e *end) tellAbort() bool {
 	return true
 }
 
-// shutAll closes what was opened, as far as there is room, and gives the instance's place back at
-// the end.
+// shutAll closes what was opened, as far as there is room, and at the end gives the place back.
 func (e *end) shutAll() bool {
 	for len(e.areas) > 0 {
 		if !e.shut(e.areas[0]) {

@@ -195,8 +195,7 @@ func (l *taggedLink) arrived(n *funi.Notification) {
 // untold is how many tags were read that the writer was not told about.
 func (l *taggedLink) untold() int { return int(l.read - l.told) }
 
-// consider tells the writer of credit when it is time. It returns false if there is no room for
-// that.
+// consider tells the writer of credit when it is time. It returns false if there is no room.
 func (l *taggedLink) consider() bool {
 	if l.closing || l.peer.Key == 0 || !due(l.of.window, l.held, l.untold()) {
 		return true

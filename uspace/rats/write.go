@@ -57,8 +57,7 @@ func (m *Manager) NewSender() (*Sender, error) {
 	return s, nil
 }
 
-// SendTo returns the sending end of a Stream whose receiver made the seed. Errors are ErrFull and
-// ErrSeed.
+// SendTo returns the sending end of a Stream whose receiver made the seed; or ErrFull or ErrSeed.
 func (m *Manager) SendTo(seed Seed) (*Sender, error) {
 	if seed.Protocol != protocolReceiver || seed.Key == 0 {
 		return nil, fmt.Errorf("making the sender of a stream: %w", ErrSeed)
@@ -256,8 +255,7 @@ func (s *Sender) put(b []byte, area uint16, offset uint64, record, long bool) (n
 	return len(b), false
 }
 
-// askForMore asks for a longer ring, once in a ring's bytes. Nothing is sent then until the answer
-// comes.
+// askForMore asks for a longer ring, once in a ring's bytes. Then nothing is sent until the answer.
 func (s *Sender) askForMore() {
 	if s.size >= MostRing || s.wants || s.sent-s.asked < s.size && s.asked > 0 ||
 		s.shorts-s.seen.shorts >= shortCredit {
@@ -285,8 +283,7 @@ func (s *Sender) Done() bool { return s.done }
 // waiting data is sent when possible.
 func (s *Sender) Flush() bool { return s.chunk == nil && s.size > 0 }
 
-// Close closes the sender. If the receiver has not got the end, it is told that the stream is
-// aborted.
+// Close closes the sender. A receiver that has not got the end is told that the stream is aborted.
 func (s *Sender) Close() {
 	if s.closing {
 		return

@@ -66,8 +66,7 @@ func (o *order) drop(id ID) {
 	}
 }
 
-// Poll reads what the card reports: completions, notifications, and returned requests. It does not
-// wait.
+// Poll reads what the card reports: completions, notifications, and returned requests, if any.
 func (e *Endpoint) Poll() {
 	settled := e.retired() >= e.ops.upTo
 	for r, ok := e.nextReturn(); ok; r, ok = e.nextReturn() {
@@ -96,8 +95,7 @@ func (e *Endpoint) Poll() {
 }
 
 // hearLost reads the count of operations that were returned when the return ring had no room for
-// them. They are identified when the card has no other operations; record lets none leave before
-// that.
+// them. They are identified when the card has no other operations; record lets none leave before.
 func (e *Endpoint) hearLost() {
 	n := &e.ops
 	lost := e.iface.OperationsLost()
@@ -198,8 +196,7 @@ func (e *Endpoint) Next(r *Result) bool {
 }
 
 // Wait lets the card run until an operation is complete, and returns its Result, whose error it
-// also returns. Other errors are ErrID, and those of drive, after which the operation is still in
-// flight.
+// also returns. Others are ErrID, and those of drive, after which the operation is in flight.
 func (e *Endpoint) Wait(id ID) (Result, error) {
 	m := e.ops.record(id)
 	if id == 0 || m.id != id {

@@ -56,9 +56,8 @@
 //     entries, and at most 1,024 operations are in flight. A process that does not Poll delays its
 //     own operations, and the puts with notifications that it gave credit for.
 //
-// Chains: one message or put reaches many nodes, passed on from card to card. The sender sends one
-// copy and learns the outcome (Multicast; funi/multicast.go). example and example/chain are
-// programs.
+// Chains: one message or put reaches many nodes, from card to card. The sender sends one copy and
+// learns the outcome (Multicast; funi/multicast.go). example and example/chain are programs.
 //
 // An Endpoint belongs to one goroutine, that of its interface. Nothing here has a goroutine or
 // reads a clock, so the package runs in virtual time (package sim) as well as on a card of its own

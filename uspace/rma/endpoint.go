@@ -43,8 +43,7 @@ type Options struct {
 	// Key is a key agreed on beforehand, whose lower 16 bits are the number of a key slot; 0: a
 	// random key. Such a fixed key is only as secret as those who agreed on it keep it.
 	Key Key
-	// Absent opens the window in the suspended state: operations on it wait at their senders until
-	// Resume.
+	// Absent opens the window suspended: operations on it wait at their senders until Resume.
 	Absent bool
 }
 
@@ -63,8 +62,7 @@ type Target struct {
 	Address uint64
 }
 
-// Target returns a target at the start of the window, for other nodes; node is this process's
-// number.
+// Target returns a target at the window's start, for other nodes; node is this process's number.
 func (w *Window) Target(node uint16) Target { return Target{node, w.Key, w.Address} }
 
 // At returns the target that lies offset bytes further on.

@@ -157,8 +157,7 @@ func (e *Endpoint) Put(t Target, data []byte, with With) (ID, error) {
 	return e.issue("putting", t, &o, with, !with.Ack)
 }
 
-// PutNow is Put of data that is copied at once. It returns ErrTooLong for data that is too long for
-// that.
+// PutNow is Put of data that is copied at once. It returns ErrTooLong for too much data.
 func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 	trailer := with.trailer()
 	if len(data)+trailer.Words()*arctic.WordSize > arctic.MaxRemoteBytes {

@@ -10,8 +10,7 @@ type Clock struct {
 	// Until lets time pass: in virtual time the program gives way, in real time it spins.
 	Until func(at int64)
 	// Wait is Until for a processor that only waits. In real time a look may take the host longer
-	// than the model; Wait then goes on at the host's time if that is later. If Wait is nil, Until
-	// serves.
+	// than the model; Wait then goes on at the host's time if that is later. nil: Until.
 	Wait func(at int64)
 }
 
@@ -20,8 +19,7 @@ type CPUConfig struct {
 	Cycle time.Duration // of its clock
 	Store time.Duration // of a buffered store of one or two words, in the program
 	Stall time.Duration // how much longer than the bus's transaction a load over the bus takes
-	// Library holds the costs of package am's code on this machine, besides the prices of its
-	// operations.
+	// Library holds the costs of package am's code on this machine, besides its operations' prices.
 	Library Library
 	Rats    Rats // holds the times of the library Rats; zero: the machine has none
 }

@@ -20,8 +20,7 @@ type Call struct{ On, Off Span }
 // (direct I/O), DMA for data that the card fetches.
 type Sending struct{ Direct, DMA Call }
 
-// Rats holds the times of the library Rats on a processor (tables 1 and 2). The zero value has no
-// times.
+// Rats holds the times of the library Rats on a processor (tables 1, 2). The zero value has none.
 type Rats struct {
 	Tagged, Datagram Sending // tagged_write::write or send, and sendmsg
 	// Poll is the time of a look that finds a record; its Off is that of a look that finds none.

@@ -15,8 +15,7 @@ type Address uint64
 // MaxVirtual is the largest virtual address that a network address has room for.
 const MaxVirtual = arctic.MaxAddress
 
-// NewAddress returns the network address of a node's virtual address, of which the lower 48 bits
-// count.
+// NewAddress returns the network address of a node's virtual address, whose lower 48 bits count.
 func NewAddress(node uint16, virtual uint64) Address {
 	return Address(node)<<48 | Address(virtual&MaxVirtual)
 }

@@ -22,8 +22,7 @@ type introduction struct {
 }
 
 // Introduce gives a node this process's access ID, and waits for the node's ID in return. For a
-// node that is known already it does nothing. Errors are ErrRefused, rma.ErrUnreachable, and those
-// of drive.
+// known node it does nothing. Errors are ErrRefused, rma.ErrUnreachable, and those of drive.
 func (p *Process) Introduce(node uint16) error {
 	if p.ids[node] != 0 {
 		return nil
@@ -117,8 +116,7 @@ func read(s *funi.Slot) AccessID {
 	return AccessID(s[funi.PayloadWord]) | AccessID(s[funi.PayloadWord+1])<<32
 }
 
-// introduced answers a process that introduces itself. It returns false while there is no room for
-// the answer.
+// introduced answers a process that introduces itself. It returns false while there is no room.
 func (p *Process) introduced(s *funi.Slot) bool {
 	node, id := s.Source(), read(s)
 	answer := p.iface.Reserve(funi.Reply)

@@ -33,8 +33,7 @@ type Options struct {
 	// Segment is the memory, registered with the card with the right Keyed. It also needs the right
 	// Source if writes of more than 64 bytes are to come from it.
 	Segment funi.Segment
-	// Virtual is the virtual address of the segment's first byte; 0 means its address in this
-	// process.
+	// Virtual is the virtual address of the segment's first byte; 0: its address in this process.
 	Virtual uint64
 	Rights  funi.WindowRights // the rights of others; 0 means read, write and atomic operations
 	// Type is the type of the messages by which processes introduce themselves. It is the same in
@@ -47,8 +46,7 @@ type Options struct {
 	// call a method of the Process that waits. If Others is nil, such messages stay in the queue,
 	// with all behind them, until the program takes them (funi.Interface.Receive).
 	Others func(l funi.Level, s *funi.Slot)
-	// Returned takes the program's own messages that came back. It may be nil if the program sends
-	// none.
+	// Returned takes the program's own messages that came back. nil: the program sends none.
 	Returned func(r funi.Returned)
 }
 

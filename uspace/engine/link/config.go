@@ -31,8 +31,7 @@ type Peer struct {
 	Key *Key
 }
 
-// Config describes an End. The End's owner has checked the values; engine.Config explains the
-// fields.
+// Config describes an End. Its owner has checked the values; engine.Config explains the fields.
 type Config struct {
 	Card        uint16
 	Incarnation uint32
@@ -81,8 +80,7 @@ func (g *groups) set(gid uint16, in bool) {
 	}
 }
 
-// after returns the next group of the set behind gid, wrapping around, or gid if the set has no
-// other.
+// after returns the next group of the set behind gid, wrapping around, or gid if there is no other.
 func (g *groups) after(gid uint16) uint16 {
 	at := (gid + 1) & arctic.MaxGID
 	word := g[at/64] >> (at % 64) << (at % 64)

@@ -231,8 +231,7 @@ func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) 
 	}
 }
 
-// Cards returns one more than the greatest card number of this card and of all present and former
-// peers.
+// Cards returns one more than the greatest number of this card and of all present and former peers.
 func (e *End) Cards() int { return len(e.byCard) }
 
 // Counters returns the totals.

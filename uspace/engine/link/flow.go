@@ -53,8 +53,7 @@ type flow struct {
 	timeouts uint8 // retransmission timeouts since the last answer
 	inReady  bool
 
-	// Sending. Frames sndUna..sndNext-1 are not answered, or are answered while an older one is
-	// not.
+	// Sending. Frames sndUna..sndNext-1 are not answered, or an older one is not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
 	flying, lost    int
 	window          int     // congestion window: most frames in flight

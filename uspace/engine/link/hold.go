@@ -17,8 +17,7 @@ const (
 	besideGap = 400e3
 	tryBurst  = 64 // how many tries at once an account has that has made none for a while
 	// doubled is the back-off in nanoseconds up to which a back-off doubles. Then it grows by a
-	// quarter, so that a process that was kept from running for some milliseconds is found soon
-	// after.
+	// quarter, so that a process that did not run for some milliseconds is found soon.
 	doubled = 1e6
 	// unholds is how many holds are ended in one step. Others that are due follow in the next step.
 	unholds = 64
@@ -98,8 +97,7 @@ func (e *End) tryGap() int64 {
 	return min(aloneGap, int64(e.cfg.MaxHold))
 }
 
-// holdOff starts or lengthens the back-off of a stream that is on no list, after a transient
-// reject.
+// holdOff starts or lengthens the back-off of a stream on no list, after a transient reject.
 func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	if s.hold > now {
 		return // other frames of the same moment have been rejected already

@@ -115,8 +115,7 @@ func (e *End) room(p *peer) int { return e.sizeTo(p) - p.seal() }
 // length returns how long a frame to the peer is, without rejects.
 func (p *peer) length(fr *frame) int { return arctic.HeaderSize + int(fr.size) + p.seal() }
 
-// shorten bounds the frames to a peer. The numbers of longer frames in flight are asked back at
-// once.
+// shorten bounds the frames to a peer. Longer frames in flight are asked back at once.
 func (e *End) shorten(p *peer, bytes int) {
 	p.take(bytes)
 	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)

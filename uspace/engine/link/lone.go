@@ -2,8 +2,7 @@ package link
 
 // This file is the lone message: one packet for a node to which nothing else is on its way out, as
 // in a dialogue. It leaves at once in a frame of its own, past the lists of dispatch.go, because it
-// would be alone on them. In any less common case Lone refuses the line, which then goes through
-// those lists.
+// would be alone on them. In any less common case Lone refuses the line, which then goes there.
 
 import "github.com/funet/funet/uspace/arctic"
 

@@ -28,8 +28,7 @@ const (
 	BadChecksum
 	BadReserved
 	BadTrain
-	// Forged: it is not sealed with the peer's key, or not sealed at all, or sealed where there is
-	// no key.
+	// Forged: it is not sealed with the peer's key, or not at all, or sealed where there is no key.
 	Forged
 	Replayed // it is authentic, but was received before
 	// WrongKey: it is a greeting with another key than this card's, or without one, or with one

@@ -5,8 +5,7 @@ package link
 // A flow is taken from the card's spares when a packet is first queued for the peer or comes from
 // it. It is given back when two looks, parkAfter apart, found it quiet and unused in between. The
 // peer keeps what must survive: the sequence numbers, and what was learnt of the path. So sequences
-// go on where they were, and a frame that the network kept back meanwhile is still known as a
-// duplicate.
+// go on where they were, and a frame that the network kept back is known as a duplicate.
 //
 // A peer that has flows is looked at when its timer fires, and one that may have become quiet has a
 // timer. So a card that sleeps is woken for it at most three times, and then no more. (A card that
@@ -201,8 +200,7 @@ func (f *flow) waits() bool {
 
 // quiet reports whether a flow that does not wait also owes nothing and backs off from no node. As
 // long as a back-off lasts, a node that was full must be tried with care. A flow with a frame that
-// is not answered yet is not quiet, because a parked flow counts the frames before reached as
-// answered.
+// is not answered yet is not quiet, because a parked flow counts those before reached as answered.
 func (e *End) quiet(f *flow) bool {
 	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 || e.train.open && e.train.flow == f {
 		return false

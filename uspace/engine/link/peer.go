@@ -12,8 +12,7 @@ type peer struct {
 	handshake
 	established bool
 	inAckNow    bool
-	// why the two cards have begun an epoch, until NextAnew reports it; ReasonNone: nothing to
-	// report
+	// why the two cards have begun an epoch, until NextAnew reports it; or ReasonNone
 	anew     arctic.Reason
 	gid      uint16     // group of the last frame received, so that the peer has it
 	nextAnew int32      // see End.anew

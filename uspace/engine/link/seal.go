@@ -76,8 +76,7 @@ func (s *Session) Open(f arctic.Frame) (arctic.Frame, error) {
 	return opened, err
 }
 
-// Renew goes on to the next key, if it is due. Call it at least every few seconds while frames are
-// sealed.
+// Renew goes on to the next key, if it is due. Call it every few seconds while frames are sealed.
 func (s *Session) Renew(now int64) {
 	if !s.leads || s.open.number != s.seal.number() {
 		return // the peer has not followed yet

@@ -123,8 +123,7 @@ func (f *flow) find(o *Owner, node uint16, of sort) *stream {
 	return nil
 }
 
-// enter puts a stream of a flow that has many into the map. The first time it puts the others in,
-// too.
+// enter puts a stream of a flow that has many into the map, the first time with the others.
 func (f *flow) enter(s *stream) {
 	switch n := len(f.streams); {
 	case n <= searched:

@@ -176,8 +176,7 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 	return n
 }
 
-// address sets the fields of a header that say from where and to where the frame goes, and for
-// which job.
+// address sets the fields of a header that say from where to where the frame goes, for which job.
 func (e *End) address(p *peer, h *arctic.Header, l arctic.Level, gid uint16, tag uint64) {
 	h.To, h.From, h.Level, h.GID, h.Route, h.Tag = p.Address, p.Local, l, gid, uint32(p.Card), tag
 	h.SourceCard, h.DestinationCard, h.Epoch = e.cfg.Card, p.Card, p.epoch

@@ -191,7 +191,7 @@ func (k *keyed) step() {
 	k.due = sim.Never
 	k.open()
 	k.receive()
-	k.mine = slices.DeleteFunc(k.mine, k.client) // goes on with all, and forgets those that are over
+	k.mine = slices.DeleteFunc(k.mine, k.client) // goes on with all, and forgets those over
 	k.serves = slices.DeleteFunc(k.serves, k.serve)
 	k.help()
 	if k.stage == asking && !k.asked {
