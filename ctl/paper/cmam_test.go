@@ -11,7 +11,6 @@ import (
 
 	"github.com/funet/funet/ctl/paper/virtual"
 	"github.com/funet/funet/hwprofiles"
-	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/apps"
 )
 
