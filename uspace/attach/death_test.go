@@ -235,7 +235,7 @@ type badAnswer struct {
 func badAnswers(t *testing.T) map[string]badAnswer {
 	good := attach.AttachAnswer{ABI: funi.ABI, GID: gid, Nodes: 1, Slots: 64, Memory: 4096 + 6*64*128}
 	memory := func(n uint64) int {
-		fd, err := attach.MakeMemory("test", n)
+		fd, err := makeMemory("test", n)
 		if err != nil {
 			t.Error(err)
 		}
@@ -309,11 +309,11 @@ func TestDaemonIsNotOne(t *testing.T) {
 		t.Errorf("a daemon that does not answer: %v", err)
 	}
 	good := attach.AttachAnswer{ABI: funi.ABI, GID: gid, Nodes: 1, Slots: 64, Memory: 4096 + 6*64*128}
-	whole, err := attach.MakeMemory("test", good.Memory)
+	whole, err := makeMemory("test", good.Memory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := attach.MakeMemory("test", funi.DoorbellsSize)
+	page, err := makeMemory("test", funi.DoorbellsSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 
 // Rule: memory is made sealed: nobody can change its size, or take the seals off.
 func TestMemoryIsSealed(t *testing.T) {
-	fd, err := attach.MakeMemory("test", 8192)
+	fd, err := makeMemory("test", 8192)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestMemoryIsSealed(t *testing.T) {
 		}
 	}
 	for _, n := range []uint64{0, 1 << 63} {
-		if _, err := attach.MakeMemory("test", n); !errors.Is(err, unix.EINVAL) {
+		if _, err := makeMemory("test", n); !errors.Is(err, unix.EINVAL) {
 			t.Errorf("making %d bytes: %v", n, err)
 		}
 	}

@@ -19,32 +19,6 @@ var ErrMemory = errors.New("attach: the daemon passed other memory than it annou
 // seals are the seals of all shared memory.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// MakeMemory returns the descriptor of new memory of the given size in bytes, all 0. The memory is
-// sealed against changes of its size and, from Linux 6.3 on, against being executed. /proc shows
-// the name. Closing the descriptor and unmapping the memory everywhere gives it back.
-func MakeMemory(name string, bytes uint64) (fd int, err error) {
-	if bytes == 0 || bytes > math.MaxInt64 {
-		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, unix.EINVAL)
-	}
-	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-	// before Linux 6.3
-	if fd, err = unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL); errors.Is(err, unix.EINVAL) {
-		fd, err = unix.MemfdCreate(name, flags)
-	}
-	if err == nil {
-		if err = unix.Ftruncate(fd, int64(bytes)); err == nil {
-			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-		}
-		if err != nil {
-			_ = unix.Close(fd)
-		}
-	}
-	if err != nil {
-		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, err)
-	}
-	return fd, nil
-}
-
 // MapMemory maps the memory, which must have the given size in bytes and be sealed (ErrMemory), so
 // that no access can fail. Unmap ends the mapping. The descriptor is not needed afterwards.
 func MapMemory(fd int, bytes uint64) ([]byte, error) {

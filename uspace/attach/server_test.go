@@ -7,6 +7,7 @@ package attach_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -83,7 +84,7 @@ func start(t testing.TB, path string) *daemon {
 	if d.listener, err = net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network}); err != nil {
 		t.Fatal(err)
 	}
-	if d.bells, err = attach.MakeMemory("bells", funi.DoorbellsSize); err != nil {
+	if d.bells, err = makeMemory("bells", funi.DoorbellsSize); err != nil {
 		t.Fatal(err)
 	}
 	b, err := attach.MapMemory(d.bells, funi.DoorbellsSize)
@@ -315,7 +316,7 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 	case slotsErr != nil:
 		return nil, nil, nil, attach.ErrSlots
 	}
-	fd, err := attach.MakeMemory("context", uint64(size))
+	fd, err := makeMemory("context", uint64(size))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -368,7 +369,7 @@ func (d *daemon) segment(message []byte, x *served) ([]byte, []int, error) {
 	if r.Bytes > quota-x.bytes {
 		return nil, nil, attach.ErrQuota
 	}
-	fd, err := attach.MakeMemory("segment", r.Bytes)
+	fd, err := makeMemory("segment", r.Bytes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -497,4 +498,30 @@ func (d *daemon) crash() {
 	d.mu.Unlock()
 	d.work.Wait()
 	attach.CloseDescriptors([]int{d.bells, d.event})
+}
+
+// makeMemory returns the descriptor of new memory of the given size in bytes, all 0. The memory is
+// sealed against changes of its size and, from Linux 6.3 on, against being executed. /proc shows
+// the name. Closing the descriptor and unmapping the memory everywhere gives it back.
+func makeMemory(name string, bytes uint64) (fd int, err error) {
+	if bytes == 0 || bytes > math.MaxInt64 {
+		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, unix.EINVAL)
+	}
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	// before Linux 6.3
+	if fd, err = unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL); errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate(name, flags)
+	}
+	if err == nil {
+		if err = unix.Ftruncate(fd, int64(bytes)); err == nil {
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+		}
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, err)
+	}
+	return fd, nil
 }
