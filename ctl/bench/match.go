@@ -118,8 +118,8 @@ func stream(senders, messages, words int) args {
 }
 
 // funet enters a program of FUNet's as a contender, whose failure ends the match.
-func (m *match) funet(name, program string, a args, figure func([]node) float64) *contender {
-	return m.ours(name, func(ctx context.Context) ([]node, error) {
+func (m *match) funet(name, program string, a args, figure func([]node) float64) {
+	m.ours(name, func(ctx context.Context) ([]node, error) {
 		return m.nodes(ctx, &m.f.Flags, program, a.Arguments())
 	}, figure)
 }

@@ -49,10 +49,11 @@ const (
 	KindNotify    Kind = 4 // reserved for notification counts
 	KindMulticast Kind = 5 // a message or write that goes along a chain; see Multicast
 	KindForward   Kind = 6 // says that the process of a node is on another card now; see Forward
-	// KindExtended is reserved for kinds beyond these.
-	KindExtended Kind = 7
-	Kinds             = 8 // how many kinds the field can tell apart
+	KindExtended  Kind = 7 // reserved for kinds beyond these
 )
+
+// Kinds is how many kinds the field can tell apart.
+const Kinds = 8
 
 // PacketHeader is the three header words of a packet, decoded.
 type PacketHeader struct {

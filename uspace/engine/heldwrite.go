@@ -150,7 +150,7 @@ func (u *model) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Hea
 }
 
 // putPart notes the transactions of the next packet of a write of many.
-func (u *model) putPart(w *unit, x *Context, t *transfer) {
+func (u *model) putPart(w *unit, t *transfer) {
 	most := arctic.MaxRemoteBytes
 	if b := u.out.blockOf(t); b > 0 {
 		most = u.remote.remoteBlockTo(t.route, b)

@@ -387,7 +387,7 @@ func (u *model) retrievable(x *Context, l arctic.Level) bool {
 	case last:
 		u.lastPart(w, x.long.due[l].head)
 	case t != nil && t.put != nil:
-		u.putPart(w, x, t)
+		u.putPart(w, t)
 	case t != nil:
 		u.split(w, min(arctic.MaxPartWords, len(t.source)/arctic.WordSize))
 	default:
