@@ -38,7 +38,7 @@ FUNET := bin/funet bin/funet-bench bin/funet-paper
 build: $(FUNET) bin/funid
 
 help:
-	@echo "make            build bin/funet, the programs of some of its commands, and bin/funid"
+	@echo "make            build bin/funet, funet-bench, funet-paper and funid"
 	@echo "make demo       two hosts on this machine exchange messages (root)"
 	@echo "make install    these, headers, manual and unit, below PREFIX ($(PREFIX))"
 	@echo "make deb        the same as a package; make image: as an image"

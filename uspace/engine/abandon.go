@@ -21,5 +21,6 @@ func (c *Card) Abandon(x *Context) {
 	c.sched.unlist(x)
 	c.bells.rise(x)
 	x.away, x.torn = true, true
+	c.in.single = false // the step may have ended within a frame of one packet
 	c.Detach(x)
 }
