@@ -25,15 +25,15 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 			return err
 		}
 	}
-	if o.Topology == Router {
-		if err := spaces[o.Hosts].do(forward); err != nil {
-			return err
-		}
+	var err error
+	switch o.Topology {
+	case Router:
+		err = spaces[o.Hosts].do(forward)
+	case Bridge:
+		err = spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return addBridge(nl, o) })
 	}
-	if o.Topology == Bridge {
-		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return addBridge(nl, o) }); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	for _, c := range cables {
 		err := spaces[c.a.space].netlink(func(nl *netlink.Handle) error {
@@ -53,24 +53,17 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 			}
 		}
 	}
-	if o.Topology == Bridge {
-		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpHub(nl, hosts) }); err != nil {
-			return err
+	switch o.Topology {
+	case Bridge:
+		err = spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpHub(nl, hosts) })
+	case Router:
+		err = spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpRouter(nl, hosts) })
+		for i := 0; i < len(hosts) && err == nil; i++ {
+			err = spaces[i].netlink(func(nl *netlink.Handle) error { return addRoutes(nl, &hosts[i]) })
 		}
 	}
-	if o.Topology == Router {
-		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error {
-			return bringUpRouter(nl, hosts)
-		}); err != nil {
-			return err
-		}
-		for i := range hosts {
-			if err := spaces[i].netlink(func(nl *netlink.Handle) error {
-				return addRoutes(nl, &hosts[i].Interfaces[0])
-			}); err != nil {
-				return fmt.Errorf("host %d: %w", i, err)
-			}
-		}
+	if err != nil {
+		return err
 	}
 	deadline := time.Now().Add(linkDeadline)
 	for i, s := range spaces {
@@ -194,7 +187,6 @@ func bringUp(nl *netlink.Handle, o Options, hosts []Host, i int) error {
 	for j := range hosts {
 		mine, theirs := h.to(j), hosts[j].to(i)
 		if mine == nil || o.Topology == Router { // which is asked for by ARP, as anywhere
-
 			continue
 		}
 		link, err := nl.LinkByName(mine.Name)
@@ -232,15 +224,16 @@ func ipNet(a netip.Prefix) *net.IPNet {
 }
 
 // addRoutes adds the routes to the other hosts through the router.
-func addRoutes(nl *netlink.Handle, i *Interface) error {
+func addRoutes(nl *netlink.Handle, h *Host) error {
+	i := &h.Interfaces[0]
 	link, err := nl.LinkByName(i.Name)
 	if err != nil {
-		return fmt.Errorf("find %s: %w", i.Name, err)
+		return fmt.Errorf("host %d: find %s: %w", h.Index, i.Name, err)
 	}
 	for to, via := range map[netip.Prefix]netip.Addr{all4: i.Gateway, all6: i.Gateway6} {
-		if err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: via.AsSlice()}); err !=
-			nil {
-			return fmt.Errorf("route %s through %s: %w", to, via, err)
+		err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: via.AsSlice()})
+		if err != nil {
+			return fmt.Errorf("host %d: route %s through %s: %w", h.Index, to, via, err)
 		}
 	}
 	return nil
@@ -288,8 +281,7 @@ func steer(h *Host, cpu int) error {
 }
 
 // bringUpHub joins the ports to the bridge. It also tells the bridge which host is behind which
-// port, so that the first frame is not flooded. A port must belong to the bridge before an entry
-// can name it.
+// port, so that the first frame is not flooded. An entry can name only ports of the bridge.
 func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 	br, err := nl.LinkByName(bridgeName)
 	if err != nil {

@@ -320,7 +320,10 @@ func stopDaemons(name string) error {
 	}
 	var errs []error
 	var ending []*child
-	for _, pid := range daemonsOf(dir) {
+	for _, pid := range pids() {
+		if !isDaemon(pid, dir) {
+			continue
+		}
 		pidfd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
 			continue // it has ended
@@ -353,18 +356,15 @@ func stopDaemons(name string) error {
 // politeDeadline is the time that daemons have after SIGTERM to let their peers finish.
 const politeDeadline = 5 * time.Second
 
-// daemonsOf returns the processes that are daemons with a configuration in the folder.
-func daemonsOf(dir string) (pids []int) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
+// pids lists the processes of the machine.
+func pids() (all []int) {
+	entries, _ := os.ReadDir("/proc") // without it none is found
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && isDaemon(pid, dir) {
-			pids = append(pids, pid)
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, pid)
 		}
 	}
-	return pids
+	return all
 }
 
 // isDaemon reports whether a process was started with --config and a file of the folder. Only

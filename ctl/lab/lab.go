@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/ctl/scratch"
 	"github.com/funet/funet/uspace/cluster"
-	"golang.org/x/sys/unix"
 )
 
 // Lab is a lab that this process can use. Its methods may be called from any goroutine.
@@ -39,33 +40,26 @@ func Up(o Options) (*Lab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make lab: %w", err)
 	}
-	if o.Name == "" {
-		l, err := construct(o)
-		if err == nil && o.Prepare != nil {
-			if err = o.Prepare(l); err != nil {
-				err = join(err, l.Close())
-			}
+	if o.Name != "" {
+		if err := claim(o); err != nil {
+			return nil, fmt.Errorf("make lab %s: %w", o.Name, err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("make lab: %w", err)
-		}
-		return l, nil
-	}
-	if err := claim(o); err != nil {
-		return nil, fmt.Errorf("make lab %s: %w", o.Name, err)
 	}
 	l, err := construct(o)
+	if err == nil && o.Prepare != nil {
+		err = o.Prepare(l)
+	}
+	if err == nil && o.Name != "" {
+		err = publish(o)
+	}
 	if err == nil {
-		if o.Prepare != nil {
-			err = o.Prepare(l)
-		}
-		if err == nil {
-			err = publish(o)
-		}
-		if err == nil {
-			return l, nil
-		}
+		return l, nil
+	}
+	if l != nil {
 		err = join(err, l.Close())
+	}
+	if o.Name == "" {
+		return nil, fmt.Errorf("make lab: %w", err)
 	}
 	return nil, join(fmt.Errorf("make lab %s: %w", o.Name, err), withdraw(o))
 }

@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/funet/funet/ctl/scratch"
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/scratch"
 )
 
 // Info describes a named lab.
@@ -71,24 +72,23 @@ func claim(o Options) error {
 
 // publish marks a lab that this process built as up, so that others can use it.
 func publish(o Options) error {
-	return locked(func() error {
-		s, err := read(o.Name)
-		if err != nil {
-			return err
-		}
+	return change(o.Name, func(s *state) error {
 		s.Stage, s.OwnerPID, s.OwnerStart = stageUp, 0, 0
 		return s.write()
 	})
 }
 
 // withdraw removes a lab that this process could not complete.
-func withdraw(o Options) error {
+func withdraw(o Options) error { return change(o.Name, (*state).remove) }
+
+// change runs f on the state of a lab, with the state directory locked.
+func change(name string, f func(*state) error) error {
 	return locked(func() error {
-		s, err := read(o.Name)
+		s, err := read(name)
 		if err != nil {
 			return err
 		}
-		return s.remove()
+		return f(s)
 	})
 }
 
@@ -187,11 +187,7 @@ func Down(name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("remove lab: %w", err)
 	}
-	err := locked(func() error {
-		s, err := read(name)
-		if err != nil {
-			return err
-		}
+	err := change(name, func(s *state) error {
 		if s.Stage != stageUp && !s.stale() {
 			return fmt.Errorf("%w: process %d is building it; wait or end that process", ErrBusy, s.OwnerPID)
 		}

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -95,16 +96,10 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("%w: MTU %d with topology router, want %d to %d: its hosts have IPv6", ErrOptions, o.MTU,
 			minIPv6MTU, MaxMTU)
 	}
-	if o.MTU == 0 {
-		o.MTU = DefaultMTU
-	}
-	if o.MTU < MinMTU || o.MTU > MaxMTU {
+	if o.MTU = cmp.Or(o.MTU, DefaultMTU); o.MTU < MinMTU || o.MTU > MaxMTU {
 		return o, fmt.Errorf("%w: MTU %d, want %d to %d", ErrOptions, o.MTU, MinMTU, MaxMTU)
 	}
-	if o.Queues == 0 {
-		o.Queues = 1
-	}
-	if o.Queues < 1 || o.Queues > MaxQueues {
+	if o.Queues = cmp.Or(o.Queues, 1); o.Queues < 1 || o.Queues > MaxQueues {
 		return o, fmt.Errorf("%w: %d queues, want 1 to %d", ErrOptions, o.Queues, MaxQueues)
 	}
 	if o.Name != "" {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -108,13 +107,8 @@ func killAll(all []*child) error {
 
 // residents returns the processes that belong to the lab, with pidfds that the caller closes.
 func residents(belongs func(pid int) bool) (found []*child) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !belongs(pid) {
+	for _, pid := range pids() {
+		if !belongs(pid) {
 			continue
 		}
 		pidfd, err := unix.PidfdOpen(pid, 0)

@@ -23,8 +23,7 @@ import (
 // ErrHelper reports that the helper has ended, or does not answer.
 var ErrHelper = errors.New("the process that makes ports does not answer; restart funid")
 
-// ErrLost reports that the helper has come back without its ports, which go on until their
-// processes end.
+// ErrLost reports that the helper is back without its ports; they go on until their processes end.
 var ErrLost = errors.New("the process that makes ports has lost them; restart funid, which ends the direct jobs")
 
 // ErrVersion reports that the helper is of another release, with which this one cannot go on.

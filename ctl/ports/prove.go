@@ -19,7 +19,6 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
@@ -164,15 +163,12 @@ func (c *Client) newTrial(of bpf.Port, mtu int, mode xdp.AttachMode) (t trial, e
 		return t, err
 	}
 	t.id = made.ID
-	if t.port, err = openTrial(made.FD, memory, g, mtu); err != nil {
+	t.port, err = afxdp.OpenDirect(afxdp.Direct{FD: made.FD, Memory: memory, Geometry: g, MTU: mtu})
+	if err != nil {
 		_, ended := c.End(made.ID)
 		err = errors.Join(err, ended)
 	}
 	return t, err
-}
-
-func openTrial(fd int, memory *os.File, g port.Geometry, mtu int) (*afxdp.Port, error) {
-	return afxdp.OpenDirect(afxdp.Direct{FD: fd, Memory: memory, Geometry: g, MTU: mtu})
 }
 
 // endTrial ends a trial, and waits until its port is gone: the kernel delays a socket's end.

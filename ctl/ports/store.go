@@ -21,6 +21,7 @@ package ports
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -148,11 +149,7 @@ func (s *Store) names() (all []string) {
 	if s == nil {
 		return nil
 	}
-	for name := range s.held {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(s.held))
 }
 
 // discard gives back all descriptors of the previous helper.
