@@ -214,9 +214,8 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	x.remote = c.remote.newRemote(iface.Memory().Remote)
 	c.table.serving = x
 	c.table.add(x)
-	n := len(c.table.all) // waking must not allocate
-	c.sched.awake = slices.Grow(c.sched.awake, n-len(c.sched.awake))
-	c.bells.ringing = slices.Grow(c.bells.ringing, n-len(c.bells.ringing))
+	c.sched.awake = roomFor(len(c.table.all), c.sched.awake) // waking must not allocate
+	c.bells.ringing = roomFor(len(c.table.all), c.bells.ringing)
 	c.bells.give(x)
 	c.bells.join(x, c.cfg.Doorbells)
 	iface.Memory().Doorbells = c.cfg.Doorbells
@@ -229,9 +228,13 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 func (t *contexts) add(x *Context) {
 	t.newOwner(x)
 	t.all = append(t.all, x)
-	t.called = slices.Grow(t.called, len(t.all)-len(t.called))
-	t.touched = slices.Grow(t.touched, len(t.all)-len(t.touched))
+	t.called = roomFor(len(t.all), t.called)
+	t.touched = roomFor(len(t.all), t.touched)
 }
+
+// roomFor returns the list with room for n elements in all. It may have more of them already: those
+// of a step include contexts that have been detached since.
+func roomFor[T any](n int, list []T) []T { return slices.Grow(list, max(0, n-len(list))) }
 
 // remove takes a detached context out of the table.
 func (t *contexts) remove(x *Context) {

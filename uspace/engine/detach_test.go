@@ -228,3 +228,21 @@ func TestDetachWithManyStreams(t *testing.T) {
 	}
 	exactlyOnce(b, newTraffic(b, 20, 2, [2]int{0, 1}))
 }
+
+// Rule: a context comes onto the card when the last step served more contexts than the card has
+// now, since the others have been detached since.
+func TestAttachAfterMany(t *testing.T) {
+	b := newBed(t, setup{cards: 1, slots: 16, net: near, tune: quick})
+	all := []*engine.Context{b.ctx[0]}
+	for node := range uint16(5) {
+		other, x := b.join(0, gid+1, node)
+		put(other, funi.Request, int(node+1)%5, 1)
+		all = append(all, x)
+	}
+	b.cards[0].Step(b.now) // serves them all
+	for _, x := range all {
+		b.cards[0].Detach(x)
+	}
+	b.proc[0], b.ctx[0], b.mem[0] = b.attach(0, gid, 0)
+	exactlyOnce(b, newTraffic(b, 10, 1))
+}
