@@ -57,6 +57,9 @@ func TestExactlyOnceUnderFaults(t *testing.T) {
 		for kind, tune := range cardConfigs {
 			t.Run(fault+"/"+kind, func(t *testing.T) {
 				for seed := range uint64(4) {
+					if testing.Short() && seed > 0 {
+						break
+					}
 					for _, slots := range []int{2, 16} {
 						words := []int{2, arctic.MaxPayloadWords}[seed%2]
 						b := newBed(t, setup{cards: 2, slots: slots, tune: tune,
