@@ -201,10 +201,10 @@ check: golang
 ATONCE = -p $(if $(SHORT),3,2) -parallel 4
 
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as ordinary users, who must
-# be able to execute it whatever root's umask is. The two programs are built once for all of them.
+# be able to execute it whatever root's umask is. The programs are built once for all of them.
 unit: golang
 	@umask 022; programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
-	$(GO) build -o $$programs/ ./ctl/funet ./ctl/funid; \
+	$(GO) build -o $$programs/ $(FUNET:bin/%=./ctl/%) ./ctl/funid; \
 	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 $(ATONCE) -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
 
 # The race detector looks for goroutines that share memory. There are fewer seeds (-short), which unit has all run, but no test
