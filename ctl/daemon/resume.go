@@ -223,19 +223,19 @@ func (d *Daemon) vacate(j *job, node uint16) error {
 		return nil
 	}
 	alive, err := d.cfg.Ports.Alive(held.ID)
-	if err != nil {
-		return err
-	}
-	if alive {
-		return fmt.Errorf("its process before this one goes on: %w", attach.ErrTaken)
-	}
 	d.mu.Lock()
-	if _, ok = d.heirs.ports[at]; ok {
+	if _, ok = d.heirs.ports[at]; ok && err == nil && !alive {
 		delete(d.heirs.ports, at)
 	}
 	d.mu.Unlock()
-	if ok { // else somebody else did
-		d.endHeld(held, j)
+	switch {
+	case !ok: // buried meanwhile, and the helper may know the port no more
+		return nil
+	case err != nil:
+		return err
+	case alive:
+		return fmt.Errorf("its process before this one goes on: %w", attach.ErrTaken)
 	}
+	d.endHeld(held, j)
 	return nil
 }
