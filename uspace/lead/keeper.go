@@ -241,8 +241,7 @@ func (k *keeper) keep() {
 	for range k.kick {
 		k.mu.Lock()
 		idle := k.card.Now() // since when nothing has come
-		// way to goroutines that have not run since they called, and will lead again
-		gave := false
+		gave := false        // way to goroutines that have not run since they called
 		for !k.leads && !k.closing && !k.ended {
 			some, now := k.Poll(), k.card.Now()
 			k.pass(now)

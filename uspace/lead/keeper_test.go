@@ -3,6 +3,7 @@ package lead
 // This file tests a group with a keeper, on a card that is an eventfd.
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,33 +43,33 @@ func TestKeeper(t *testing.T) {
 	c := &eventCard{fd: fd, start: time.Now()}
 	g := New(c)
 	w := g.NewWaiter()
-	var polls, handled atomic.Int64
+	var handled atomic.Int64
+	handles := make(chan struct{}, 64) // one for each thing that was handled
 	poll := func() bool {
-		polls.Add(1)
 		if c.came.Load() == 0 {
 			return false
 		}
 		c.came.Add(-1)
 		handled.Add(1)
+		handles <- struct{}{}
 		w.Rouse()
 		return true
 	}
 	if err := g.Keep(Work{Poll: poll, Pass: func(int64) {}, Idle: func() bool { return true }}); err != nil {
 		t.Fatal(err)
 	}
-	asleep := func() bool { // no poll for a while that is long beside beforeRest
-		before := polls.Load()
-		time.Sleep(20 * time.Millisecond)
-		return polls.Load() == before
+	asleep := func() bool {
+		g.Lock()
+		defer g.mu.Unlock() // Unlock would have the keeper take over
+		return g.keeper.resting
 	}
 	for round := int64(1); round <= 40; round++ {
-		for !asleep() && round%10 == 0 {
+		for round%10 == 0 && !asleep() {
+			runtime.Gosched()
 		}
 		c.send()
 		if round%2 == 0 {
-			for handled.Load() < round { // by the keeper
-				time.Sleep(time.Millisecond)
-			}
+			<-handles // by the keeper
 			continue
 		}
 		g.Lock()
@@ -76,6 +77,7 @@ func TestKeeper(t *testing.T) {
 			g.Await(&w, nil)
 		}
 		g.Unlock()
+		<-handles
 	}
 	ended := make(chan struct{})
 	go func() {
