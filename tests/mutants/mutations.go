@@ -208,7 +208,7 @@ var mutations = []mutation{
 		`a.contexts == 0 && a.groups == 0 &&`, `a.contexts == 0 &&`,
 		unit("TestGroupsThatAreLeftArePaid")},
 	{"unbounded", "account.go",
-		`	for seen := a.awake`, `	if c.dozing {
+		`	for seen := a.awake`, `	if s.dozing {
 		a.local, a.retrieval = 1<<30, 1<<30
 	}
 	for seen := a.awake`,
@@ -527,7 +527,7 @@ var mutations = []mutation{
 		abi("TestLostMissesNothing")},
 	{"again", "execute.go",
 		`if !perform(q, e.memory, old[:len(e.memory)]) {`,
-		`if !perform(q, e.memory, old[:len(e.memory)]) || c.now%97 == 0 && !perform(q, e.memory, old[:len(e.memory)]) {`,
+		`if !perform(q, e.memory, old[:len(e.memory)]) || u.clock.now%97 == 0 && !perform(q, e.memory, old[:len(e.memory)]) {`,
 		chaos("loss,dup,rma")},
 	{"apart", "../funi/lost.go",
 		`if h.completes() {`, `if false {`,
