@@ -808,8 +808,8 @@ var mutations = []mutation{
 	{"freeabsence", "preprocess.go",
 		`g != nil && g.payer != nil && g.tag == t.Header.Tag`, `false`,
 		unit("TestAllWorkIsPaid")},
-	{"freeanswer", "preprocess.go",
-		`		d.link.SpendsForAnswer()
+	{"freeanswer", "step.go",
+		`			d.link.SpendsForAnswer()
 `, ``,
 		unit("TestAllWorkIsPaid")},
 	{"freeacknowledgment", "link/transmit.go",

@@ -38,13 +38,6 @@ func newClock() (k clock) {
 	return k
 }
 
-// begin begins a step.
-func (k *clock) begin(now int64) {
-	k.now = now
-	k.step++
-	k.more, k.loopNext = false, Never
-}
-
 // set sets when a deadline is.
 func (k *clock) set(d deadline, at int64) {
 	k.at[d] = at

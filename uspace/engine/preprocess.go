@@ -9,17 +9,6 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// preprocess takes a frame from port i.
-func (d *delivery) preprocess(i int, b []byte) {
-	if t := d.link.Arrive(i, b); t != nil {
-		d.judge(t)
-		d.table.serving = nil
-	} else {
-		d.link.SpendsForAnswer()
-	}
-	d.handled(i, b)
-}
-
 // handled ends the handling of a frame from port i.
 func (d *delivery) handled(i int, b []byte) {
 	if d.link.Settles() {
@@ -37,7 +26,17 @@ func (d *delivery) judge(t *link.Train) {
 		trail = x.trail
 	}
 	cost := link.FrameTime + len(t.Packets) + len(t.Block)
-	if t.Payer = d.payerOf(t, x, why); t.Payer == nil {
+	// The account of the packets' context pays. For a node of the job without a context here it is the
+	// account of the job's contexts. nil: no account on this card has caused the packets.
+	t.Payer = nil
+	if x != nil && x.account != nil {
+		t.Payer = &x.account.Account
+	} else if why == arctic.ReasonNoContext || why == arctic.ReasonSwitching {
+		if g := d.routes.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
+			t.Payer = &g.payer.Account
+		}
+	}
+	if t.Payer == nil {
 		d.link.SpendsForNobody(cost)
 	} else {
 		d.link.Uses(t.Payer, cost)
@@ -62,7 +61,9 @@ func (d *delivery) judge(t *link.Train) {
 			d.rejected(x, reason)
 			v.Note(i, reason)
 		}
-		cost += packetCost(h.Kind)
+		if !d.single {
+			cost += packetCost(h.Kind)
+		}
 		if len(rest) == 0 {
 			break
 		}
@@ -81,21 +82,6 @@ func (d *delivery) judge(t *link.Train) {
 	if d.link.Answer(&v, d.atOnce); d.due != nil {
 		d.sendDue()
 	}
-}
-
-// payerOf returns the account that pays for the packets of a frame: that of their context. For a
-// node of the job without a context here it is the account of the job's contexts. nil: no account
-// on this card has caused the packets.
-func (d *delivery) payerOf(t *link.Train, x *Context, why arctic.Reason) *link.Account {
-	switch {
-	case x != nil && x.account != nil:
-		return &x.account.Account
-	case why == arctic.ReasonNoContext || why == arctic.ReasonSwitching:
-		if g := d.routes.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
-			return &g.payer.Account
-		}
-	}
-	return nil
 }
 
 // recipient returns the context that packets of a frame are for, or why all of them are rejected.
