@@ -143,24 +143,22 @@ func (d *Daemon) setRoute(j *job, m *report.Command) error {
 		return fmt.Errorf("card %d, whose groups are %v: %w", *m.Card, p.Groups, attach.ErrHost)
 	}
 	node, card := *m.Node, *m.Card
-	var refused error
 	// The card's thread does it: when two change routes at once, the later one starts from the
 	// routes that the first left, on the card as in the list.
-	err := d.loop.do(func() {
-		var routes []uint32
-		var was uint16
-		if routes, was, refused = d.moveNode(j, node, card); refused != nil {
-			return
+	return d.loop.ask(func() error {
+		routes, was, err := d.moveNode(j, node, card)
+		if err != nil {
+			return err
 		}
-		if refused = d.loop.card.SetGroupRoutes(j.gid, routes); refused != nil {
+		if err := d.loop.card.SetGroupRoutes(j.gid, routes); err != nil {
 			d.mu.Lock()
 			j.cards[node] = was
 			d.mu.Unlock()
-			return
+			return err
 		}
 		d.loop.card.Expect(j.gid, node, j.tag, card == d.cfg.Card)
+		return nil
 	})
-	return errors.Join(err, refused)
 }
 
 // moveNode changes one entry of a group's routes. It returns all routes and the former entry. The
@@ -186,28 +184,23 @@ func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint1
 
 // switchTo starts the turn of a group.
 func (d *Daemon) switchTo(m *report.Command) (any, error) {
-	var refused error
-	err := d.loop.do(func() {
-		l := d.loop
-		gid := m.GID
+	err := d.loop.ask(func() error {
+		l, gid := d.loop, m.GID
 		if m.Context != nil {
 			if *m.Context >= uint32(len(l.byBell)) || l.byBell[*m.Context] == nil {
-				refused = fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context,
-					attach.ErrCommand)
-				return
+				return fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context, attach.ErrCommand)
 			}
 			gid = &l.byBell[*m.Context].job.gid
 		}
 		switch {
 		case gid == nil:
-			refused = fmt.Errorf("which group or context? say gid or context: %w", attach.ErrCommand)
+			return fmt.Errorf("which group or context? say gid or context: %w", attach.ErrCommand)
 		case l.share == nil:
-			refused = fmt.Errorf("the profile has all groups on the card at once: %w", attach.ErrCommand)
-		default:
-			refused = l.share.next(*gid)
+			return fmt.Errorf("the profile has all groups on the card at once: %w", attach.ErrCommand)
 		}
+		return l.share.next(*gid)
 	})
-	return d.profileStatus(), errors.Join(err, refused)
+	return d.profileStatus(), err
 }
 
 // profileStatus says which profile the card has.
@@ -230,10 +223,10 @@ func (d *Daemon) setProfile(m *report.Command) error {
 	default:
 		p, err = hwprofiles.Embedded(m.Profile)
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, attach.ErrCommand)
+	if err == nil {
+		err = runnable(p)
 	}
-	if err := runnable(p); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w: %w", err, attach.ErrCommand)
 	}
 	d.mu.Lock()

@@ -245,11 +245,7 @@ func (c *connection) linger(message []byte) error {
 		}
 		gone = c.pause(min(nextLook(time.Since(begin)), time.Until(end)))
 	}
-	message, err = attach.EncodeBody(attach.KindDetach|attach.AnswerBit, nil)
-	if err != nil {
-		return err
-	}
-	return c.send(message)
+	return c.answer(attach.KindDetach, nil)
 }
 
 // nextLook returns the time until the next look at a context that has lingered for the given time.

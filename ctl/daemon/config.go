@@ -84,9 +84,7 @@ func (c Config) complete() (_ Config, err error) {
 	if c.Encap != nil {
 		peers.Encap = *c.Encap
 	}
-	if c.Port != 0 {
-		peers.Port = c.Port
-	}
+	peers.Port = cmp.Or(c.Port, peers.Port)
 	if err := badCluster(c.Discover); err != nil {
 		return c, bad("discover %q: %v", c.Discover, err)
 	}
@@ -102,9 +100,7 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("port %d without encap: udp; leave it out, or add that", peers.Port)
 	}
 	c.Peers = &peers
-	if c.keys == nil {
-		c.keys = new(keyfile.Ring)
-	}
+	c.keys = cmp.Or(c.keys, new(keyfile.Ring))
 	for _, p := range peers.Peers {
 		if p.Node == c.Card || p.Absent {
 			continue
@@ -150,30 +146,16 @@ func (c Config) complete() (_ Config, err error) {
 
 // defaults fills in fields that are left out and do not depend on others.
 func (c *Config) defaults() {
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
-	if c.Slots == 0 {
-		c.Slots = config.DefaultSlots
-	}
-	if c.RefusedLimit == 0 {
-		c.RefusedLimit = config.DefaultRefusedLimit
-	}
-	if c.Subordinates == "" {
-		c.Subordinates = DefaultSubordinates
-	}
+	native := engine.Native()
+	c.Socket = cmp.Or(c.Socket, DefaultSocket)
+	c.Slots = cmp.Or(c.Slots, config.DefaultSlots)
+	c.RefusedLimit = cmp.Or(c.RefusedLimit, config.DefaultRefusedLimit)
+	c.Subordinates = cmp.Or(c.Subordinates, DefaultSubordinates)
+	c.Drain = cmp.Or(c.Drain, DefaultDrain)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, native.PeerTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, native.ConnectTimeout)
 	c.completeLog()
 	c.rerouted = make(chan struct{}, 1)
-	if c.Drain == 0 {
-		c.Drain = DefaultDrain
-	}
-	native := engine.Native()
-	if c.PeerTimeout == 0 {
-		c.PeerTimeout = native.PeerTimeout
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = native.ConnectTimeout
-	}
 }
 
 func (c *Config) limits(bad func(string, ...any) error) error {
@@ -319,11 +301,8 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 }
 
 func hostName() string {
-	h, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return h
+	h, _ := os.Hostname()
+	return cmp.Or(h, "unknown")
 }
 
 // Check returns an error if something is wrong with the configuration, as Open does before it

@@ -114,58 +114,29 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
 	}
-	switch k {
-	case attach.KindAttach:
-		return c.attach(message)
-	case attach.KindSegment:
-		return c.segment(message)
-	case attach.KindUnsegment:
-		return c.unsegment(message)
-	case attach.KindJob:
-		return c.makeJob(message)
-	case attach.KindStatus:
-		if err := bodyless(message, k); err != nil {
-			return err
-		}
-		return c.status()
-	case attach.KindAdmin:
-		return c.administer(message)
-	case attach.KindDetach:
-		return c.linger(message)
-	case attach.KindArrive:
-		return c.arrive(message)
-	case attach.KindLeave:
-		return c.leave(message)
-	case attach.KindImage:
-		return c.image(message)
-	case attach.KindWhither:
-		return c.whither(message)
-	case attach.KindPort:
-		return c.givePort(message)
-	case attach.KindResume:
-		return c.resume(message)
-	case attach.KindFate:
-		return c.doubt(message)
-	case attach.KindNeighbours:
-		return c.listNeighbours(message)
-	case attach.KindShare:
-		return c.share(message)
-	case attach.KindCapture:
-		return c.capture(message)
-	case attach.KindTrace:
-		return c.trace(message)
-	case attach.KindTraffic:
-		if err := bodyless(message, k); err != nil {
-			return err
-		}
-		return c.traffic()
-	case attach.KindInfo:
-		if err := bodyless(message, k); err != nil {
-			return err
-		}
-		return c.answerJSON(k, c.d.info())
+	carries := [...]func(*connection, []byte) error{
+		attach.KindAttach: (*connection).attach, attach.KindSegment: (*connection).segment,
+		attach.KindUnsegment: (*connection).unsegment, attach.KindJob: (*connection).makeJob,
+		attach.KindStatus: (*connection).status, attach.KindAdmin: (*connection).administer,
+		attach.KindDetach: (*connection).linger, attach.KindArrive: (*connection).arrive,
+		attach.KindLeave: (*connection).leave, attach.KindImage: (*connection).image,
+		attach.KindWhither: (*connection).whither, attach.KindPort: (*connection).givePort,
+		attach.KindResume: (*connection).resume, attach.KindFate: (*connection).doubt,
+		attach.KindNeighbours: (*connection).listNeighbours, attach.KindShare: (*connection).share,
+		attach.KindCapture: (*connection).capture, attach.KindTrace: (*connection).trace,
+		attach.KindTraffic: (*connection).traffic, attach.KindInfo: (*connection).info,
 	}
-	return fmt.Errorf("request of kind %d: %w", k, attach.ErrKind)
+	if int(k) >= len(carries) || carries[k] == nil {
+		return fmt.Errorf("request of kind %d: %w", k, attach.ErrKind)
+	}
+	return carries[k](c, message)
+}
+
+func (c *connection) info(message []byte) error {
+	if err := bodyless(message, attach.KindInfo); err != nil {
+		return err
+	}
+	return c.answerJSON(attach.KindInfo, c.d.info())
 }
 
 // bodyless refuses a request that has a body and should have none.
@@ -182,6 +153,10 @@ func (c *connection) answerJSON(k attach.Kind, v any) error {
 	if err != nil {
 		return err
 	}
+	return c.answer(k, body)
+}
+
+func (c *connection) answer(k attach.Kind, body []byte) error {
 	message, err := attach.EncodeBody(k|attach.AnswerBit, body)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -135,7 +136,8 @@ func Open(c Config) (_ *Daemon, err error) {
 	}
 	d.loop.hello, d.loop.heard = d.newStation(), d.heard
 	if c.Ports != nil {
-		if d.loop.post, err = newPost(card, c.Card, c.Peers); err != nil {
+		d.loop.post = &post{heard: make(chan heardNotice, mostHeard)}
+		if err := d.loop.post.attach(card, c.Card, c.Peers); err != nil {
 			return nil, err
 		}
 	}
@@ -184,27 +186,23 @@ func (systemRandom) Uint64() uint64 {
 
 // replaceCard replaces the card by one of another configuration. There must be no group.
 func (d *Daemon) replaceCard(c *Config) error {
-	var refused error
-	err := d.loop.do(func() {
+	return d.loop.ask(func() error {
 		l := d.loop
 		c.Peers = d.peers.Load()
 		card, err := d.newCard(c)
-		if err != nil {
-			refused = err
-			return
+		if err == nil && l.post != nil {
+			err = l.post.attach(card, c.Card, c.Peers)
 		}
-		if l.post != nil {
-			if refused = l.post.attach(card, c.Card, c.Peers); refused != nil {
-				return
-			}
+		if err != nil {
+			return err
 		}
 		l.card.Leave()
 		l.card.Step(l.clock())
 		l.card, l.share = card, shareOf(c.Profile)
 		l.hello.SetIncarnation(d.incarnation.Load())
 		l.card.Observe(l.see)
+		return nil
 	})
-	return errors.Join(err, refused)
 }
 
 // Run serves until the context ends or Stop is called, then stops cleanly. No process may attach
@@ -312,11 +310,7 @@ func (d *Daemon) settle(end time.Time, so func() bool) {
 func (d *Daemon) allConnections() []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]*connection, 0, len(d.connections))
-	for c := range d.connections {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Keys(d.connections))
 }
 
 // release gives everything back; the card's thread has ended or never began.

@@ -180,9 +180,7 @@ func (c *connection) doubt(message []byte) error {
 	p := c.port
 	c.mu.Unlock()
 	switch {
-	case p == nil:
-		return attach.ErrNode
-	case int(q.Node) >= len(p.job.cards):
+	case p == nil || int(q.Node) >= len(p.job.cards):
 		return attach.ErrNode
 	case !c.d.mayAsk(p.job):
 		c.d.loop.post.unheard.Add(1)

@@ -1,7 +1,6 @@
 package daemon
 
-// This file contains failures: each ends the context or the connection that it belongs to, and no
-// others.
+// This file contains failures: each ends the context or connection that it belongs to, no others.
 //
 //   - A load or store of the card's thread that fails because there is no page (SIGBUS): a hole
 //     where the machine may not promise more memory than it has, or memory that the hardware has
@@ -39,8 +38,7 @@ import (
 // errTorn reports a command that the card's thread did not carry out to its end.
 var errTorn = errors.New("the card failed while it carried out the request, which is a mistake of funid's; its log has the details")
 
-// tear is the cause of an aborted turn: memory that failed, or the panic and the context that the
-// card was serving.
+// tear is the cause of an aborted turn: memory that failed, or the panic and the context served.
 type tear struct {
 	memory  *region // nil: none
 	context *engine.Context

@@ -241,8 +241,7 @@ func (f *follower) find(l *link) (s seen, err error) {
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return s, err
 	}
-	// A VLAN or a bridge on an interface has the interface's address, too, as have the members of a
-	// bond.
+	// A VLAN or a bridge on an interface has its address, too, as have the members of a bond.
 	same := func(found netlink.Link) bool {
 		return string(found.Attrs().HardwareAddr) == string(l.mac[:]) && found.Type() == l.seen.kind
 	}
@@ -393,8 +392,7 @@ func (f *follower) mind(l *link) {
 	}
 }
 
-// tellQueues logs the state of the queues if there are several and it has changed, at most once
-// each tellEvery.
+// tellQueues logs the state of several queues if it has changed, at most once each tellEvery.
 func (f *follower) tellQueues(l *link) {
 	queues := l.port.Queues()
 	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }

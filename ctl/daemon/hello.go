@@ -221,24 +221,23 @@ func (d *Daemon) hello(m *report.Command) (*report.HelloAnswer, error) {
 		a.Card = uint16(i)
 	}
 	replied := make(chan hello.Reply, 1)
-	var refused error
-	err := d.loop.do(func() {
+	err := d.loop.ask(func() error {
 		p, ok := d.loop.hello.Peer(a.Card)
 		if !ok {
-			refused = fmt.Errorf("card %d: %w", a.Card, attach.ErrRoute)
-			return
+			return fmt.Errorf("card %d: %w", a.Card, attach.ErrRoute)
 		}
 		if peers := d.peers.Load(); present(peers, int(a.Card)) != nil {
 			a.Address = where(peers, present(peers, int(a.Card)))
 		}
 		a.Interface = d.links[p.Port].state().Interface
-		refused = d.loop.hello.Ask(d.loop.clock(), p.Port, p.Address, a.Card, func(r hello.Reply) { replied <- r })
-		if errors.Is(refused, hello.ErrBusy) {
-			refused = fmt.Errorf("%w: %w", refused, attach.ErrBusy)
+		err := d.loop.hello.Ask(d.loop.clock(), p.Port, p.Address, a.Card, func(r hello.Reply) { replied <- r })
+		if errors.Is(err, hello.ErrBusy) {
+			err = fmt.Errorf("%w: %w", err, attach.ErrBusy)
 		}
 		d.loop.helloAt = 0
+		return err
 	})
-	if err = errors.Join(err, refused); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	select {

@@ -91,8 +91,7 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 	}
 }
 
-// dialPorts connects to a helper that answers. If the helper answers with an error, the connection
-// is returned with it.
+// dialPorts connects to a helper that answers. An error that it answers comes with the connection.
 func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	conn, err := attach.Dial(ctx, path, startWithin)
 	if err != nil {

@@ -6,6 +6,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -207,10 +208,10 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 			return nil
 		}
 	}
-	if !allowed {
+	switch {
+	case !allowed:
 		return fmt.Errorf("making a job as user %d, who may use no GID: %w", j.peer.uid, attach.ErrForbidden)
-	}
-	if !placed {
+	case !placed:
 		return fmt.Errorf("making a job as user %d, none of whose GIDs may live on all of its hosts: %w",
 			j.peer.uid, attach.ErrHost)
 	}
@@ -313,10 +314,7 @@ func (d *Daemon) endJob(j *job, why string) {
 	if j.made {
 		d.ended.add(endedJob{j.peer.account, j.gid, j.token, why})
 	}
-	var members []*connection
-	for _, c := range j.members {
-		members = append(members, c)
-	}
+	members := slices.Collect(maps.Values(j.members))
 	d.mu.Unlock()
 	for _, c := range members {
 		c.detach(j)

@@ -121,8 +121,7 @@ func refuseDescriptors(socket int) bool {
 	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) == nil
 }
 
-// makeFolders makes the missing folders of the path, and lets everybody through them whatever the
-// umask says.
+// makeFolders makes the path's missing folders, which everybody may pass, whatever the umask.
 func makeFolders(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil // its owner decides what it allows

@@ -177,6 +177,12 @@ func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, 
 // returns ErrEnded, and the command was not carried out. The thread itself must not call it.
 func (l *loop) do(f func()) error { return l.carryOut(&command{do: f}) }
 
+// ask is do for a command that may fail.
+func (l *loop) ask(f func() error) (err error) {
+	ended := l.do(func() { err = f() })
+	return errors.Join(ended, err)
+}
+
 // carryOut does the same for any command, which its account pays for. If the command was torn by a
 // panic the error wraps errTorn.
 func (l *loop) carryOut(c *command) error {

@@ -139,8 +139,7 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 		return err
 	}
 	for some := range slices.Chunk(changes, changesAtOnce) {
-		var refused error
-		err := d.loop.do(func() {
+		err := d.loop.ask(func() (refused error) {
 			d.loop.helloAt = 0
 			for _, ch := range some {
 				if ch.to == nil {
@@ -157,8 +156,9 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 				}
 				refused = errors.Join(refused, d.loop.card.SetPeer(p))
 			}
+			return refused
 		})
-		if err = errors.Join(err, refused); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -317,73 +317,69 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	return nil
 }
 
+// flag returns the value of a metric that says whether something is so.
+func flag(so bool) float64 {
+	if so {
+		return 1
+	}
+	return 0
+}
+
 // collectInterfaces calls send for the state of the card's interfaces.
 func (m collector) collectInterfaces(send sending) {
 	d := m.daemon
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, s := range d.linkStatus() {
+		name := cmp.Or(s.Configured, s.Interface)
 		for _, state := range report.LinkStates {
-			is := 0.0
-			if s.State == state {
-				is = 1
-			}
-			send(gauge, "interface_state", "1 for the state of an interface.", is, "interface",
-				cmp.Or(s.Configured, s.Interface), "state", string(state))
+			send(gauge, "interface_state", "1 for the state of an interface.",
+				flag(s.State == state), "interface", name, "state", string(state))
 		}
-		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes),
-			"interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_changes_total", "Changes of the state of an interface.",
+			float64(s.Changes), "interface", name)
 		send(counter, "interface_merged_datagrams_total",
-			"Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface",
-			cmp.Or(s.Configured, s.Interface))
+			"Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface", name)
 		if a := s.Direct; a != nil {
 			for outcome, n := range map[string]uint64{"handed": a.Handed, "stranger": a.Stranger, "no_port": a.NoPort} {
 				send(counter, "interface_direct_frames_total",
 					"Direct frames from other hosts: handed to their node's port, or dropped because they did not come from the host of the node that they claimed, or because their node has no port here.",
-					float64(n), "interface", cmp.Or(s.Configured, s.Interface), "outcome", outcome)
+					float64(n), "interface", name, "outcome", outcome)
 			}
 		}
-		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened),
-			"interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_reopened_total", "Times that an interface was opened again.",
+			float64(s.Reopened), "interface", name)
 	}
 }
 
 func collectPorts(ports []portState, send sending) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, p := range ports {
-		sends := 0.0
-		if p.sends {
-			sends = 1
-		}
-		send(gauge, "port_sends", "Whether frames can be sent.", sends, "interface", p.name)
+		send(gauge, "port_sends", "Whether frames can be sent.", flag(p.sends), "interface", p.name)
 		send(counter, "port_unplugged_frames_total",
-			"Frames that were sent while the interface was down or away, and lost.", float64(p.lost),
-			"interface", p.name)
+			"Frames that were sent while the interface was down or away, and lost.",
+			float64(p.lost), "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.",
 			float64(p.n.RxDropped), "interface", p.name)
-		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull),
-			"interface", p.name)
+		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.",
+			float64(p.n.RxRingFull), "interface", p.name)
 		for _, q := range p.queue {
 			number := strconv.Itoa(q.Queue)
 			for direction, proof := range map[string]afxdp.Proof{"receive": q.Receives, "send": q.Sends} {
-				proven := 0.0
-				if proof == afxdp.Proven {
-					proven = 1
-				}
 				send(gauge, "port_queue_proven",
-					"Whether a frame has come through a queue, or a peer has got one that left on it.", proven,
-					"interface", p.name, "queue", number, "direction", direction)
+					"Whether a frame has come through a queue, or a peer has got one that left on it.",
+					flag(proof == afxdp.Proven), "interface", p.name, "queue", number, "direction", direction)
 			}
 			send(counter, "port_queue_received_total",
-				"Frames, or parts of them, that came on a queue since the interface was opened.", float64(q.Received),
-				"interface", p.name, "queue", number)
+				"Frames, or parts of them, that came on a queue since the interface was opened.",
+				float64(q.Received), "interface", p.name, "queue", number)
 			send(counter, "port_queue_sent_total",
-				"Frames, or parts of them, that left on a queue since the interface was opened.", float64(q.Sent),
-				"interface", p.name, "queue", number)
+				"Frames, or parts of them, that left on a queue since the interface was opened.",
+				float64(q.Sent), "interface", p.name, "queue", number)
 		}
 		if p.udp {
 			send(gauge, "port_missing_paths",
-				"Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways),
-				"interface", p.name)
+				"Peers to which there is no way: no route, no neighbour, or too small an MTU.",
+				float64(p.ways), "interface", p.name)
 			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.",
 				float64(p.grams.Unsent), "interface", p.name)
 			send(counter, "port_refused_datagrams_total", "Datagrams with a wrong checksum, or that were none.",

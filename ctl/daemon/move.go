@@ -105,14 +105,8 @@ func (c *connection) leave(message []byte) error {
 	if err := c.send(answer.Encode()); err != nil {
 		return err
 	}
-	for len(image) > 0 {
-		part := image[:min(len(image), attach.MaxImagePart)]
-		image = image[len(part):]
-		message, err := attach.EncodeBody(attach.KindLeave|attach.AnswerBit, part)
-		if err != nil {
-			return err
-		}
-		if err := c.send(message); err != nil {
+	for part := range slices.Chunk(image, attach.MaxImagePart) {
+		if err := c.answer(attach.KindLeave, part); err != nil {
 			return err
 		}
 	}
@@ -272,10 +266,7 @@ func (c *connection) image(message []byte) error {
 			return fmt.Errorf("taking an image: %w: %w", attach.ErrMalformed, err)
 		}
 	}
-	if message, err = attach.EncodeBody(attach.KindImage|attach.AnswerBit, nil); err != nil {
-		return err
-	}
-	return c.send(message)
+	return c.answer(attach.KindImage, nil)
 }
 
 // mostImage bounds the size of a context's image: all that a card keeps of a context.

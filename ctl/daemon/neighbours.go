@@ -61,8 +61,7 @@ type pair struct {
 
 // enterPort makes a port visible to its neighbours. The caller holds the connection's mu.
 func (c *connection) enterPort(p *directPort) {
-	n := &neighbour{id: p.id, owner: c.peer, space: userSpace(c.peer.pid)}
-	s := &c.d.neighbours
+	n, s := &neighbour{p.id, c.peer, userSpace(c.peer.pid)}, &c.d.neighbours
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ports[place{p.job.gid, p.node}] = n

@@ -92,12 +92,7 @@ type post struct {
 	sent, returned, arrived, strange, late, refused, unheard, doubtful atomic.Uint64
 }
 
-// newPost attaches the daemon's context to a new card, and routes to the daemons.
-func newPost(card *engine.Card, own uint16, peers *cluster.File) (*post, error) {
-	p := &post{heard: make(chan heardNotice, mostHeard)}
-	return p, p.attach(card, own, peers)
-}
-
+// attach attaches the daemon's context to a new card, and gives the card routes to the daemons.
 func (p *post) attach(card *engine.Card, own uint16, peers *cluster.File) error {
 	memory, err := funi.NewMemory(postSlots)
 	if err == nil {

@@ -15,8 +15,7 @@ package daemon
 // So a user gets half of a processor, however large its requests are and however many of its
 // connections wait.
 //
-// While a request waits for something else, such as packets under way, another request of the
-// account goes on.
+// While a request waits for others, such as packets under way, another of the account goes on.
 
 import (
 	"errors"
@@ -164,8 +163,7 @@ func (c *connection) endsWithin(wait time.Duration) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded) || c.conn.SetReadDeadline(time.Time{}) != nil
 }
 
-// pause interrupts a request for a time. It reports whether the process hung up, or the connection
-// was closed, meanwhile.
+// pause interrupts a request for a time. It reports whether the connection was closed meanwhile.
 func (c *connection) pause(wait time.Duration) (gone bool) {
 	c.exit()
 	return c.endsWithin(wait) || c.enter() != nil

@@ -314,8 +314,7 @@ func (d *Daemon) awaitGone(id uint32, whose *purse) {
 	}
 }
 
-// detachPort ends the connection's port because its job j has ended, and tells the process why. The
-// caller holds mu.
+// detachPort ends the connection's port as its job j has ended, and tells the process. mu is held.
 func (c *connection) detachPort(j *job) {
 	if c.port == nil || c.port.job != j || c.d.stopping.Load() {
 		return

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,12 +17,8 @@ import (
 // endWith makes the connection end with its process, from the first request on that gives the
 // process something to hold. The connection's goroutine calls it.
 func (c *connection) endWith(k attach.Kind) error {
-	switch k {
-	case attach.KindAttach, attach.KindArrive, attach.KindJob, attach.KindPort, attach.KindResume:
-	default:
-		return nil
-	}
-	if c.process != nil {
+	if c.process != nil || !slices.Contains([]attach.Kind{attach.KindAttach, attach.KindArrive, attach.KindJob,
+		attach.KindPort, attach.KindResume}, k) {
 		return nil
 	}
 	raw, err := c.conn.SyscallConn()

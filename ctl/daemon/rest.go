@@ -18,11 +18,10 @@ import (
 
 // waiting decides how to wait after an idle step.
 func (l *loop) waiting() {
-	if l.polling == config.Sleep {
+	switch {
+	case l.polling == config.Sleep:
 		l.sleep()
 		return
-	}
-	switch {
 	case l.turns%glance == 0:
 	case l.polling == config.Adaptive && l.wait.Contended():
 		l.now = l.clock() // every step is a look then

@@ -147,8 +147,7 @@ func (d *Daemon) takeJob(j *job) bool {
 	return true
 }
 
-// others reports whether a GID belongs to a job that is not asked for yet and has another tag. The
-// caller holds mu.
+// others reports whether a GID belongs to a job not asked for yet with another tag. mu is held.
 func (h *heirs) others(gid uint16, tag uint64) bool {
 	j, ok := h.jobs[gid]
 	return ok && j.Job.Tag != tag
@@ -162,11 +161,7 @@ func (c *connection) resume(message []byte) error {
 	if err != nil {
 		return fmt.Errorf("going on with the port of node %d of group %d: %w", r.Node, r.GID, err)
 	}
-	answer, err := attach.EncodeBody(attach.KindResume|attach.AnswerBit, nil)
-	if err != nil {
-		return err
-	}
-	if err = c.send(answer); err == nil {
+	if err = c.answer(attach.KindResume, nil); err == nil {
 		c.isThere()
 	}
 	return err

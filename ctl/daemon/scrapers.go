@@ -13,7 +13,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/net/netutil"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -140,10 +139,8 @@ func ownerOf(c *net.UnixConn) (uid uint32, known bool) {
 		return 0, false
 	}
 	err = raw.Control(func(fd uintptr) {
-		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if known = err == nil; known {
-			uid = cred.Uid
-		}
+		p, err := credentials(int(fd))
+		uid, known = p.uid, err == nil
 	})
 	return uid, known && err == nil
 }

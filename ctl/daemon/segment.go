@@ -73,10 +73,7 @@ func (c *connection) unsegment(message []byte) error {
 	if err := c.endSegment(r.Base); err != nil {
 		return err
 	}
-	if message, err = attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil); err != nil {
-		return err
-	}
-	return c.send(message)
+	return c.answer(attach.KindUnsegment, nil)
 }
 
 func (c *connection) endSegment(base uint32) error {

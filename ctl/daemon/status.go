@@ -27,7 +27,12 @@ const (
 	missingRoom = 16
 )
 
-func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(c)) }
+func (c *connection) status(message []byte) error {
+	if err := bodyless(message, attach.KindStatus); err != nil {
+		return err
+	}
+	return c.answerJSON(attach.KindStatus, c.d.statusFor(c))
+}
 
 // statusFor collects the part of the status that the user may see.
 func (d *Daemon) statusFor(asks *connection) report.Status {

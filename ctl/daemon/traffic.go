@@ -26,7 +26,10 @@ const (
 	trafficPeers    = 48
 )
 
-func (c *connection) traffic() error {
+func (c *connection) traffic(message []byte) error {
+	if err := bodyless(message, attach.KindTraffic); err != nil {
+		return err
+	}
 	t, err := c.trafficFor()
 	if err != nil {
 		return err
@@ -90,8 +93,7 @@ func (c *connection) trafficFor() (*report.Traffic, error) {
 	return t, nil
 }
 
-// strike removes an ending context from the list of the card's thread, and adds its traffic to its
-// job's.
+// strike takes an ending context off the card's thread's list, and adds its traffic to its job's.
 func (l *loop) strike(a *attachment) {
 	t := a.ctx.Traffic()
 	a.job.moved.Add(&t)
