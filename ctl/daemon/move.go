@@ -101,7 +101,7 @@ func (c *connection) leave(message []byte) error {
 	if err != nil {
 		return fmt.Errorf("moving to card %d: %w", r.Card, err)
 	}
-	answer := attach.LeaveAnswer{Image: uint64(len(image)), Untold: c.tell(x), Pause: time.Since(paused)}
+	answer := attach.LeaveAnswer{Image: uint64(len(image)), Untold: uint32(c.tell(x)), Pause: time.Since(paused)}
 	if err := c.send(answer.Encode()); err != nil {
 		return err
 	}

@@ -12,12 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	fateSize  = 32
-	doubtSize = 24
-	fateLives = 1
-)
-
 // Incarnation returns the incarnation of the card that is opened on the port with the ticket. Both
 // ends compute it, and neither can choose it. It reveals nothing about the ticket, and is never 0.
 func (t Ticket) Incarnation() uint32 {
@@ -30,68 +24,42 @@ func (t Ticket) Incarnation() uint32 {
 //	u16 node@16, u16 flags@18 (bit 0: it lives), u32 life@20, u64 order@24
 type Fate struct {
 	Node  uint16
-	Lives bool   // the process is there; otherwise it has ended
+	Lives bool // the process is there; otherwise it has ended
+	_     byte
 	Life  uint32 // the incarnation of its card
 	Order uint64 // greater in later news of the node
 }
 
 // Encode composes the message.
-func (f Fate) Encode() []byte {
-	b := encode(KindFate|AnswerBit, Done, fateSize)
-	binary.LittleEndian.PutUint16(b[16:], f.Node)
-	if f.Lives {
-		b[18] = fateLives
-	}
-	binary.LittleEndian.PutUint32(b[20:], f.Life)
-	binary.LittleEndian.PutUint64(b[24:], f.Order)
-	return b
-}
+func (f Fate) Encode() []byte { return compose(KindFate|AnswerBit, f) }
 
 // DecodeFate reads the message.
 func DecodeFate(b []byte) (Fate, error) {
-	if err := fixed(b, KindFate|AnswerBit, fateSize); err != nil {
-		return Fate{}, err
+	f, err := read[Fate](b, KindFate|AnswerBit)
+	if err == nil && f.Life == 0 {
+		return Fate{}, malformed("what became of a process", "life", 0)
 	}
-	flags := binary.LittleEndian.Uint16(b[18:])
-	f := Fate{Node: binary.LittleEndian.Uint16(b[16:]), Lives: flags&fateLives != 0,
-		Life: binary.LittleEndian.Uint32(b[20:]), Order: binary.LittleEndian.Uint64(b[24:])}
-	const what = "what became of a process"
-	if flags&^fateLives != 0 {
-		return Fate{}, malformed(what, "flags", uint64(flags))
-	}
-	if f.Life == 0 {
-		return Fate{}, malformed(what, "life", 0)
-	}
-	return f, nil
+	return f, err
 }
 
 // Doubt asks whether the process of a node is still the one with the given incarnation of its card.
 //
 //	u16 node@16, u16 0@18, u32 life@20
 type Doubt struct {
-	Node uint16
-	Life uint32
+	Node, _ uint16
+	Life    uint32
 }
 
 // Encode composes the message.
-func (d Doubt) Encode() []byte {
-	b := encode(KindFate, Done, doubtSize)
-	binary.LittleEndian.PutUint16(b[16:], d.Node)
-	binary.LittleEndian.PutUint32(b[20:], d.Life)
-	return b
-}
+func (d Doubt) Encode() []byte { return compose(KindFate, d) }
 
 // DecodeDoubt reads the message.
 func DecodeDoubt(b []byte) (Doubt, error) {
-	if err := fixed(b, KindFate, doubtSize, 18, 20); err != nil {
-		return Doubt{}, err
+	d, err := read[Doubt](b, KindFate)
+	if err == nil && d.Life == 0 {
+		return Doubt{}, malformed("a question after a process", "life", 0)
 	}
-	d := Doubt{Node: binary.LittleEndian.Uint16(b[16:]), Life: binary.LittleEndian.Uint32(b[20:])}
-	const what = "a question after a process"
-	if d.Life == 0 {
-		return Doubt{}, malformed(what, "life", 0)
-	}
-	return d, nil
+	return d, err
 }
 
 // Doubt asks the daemon whether the process of a node lives. It does not wait: without a daemon, or
@@ -104,7 +72,7 @@ func (p *Port) Doubt(node uint16, life uint32) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.Sendmsg(int(fd), Doubt{node, life}.Encode(), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		_ = unix.Sendmsg(int(fd), Doubt{Node: node, Life: life}.Encode(), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	})
 }
 

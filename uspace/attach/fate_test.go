@@ -11,17 +11,19 @@ import (
 func TestFatesInOrder(t *testing.T) {
 	var told []Fate
 	f := &fates{func(n Fate) { told = append(told, n) }, map[uint16]uint64{}, 3}
-	for _, n := range []Fate{{0, false, 7, 5}, {0, false, 7, 5}, {0, true, 7, 4}, {1, true, 7, 1}, {3, true, 7, 9},
-		{0, true, 8, 6}, {0, false, 9, 0}} {
+	for _, n := range []Fate{{Life: 7, Order: 5}, {Life: 7, Order: 5}, {Lives: true, Life: 7, Order: 4},
+		{Node: 1, Lives: true, Life: 7, Order: 1},
+		{Node: 3, Lives: true, Life: 7, Order: 9}, {Lives: true, Life: 8, Order: 6}, {Life: 9, Order: 0}} {
 		if err := f.take(n.Encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []Fate{{0, false, 7, 5}, {1, true, 7, 1}, {0, true, 8, 6}}; !slices.Equal(told, want) {
+	want := []Fate{{Life: 7, Order: 5}, {Node: 1, Lives: true, Life: 7, Order: 1}, {Lives: true, Life: 8, Order: 6}}
+	if !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}
-	for _, b := range [][]byte{nil, Doubt{1, 2}.Encode(), Fate{0, false, 0, 9}.Encode(),
-		append(Fate{0, false, 1, 9}.Encode(), 0)} {
+	for _, b := range [][]byte{nil, Doubt{Node: 1, Life: 2}.Encode(), Fate{Life: 0, Order: 9}.Encode(),
+		append(Fate{Life: 1, Order: 9}.Encode(), 0)} {
 		if err := f.take(b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}

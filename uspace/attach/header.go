@@ -97,19 +97,34 @@ func encode(k Kind, s Status, n int) []byte {
 	return b
 }
 
-// fixed checks that b is a message of the kind with status Done and n bytes, of which those from
-// reserved[0] to reserved[1] are 0. It returns a refusal as a *Refusal.
-func fixed(b []byte, k Kind, n int, reserved ...int) error {
-	body, err := DecodeBody(b, k)
-	switch {
-	case err != nil:
-		return err
-	case len(body) != n-HeaderSize:
-		return fmt.Errorf("reading a message of kind %#x of %d bytes, not %d: %w", k, len(b), n, ErrMalformed)
-	case len(reserved) > 0 && len(bytes.Trim(b[reserved[0]:reserved[1]], "\x00")) > 0:
-		return fmt.Errorf("reading a message of kind %#x with reserved bytes that are not 0: %w", k, ErrMalformed)
+// compose composes a message whose body is the given values of fixed sizes, in their order. Blank
+// fields of structs are 0.
+func compose(k Kind, fields ...any) []byte {
+	b := encode(k, Done, HeaderSize)
+	for _, f := range fields {
+		b, _ = binary.Append(b, binary.LittleEndian, f) // which has a size
 	}
-	return nil
+	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)))
+	return b
+}
+
+// read reads a message that compose has composed of one struct. It refuses any other length, and
+// bytes that do not encode to themselves, such as reserved ones that are not 0. It returns a
+// refusal as a *Refusal.
+func read[T any](b []byte, k Kind) (none T, _ error) {
+	var v T
+	body, err := DecodeBody(b, k)
+	if err != nil {
+		return none, err
+	}
+	if n, err := binary.Decode(body, binary.LittleEndian, &v); err != nil || n != len(body) {
+		return none, fmt.Errorf("reading a message of kind %#x of %d bytes, not %d: %w", k, len(b),
+			HeaderSize+binary.Size(v), ErrMalformed)
+	}
+	if !bytes.Equal(compose(k, v), b) {
+		return none, fmt.Errorf("reading a message of kind %#x with reserved bytes that are not 0: %w", k, ErrMalformed)
+	}
+	return v, nil
 }
 
 // EncodeBody composes a message of a header and a body:

@@ -4,7 +4,6 @@ package attach
 // 0, so a message that decodes encodes to the same bytes.
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -15,18 +14,12 @@ import (
 )
 
 const (
-	attachRequestSize = 64
-	attachAnswerSize  = 56
-	segmentSize       = 32
-	unsegmentSize     = 24
-	jobRequestSize    = 56 // without the cards
-	jobAnswerSize     = 20
-	detachSize        = 24
+	jobRequestSize = 56 // without the cards
 
 	MaxNodes = (MaxMessage - jobRequestSize) / 2 // the most nodes of a job
 )
 
-func malformed(what, field string, v uint64) error {
+func malformed(what, field string, v any) error {
 	return fmt.Errorf("reading %s with %s %#x: %w", what, field, v, ErrMalformed)
 }
 
@@ -44,20 +37,31 @@ type AttachRequest struct {
 	Token     Token            // of the job
 }
 
-func putRemote(b []byte, s funi.RemoteSizes) {
-	for i, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
-		b[i] = byte(bits.Len(uint(n)))
-	}
+type attachRequest struct {
+	GID, Node uint16
+	Slots     uint32
+	Remote    exponents
+	_         [5]byte
+	Token     Token
 }
 
-// remoteSizes decodes sizes. It refuses sizes that are invalid (funi.RemoteSizes), and bytes behind
-// them that are not zero.
-func remoteSizes(b []byte, what string) (s funi.RemoteSizes, err error) {
-	for i, n := range []*int{&s.KeySlots, &s.Areas, &s.Notifications} {
-		*n = 1 << min(b[i], 63) >> 1
+// exponents are sizes of remote memory in a message.
+type exponents [3]byte
+
+func exponentsOf(s funi.RemoteSizes) (e exponents) {
+	for i, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
+		e[i] = byte(bits.Len(uint(n)))
 	}
-	if s.Check() != nil || len(bytes.Trim(b[3:], "\x00")) > 0 {
-		return s, malformed(what, "sizes of remote memory", uint64(binary.LittleEndian.Uint32(b)))
+	return e
+}
+
+// sizes refuses sizes that are invalid (funi.RemoteSizes).
+func (e exponents) sizes(what string) (s funi.RemoteSizes, err error) {
+	for i, n := range []*int{&s.KeySlots, &s.Areas, &s.Notifications} {
+		*n = 1 << min(e[i], 63) >> 1
+	}
+	if s.Check() != nil {
+		return s, malformed(what, "sizes of remote memory", e)
 	}
 	return s, nil
 }
@@ -69,13 +73,8 @@ func (r AttachRequest) Encode() []byte { return r.encode(KindAttach) }
 func (r AttachRequest) EncodeArrive() []byte { return r.encode(KindArrive) }
 
 func (r AttachRequest) encode(k Kind) []byte {
-	b := encode(k, Done, attachRequestSize)
-	binary.LittleEndian.PutUint16(b[16:], r.GID)
-	binary.LittleEndian.PutUint16(b[18:], r.Node)
-	binary.LittleEndian.PutUint32(b[20:], r.Slots)
-	putRemote(b[24:], r.Remote)
-	copy(b[32:], r.Token[:])
-	return b
+	return compose(k, attachRequest{GID: r.GID, Node: r.Node, Slots: r.Slots, Remote: exponentsOf(r.Remote),
+		Token: r.Token})
 }
 
 // DecodeAttachRequest reads the message. It does not check all values: the number of slots may be
@@ -86,18 +85,15 @@ func DecodeAttachRequest(b []byte) (AttachRequest, error) { return decodeAttach(
 func DecodeArriveRequest(b []byte) (AttachRequest, error) { return decodeAttach(b, KindArrive) }
 
 func decodeAttach(b []byte, k Kind) (AttachRequest, error) {
-	if err := fixed(b, k, attachRequestSize); err != nil {
-		return AttachRequest{}, err
-	}
-	remote, err := remoteSizes(b[24:32], "an attach request")
+	r, err := read[attachRequest](b, k)
 	if err != nil {
 		return AttachRequest{}, err
 	}
-	return AttachRequest{
-		Remote: remote,
-		GID:    binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
-		Slots: binary.LittleEndian.Uint32(b[20:]), Token: Token(b[32:]),
-	}, nil
+	remote, err := r.Remote.sizes("an attach request")
+	if err != nil {
+		return AttachRequest{}, err
+	}
+	return AttachRequest{GID: r.GID, Node: r.Node, Slots: r.Slots, Remote: remote, Token: r.Token}, nil
 }
 
 // AttachAnswer says what was attached. With it come AttachDescriptors descriptors.
@@ -113,6 +109,17 @@ type AttachAnswer struct {
 	Memory      uint64 // bytes of the context's memory: funi.SharedSize(Slots) and Remote.Bytes()
 	Incarnation uint32 // of the card
 	Remote      funi.RemoteSizes
+}
+
+type attachAnswer struct {
+	ABI, Context uint32
+	GID, Node    uint16
+	Nodes, Slots uint32
+	Remote       exponents
+	_            byte
+	Memory       uint64
+	Incarnation  uint32
+	_            uint32
 }
 
 // The descriptors of an answer to an attach request, in their order.
@@ -132,17 +139,8 @@ func (a AttachAnswer) Encode() []byte { return a.encode(KindAttach) }
 func (a AttachAnswer) EncodeArrive() []byte { return a.encode(KindArrive) }
 
 func (a AttachAnswer) encode(k Kind) []byte {
-	b := encode(k|AnswerBit, Done, attachAnswerSize)
-	binary.LittleEndian.PutUint32(b[16:], a.ABI)
-	binary.LittleEndian.PutUint32(b[20:], a.Context)
-	binary.LittleEndian.PutUint16(b[24:], a.GID)
-	binary.LittleEndian.PutUint16(b[26:], a.Node)
-	binary.LittleEndian.PutUint32(b[28:], a.Nodes)
-	binary.LittleEndian.PutUint32(b[32:], a.Slots)
-	putRemote(b[36:], a.Remote)
-	binary.LittleEndian.PutUint64(b[40:], a.Memory)
-	binary.LittleEndian.PutUint32(b[48:], a.Incarnation)
-	return b
+	return compose(k|AnswerBit, attachAnswer{ABI: a.ABI, Context: a.Context, GID: a.GID, Node: a.Node, Nodes: a.Nodes,
+		Slots: a.Slots, Remote: exponentsOf(a.Remote), Memory: a.Memory, Incarnation: a.Incarnation})
 }
 
 // DecodeAttachAnswer reads the message, and checks what the process relies on: the ABI
@@ -154,34 +152,28 @@ func DecodeAttachAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAns
 func DecodeArriveAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAnswer(b, KindArrive) }
 
 func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
-	if err := fixed(b, k|AnswerBit, attachAnswerSize, 52, 56); err != nil {
+	a, err := read[attachAnswer](b, k|AnswerBit)
+	if err != nil {
 		return AttachAnswer{}, err
-	}
-	a := AttachAnswer{
-		ABI: binary.LittleEndian.Uint32(b[16:]), Context: binary.LittleEndian.Uint32(b[20:]),
-		GID: binary.LittleEndian.Uint16(b[24:]), Node: binary.LittleEndian.Uint16(b[26:]),
-		Nodes: binary.LittleEndian.Uint32(b[28:]), Slots: binary.LittleEndian.Uint32(b[32:]),
-		Memory: binary.LittleEndian.Uint64(b[40:]), Incarnation: binary.LittleEndian.Uint32(b[48:]),
 	}
 	const what = "an answer to an attach request"
 	size, err := funi.SharedSize(int(a.Slots))
-	remote, wrong := remoteSizes(b[36:40], what)
-	a.Remote = remote
+	remote, wrong := a.Remote.sizes(what)
 	switch {
 	case a.ABI != funi.ABI:
 		return AttachAnswer{}, fmt.Errorf("attaching to a card of ABI %d, not %d: %w", a.ABI, funi.ABI, ErrVersion)
 	case err != nil:
-		return AttachAnswer{}, malformed(what, "slots", uint64(a.Slots))
+		return AttachAnswer{}, malformed(what, "slots", a.Slots)
 	case wrong != nil:
 		return AttachAnswer{}, wrong
 	case a.Memory != uint64(size+remote.Bytes()):
 		return AttachAnswer{}, malformed(what, "memory", a.Memory)
 	case a.Context >= funi.MaxContexts:
-		return AttachAnswer{}, malformed(what, "context", uint64(a.Context))
+		return AttachAnswer{}, malformed(what, "context", a.Context)
 	case uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16:
-		return AttachAnswer{}, malformed(what, "nodes", uint64(a.Nodes))
+		return AttachAnswer{}, malformed(what, "nodes", a.Nodes)
 	}
-	return a, nil
+	return AttachAnswer{a.ABI, a.Context, a.GID, a.Node, a.Nodes, a.Slots, a.Memory, a.Incarnation, remote}, nil
 }
 
 // SegmentRequest asks for memory, registered as a segment (funi.Segment). The answer is
@@ -191,6 +183,7 @@ func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
 type SegmentRequest struct {
 	Base   uint32
 	Rights funi.Rights
+	_      [3]byte
 	Bytes  uint64
 }
 
@@ -198,18 +191,10 @@ type SegmentRequest struct {
 const SegmentDescriptors = 1
 
 // Encode composes the request.
-func (r SegmentRequest) Encode() []byte { return r.encode(KindSegment) }
+func (r SegmentRequest) Encode() []byte { return compose(KindSegment, r) }
 
 // EncodeAnswer composes the answer.
-func (r SegmentRequest) EncodeAnswer() []byte { return r.encode(KindSegment | AnswerBit) }
-
-func (r SegmentRequest) encode(k Kind) []byte {
-	b := encode(k, Done, segmentSize)
-	binary.LittleEndian.PutUint32(b[16:], r.Base)
-	binary.LittleEndian.PutUint32(b[20:], uint32(r.Rights))
-	binary.LittleEndian.PutUint64(b[24:], r.Bytes)
-	return b
-}
+func (r SegmentRequest) EncodeAnswer() []byte { return compose(KindSegment|AnswerBit, r) }
 
 // DecodeSegmentRequest reads the request. It does not check base and size.
 func DecodeSegmentRequest(b []byte) (SegmentRequest, error) { return decodeSegment(b, KindSegment) }
@@ -220,38 +205,25 @@ func DecodeSegmentAnswer(b []byte) (SegmentRequest, error) {
 }
 
 func decodeSegment(b []byte, k Kind) (SegmentRequest, error) {
-	if err := fixed(b, k, segmentSize); err != nil {
-		return SegmentRequest{}, err
+	r, err := read[SegmentRequest](b, k)
+	if r.Rights&^(funi.Source|funi.Destination|funi.Keyed) != 0 {
+		return SegmentRequest{}, malformed("a segment request", "rights", uint8(r.Rights))
 	}
-	rights := binary.LittleEndian.Uint32(b[20:])
-	if rights&^uint32(funi.Source|funi.Destination|funi.Keyed) != 0 {
-		return SegmentRequest{}, malformed("a segment request", "rights", uint64(rights))
-	}
-	return SegmentRequest{
-		Base: binary.LittleEndian.Uint32(b[16:]), Rights: funi.Rights(rights),
-		Bytes: binary.LittleEndian.Uint64(b[24:]),
-	}, nil
+	return r, err
 }
 
 // UnsegmentRequest asks to unregister the segment at base. The answer has no body
 // (EncodeBody), and is ErrBusy while the card needs the segment.
 //
 //	u32 base@16, u32 0@20
-type UnsegmentRequest struct{ Base uint32 }
+type UnsegmentRequest struct{ Base, _ uint32 }
 
 // Encode composes the message.
-func (r UnsegmentRequest) Encode() []byte {
-	b := encode(KindUnsegment, Done, unsegmentSize)
-	binary.LittleEndian.PutUint32(b[16:], r.Base)
-	return b
-}
+func (r UnsegmentRequest) Encode() []byte { return compose(KindUnsegment, r) }
 
 // DecodeUnsegmentRequest reads the message.
 func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
-	if err := fixed(b, KindUnsegment, unsegmentSize, 20, 24); err != nil {
-		return UnsegmentRequest{}, err
-	}
-	return UnsegmentRequest{Base: binary.LittleEndian.Uint32(b[16:])}, nil
+	return read[UnsegmentRequest](b, KindUnsegment)
 }
 
 // DetachRequest asks to end the context of the connection. The daemon first waits until nothing of
@@ -263,24 +235,25 @@ func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
 //	u32 linger@16 in milliseconds, u32 0@20
 type DetachRequest struct{ Linger time.Duration }
 
-// milliseconds rounds d down, and cuts it to what a field holds.
-func milliseconds(d time.Duration) uint32 {
-	return uint32(min(max(d.Milliseconds(), 0), math.MaxUint32))
+// milliseconds is a time in a message.
+type milliseconds uint32
+
+// inMilliseconds rounds d down, and cuts it to what a field holds.
+func inMilliseconds(d time.Duration) milliseconds {
+	return milliseconds(min(max(d.Milliseconds(), 0), math.MaxUint32))
 }
+
+func (m milliseconds) duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
 // Encode composes the message. Linger is rounded down to milliseconds, and cut to the field.
 func (r DetachRequest) Encode() []byte {
-	b := encode(KindDetach, Done, detachSize)
-	binary.LittleEndian.PutUint32(b[16:], milliseconds(r.Linger))
-	return b
+	return compose(KindDetach, [2]milliseconds{inMilliseconds(r.Linger)})
 }
 
 // DecodeDetachRequest reads the message.
 func DecodeDetachRequest(b []byte) (DetachRequest, error) {
-	if err := fixed(b, KindDetach, detachSize, 20, 24); err != nil {
-		return DetachRequest{}, err
-	}
-	return DetachRequest{Linger: time.Duration(binary.LittleEndian.Uint32(b[16:])) * time.Millisecond}, nil
+	r, err := read[struct{ Linger, _ milliseconds }](b, KindDetach)
+	return DetachRequest{r.Linger.duration()}, err
 }
 
 // JobRequest asks for a group: node n lives on card Cards[n].
@@ -293,6 +266,12 @@ type JobRequest struct {
 	Cards  []uint16 // 1 to MaxNodes
 }
 
+type jobRequest struct {
+	GID, Direct uint16
+	Nodes       uint32
+	Token       Token
+}
+
 // Encode composes the message. It returns ErrMalformed for more than MaxNodes cards or none, and
 // ErrNoToken for a token of zeros.
 func (r JobRequest) Encode() ([]byte, error) {
@@ -302,17 +281,11 @@ func (r JobRequest) Encode() ([]byte, error) {
 	if len(r.Cards) == 0 || len(r.Cards) > MaxNodes {
 		return nil, fmt.Errorf("asking for a job of %d nodes, not 1 to %d: %w", len(r.Cards), MaxNodes, ErrMalformed)
 	}
-	b := encode(KindJob, Done, jobRequestSize+2*len(r.Cards))
-	binary.LittleEndian.PutUint16(b[16:], r.GID)
+	head := jobRequest{GID: r.GID, Nodes: uint32(len(r.Cards)), Token: r.Token}
 	if r.Direct {
-		b[18] = 1
+		head.Direct = 1
 	}
-	binary.LittleEndian.PutUint32(b[20:], uint32(len(r.Cards)))
-	copy(b[24:], r.Token[:])
-	for i, c := range r.Cards {
-		binary.LittleEndian.PutUint16(b[jobRequestSize+2*i:], c)
-	}
-	return b, nil
+	return compose(KindJob, head, r.Cards), nil
 }
 
 // DecodeJobRequest reads the message. It does not check GID and cards. It refuses a token of zeros
@@ -323,47 +296,33 @@ func DecodeJobRequest(b []byte) (JobRequest, error) {
 		return JobRequest{}, err
 	}
 	const what = "a job request"
-	if len(body) < jobRequestSize-HeaderSize {
-		return JobRequest{}, malformed(what, "length", uint64(len(b)))
-	}
-	nodes := binary.LittleEndian.Uint32(b[20:])
-	if nodes == 0 || uint64(len(b)) != jobRequestSize+2*uint64(nodes) {
-		return JobRequest{}, malformed(what, "nodes", uint64(nodes))
-	}
-	direct := binary.LittleEndian.Uint16(b[18:])
-	if direct > 1 {
-		return JobRequest{}, malformed(what, "direct", uint64(direct))
-	}
-	if Token(b[24:56]).Zero() {
+	var head jobRequest
+	n, err := binary.Decode(body, binary.LittleEndian, &head)
+	switch {
+	case err != nil:
+		return JobRequest{}, malformed(what, "length", len(b))
+	case head.Nodes == 0 || uint64(len(b)) != jobRequestSize+2*uint64(head.Nodes):
+		return JobRequest{}, malformed(what, "nodes", head.Nodes)
+	case head.Direct > 1:
+		return JobRequest{}, malformed(what, "direct", head.Direct)
+	case head.Token.Zero():
 		return JobRequest{}, fmt.Errorf("reading a job request: %w", ErrNoToken)
 	}
-	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Direct: direct == 1, Token: Token(b[24:56]),
-		Cards: make([]uint16, nodes)}
-	for i := range r.Cards {
-		r.Cards[i] = binary.LittleEndian.Uint16(b[jobRequestSize+2*i:])
-	}
-	return r, nil
+	r := JobRequest{head.GID, head.Direct == 1, head.Token, make([]uint16, head.Nodes)}
+	_, err = binary.Decode(body[n:], binary.LittleEndian, r.Cards)
+	return r, err
 }
 
 // JobAnswer says which group was made.
 //
 //	u16 gid@16, u16 0@18
-type JobAnswer struct{ GID uint16 }
+type JobAnswer struct{ GID, _ uint16 }
 
 // Encode composes the message.
-func (a JobAnswer) Encode() []byte {
-	b := encode(KindJob|AnswerBit, Done, jobAnswerSize)
-	binary.LittleEndian.PutUint16(b[16:], a.GID)
-	return b
-}
+func (a JobAnswer) Encode() []byte { return compose(KindJob|AnswerBit, a) }
 
 // DecodeJobAnswer reads the message. The error of a refused request is a *Refusal.
-func DecodeJobAnswer(b []byte) (JobAnswer, error) {
-	if err := fixed(b, KindJob|AnswerBit, jobAnswerSize, 18, 20); err != nil {
-		return JobAnswer{}, err
-	}
-	return JobAnswer{GID: binary.LittleEndian.Uint16(b[16:])}, nil
-}
+func DecodeJobAnswer(b []byte) (JobAnswer, error) { return read[JobAnswer](b, KindJob|AnswerBit) }
 
 // Info is the JSON of an answer to KindInfo, which describes the card. Any user may ask.
 type Info struct {

@@ -98,7 +98,7 @@ func (c *Client) move(ctx context.Context, socket string) (m Move, err error) {
 		c.lost(fmt.Errorf("%w: %w", ErrLost, err))
 		return m, c.err
 	}
-	m.Pause, m.Untold = left.Pause+time.Since(begin), left.Untold
+	m.Pause, m.Untold = left.Pause+time.Since(begin), int(left.Untold)
 	if err := c.become(n); err != nil {
 		c.lost(fmt.Errorf("%w: %w", ErrLost, err))
 		return m, c.err
@@ -180,7 +180,7 @@ func (c *Client) leave(card uint16, patience time.Duration) (image []byte, a Lea
 		}
 		part, wrong := DecodeBody(message, KindLeave|AnswerBit)
 		if wrong == nil && (len(part) == 0 || uint64(len(image)+len(part)) > a.Image) {
-			wrong = malformed("an image", "length", uint64(len(part)))
+			wrong = malformed("an image", "length", len(part))
 		}
 		if wrong != nil {
 			c.lost(wrong)

@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	leaveRequestSize = 24
-	leaveAnswerSize  = 40
 	imageRequestSize = 32 // without the bytes
 
 	// MaxImagePart is how many bytes of an image a message has room for.
@@ -29,21 +27,20 @@ type LeaveRequest struct {
 	Patience time.Duration
 }
 
+type leaveRequest struct {
+	Card, _  uint16
+	Patience milliseconds
+}
+
 // Encode composes the message. Patience is rounded down to milliseconds, and cut to the field.
 func (r LeaveRequest) Encode() []byte {
-	b := encode(KindLeave, Done, leaveRequestSize)
-	binary.LittleEndian.PutUint16(b[16:], r.Card)
-	binary.LittleEndian.PutUint32(b[20:], milliseconds(r.Patience))
-	return b
+	return compose(KindLeave, leaveRequest{Card: r.Card, Patience: inMilliseconds(r.Patience)})
 }
 
 // DecodeLeaveRequest reads the message.
 func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
-	if err := fixed(b, KindLeave, leaveRequestSize, 18, 20); err != nil {
-		return LeaveRequest{}, err
-	}
-	return LeaveRequest{Card: binary.LittleEndian.Uint16(b[16:]),
-		Patience: time.Duration(binary.LittleEndian.Uint32(b[20:])) * time.Millisecond}, nil
+	r, err := read[leaveRequest](b, KindLeave)
+	return LeaveRequest{r.Card, r.Patience.duration()}, err
 }
 
 // LeaveAnswer says that the context has left its card. As many messages follow as its image needs,
@@ -53,31 +50,21 @@ func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
 type LeaveAnswer struct {
 	Image uint64 // bytes
 	// Untold is how many cards of the group have yet to be told where the process is
-	Untold int
+	Untold uint32
+	_      uint32
 	Pause  time.Duration // from the moment when the card took nothing for the context any more
 }
 
 // Encode composes the message.
-func (a LeaveAnswer) Encode() []byte {
-	b := encode(KindLeave|AnswerBit, Done, leaveAnswerSize)
-	binary.LittleEndian.PutUint64(b[16:], a.Image)
-	binary.LittleEndian.PutUint32(b[24:], uint32(a.Untold))
-	binary.LittleEndian.PutUint64(b[32:], uint64(a.Pause))
-	return b
-}
+func (a LeaveAnswer) Encode() []byte { return compose(KindLeave|AnswerBit, a) }
 
 // DecodeLeaveAnswer reads the message. The error of a refused request is a *Refusal.
 func DecodeLeaveAnswer(b []byte) (LeaveAnswer, error) {
-	if err := fixed(b, KindLeave|AnswerBit, leaveAnswerSize, 28, 32); err != nil {
-		return LeaveAnswer{}, err
-	}
-	const what = "an answer to a leave request"
-	a := LeaveAnswer{Image: binary.LittleEndian.Uint64(b[16:]), Untold: int(binary.LittleEndian.Uint32(b[24:])),
-		Pause: time.Duration(binary.LittleEndian.Uint64(b[32:]))}
+	a, err := read[LeaveAnswer](b, KindLeave|AnswerBit)
 	if a.Image > 1<<30 || a.Pause < 0 {
-		return LeaveAnswer{}, malformed(what, "image", a.Image)
+		return LeaveAnswer{}, malformed("an answer to a leave request", "image", a.Image)
 	}
-	return a, nil
+	return a, err
 }
 
 // ImageRequest is a part of an image for the connection's context, which is arriving. Parts follow
@@ -92,11 +79,7 @@ type ImageRequest struct {
 
 // Encode composes the message.
 func (r ImageRequest) Encode() []byte {
-	b := encode(KindImage, Done, imageRequestSize+len(r.Part))
-	binary.LittleEndian.PutUint64(b[16:], r.Total)
-	binary.LittleEndian.PutUint64(b[24:], r.Offset)
-	copy(b[imageRequestSize:], r.Part)
-	return b
+	return compose(KindImage, r.Total, r.Offset, r.Part)
 }
 
 // DecodeImageRequest reads the message. The part aliases b.
@@ -106,7 +89,7 @@ func DecodeImageRequest(b []byte) (ImageRequest, error) {
 		return ImageRequest{}, err
 	}
 	if len(body) <= imageRequestSize-HeaderSize {
-		return ImageRequest{}, malformed("a part of an image", "length", uint64(len(b)))
+		return ImageRequest{}, malformed("a part of an image", "length", len(b))
 	}
 	r := ImageRequest{Total: binary.LittleEndian.Uint64(b[16:]), Offset: binary.LittleEndian.Uint64(b[24:]),
 		Part: b[imageRequestSize:]}

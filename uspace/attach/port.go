@@ -5,10 +5,8 @@ package attach
 // card). The connection holds its place in the job.
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -20,9 +18,6 @@ import (
 )
 
 const (
-	portAnswerSize    = 112
-	resumeRequestSize = 72
-
 	TicketSize = 16 // the size of a ticket in bytes
 	// patience is how long a process waits for another daemon when the one of its port has ended.
 	patience = 30 * time.Second
@@ -39,7 +34,7 @@ func (r AttachRequest) EncodePort() []byte { return r.encode(KindPort) }
 func DecodePortRequest(b []byte) (AttachRequest, error) {
 	r, err := decodeAttach(b, KindPort)
 	if err == nil && (r.Slots != 0 || r.Remote.KeySlots|r.Remote.Areas|r.Remote.Notifications != 0) {
-		return AttachRequest{}, malformed("a request for a port", "slots", uint64(r.Slots))
+		return AttachRequest{}, malformed("a request for a port", "slots", r.Slots)
 	}
 	return r, err
 }
@@ -73,14 +68,20 @@ type PortAnswer struct {
 	PeerTimeout, ConnectTimeout time.Duration
 }
 
-// Flags of a PortAnswer, and the size of a key.
-const (
-	portKeyed    = 1
-	portReadable = 2
-	portGeneric  = 4
-	portSums     = 8
-	portKeySize  = 32
-)
+type portAnswer struct {
+	GID, Node                   uint16
+	Nodes, MTU                  uint32
+	Geometry                    port.Geometry
+	Ticket                      Ticket
+	Flags                       uint32
+	Key                         [32]byte
+	PeerTimeout, ConnectTimeout milliseconds
+}
+
+// flags are what the bits of the flags say.
+func (a *PortAnswer) flags(keyed *bool) [4]*bool {
+	return [...]*bool{keyed, &a.Readable, &a.Generic, &a.Sums}
+}
 
 // The descriptors of an answer to a request for a port, in their order.
 const (
@@ -91,65 +92,43 @@ const (
 
 // Encode composes the message.
 func (a PortAnswer) Encode() []byte {
-	b := encode(KindPort|AnswerBit, Done, portAnswerSize)
-	binary.LittleEndian.PutUint16(b[16:], a.GID)
-	binary.LittleEndian.PutUint16(b[18:], a.Node)
-	binary.LittleEndian.PutUint32(b[20:], a.Nodes)
-	binary.LittleEndian.PutUint32(b[24:], a.MTU)
-	for i, v := range a.fields() {
-		binary.LittleEndian.PutUint32(b[28+4*i:], *v)
+	f := portAnswer{GID: a.GID, Node: a.Node, Nodes: a.Nodes, MTU: a.MTU, Geometry: a.Geometry, Ticket: a.Ticket,
+		PeerTimeout: inMilliseconds(a.PeerTimeout), ConnectTimeout: inMilliseconds(a.ConnectTimeout)}
+	keyed := a.Key != nil
+	for i, is := range a.flags(&keyed) {
+		if *is {
+			f.Flags |= 1 << i
+		}
 	}
-	copy(b[52:], a.Ticket[:])
-	if a.Key != nil {
-		b[68] |= portKeyed
-		copy(b[72:], a.Key)
-	}
-	if a.Readable {
-		b[68] |= portReadable
-	}
-	if a.Generic {
-		b[68] |= portGeneric
-	}
-	if a.Sums {
-		b[68] |= portSums
-	}
-	binary.LittleEndian.PutUint32(b[104:], uint32(a.PeerTimeout.Milliseconds()))
-	binary.LittleEndian.PutUint32(b[108:], uint32(a.ConnectTimeout.Milliseconds()))
-	return b
-}
-
-func (a *PortAnswer) fields() [6]*uint32 {
-	g := &a.Geometry
-	return [...]*uint32{&g.FrameSize, &g.Frames, &g.RxSize, &g.TxSize, &g.FillSize, &g.CompletionSize}
+	copy(f.Key[:], a.Key)
+	return compose(KindPort|AnswerBit, f)
 }
 
 // DecodePortAnswer reads the message. Its caller checks the sizes. The error of a refused request
 // is a *Refusal.
 func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
-	if err := fixed(b, KindPort|AnswerBit, portAnswerSize); err != nil {
+	f, err := read[portAnswer](b, KindPort|AnswerBit)
+	if err != nil {
 		return a, err
 	}
-	a.GID, a.Node = binary.LittleEndian.Uint16(b[16:]), binary.LittleEndian.Uint16(b[18:])
-	a.Nodes, a.MTU = binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
-	for i, v := range a.fields() {
-		*v = binary.LittleEndian.Uint32(b[28+4*i:])
+	a = PortAnswer{GID: f.GID, Node: f.Node, Nodes: f.Nodes, MTU: f.MTU, Geometry: f.Geometry, Ticket: f.Ticket,
+		PeerTimeout: f.PeerTimeout.duration(), ConnectTimeout: f.ConnectTimeout.duration()}
+	keyed := false
+	flags := a.flags(&keyed)
+	for i, is := range flags {
+		*is = f.Flags>>i&1 != 0
 	}
-	a.Ticket = Ticket(b[52:])
-	a.PeerTimeout = time.Duration(binary.LittleEndian.Uint32(b[104:])) * time.Millisecond
-	a.ConnectTimeout = time.Duration(binary.LittleEndian.Uint32(b[108:])) * time.Millisecond
+	if keyed {
+		a.Key = f.Key[:]
+	}
 	const what = "an answer to a request for a port"
-	flags := binary.LittleEndian.Uint32(b[68:])
-	if flags&^(portKeyed|portReadable|portGeneric|portSums) != 0 {
-		return PortAnswer{}, malformed(what, "flags", uint64(flags))
-	}
-	a.Generic, a.Sums = flags&portGeneric != 0, flags&portSums != 0
-	if a.Readable = flags&portReadable != 0; flags&portKeyed != 0 {
-		a.Key = bytes.Clone(b[72 : 72+portKeySize])
-	} else if [portKeySize]byte(b[72:]) != [portKeySize]byte{} {
+	switch {
+	case f.Flags>>len(flags) != 0:
+		return PortAnswer{}, malformed(what, "flags", f.Flags)
+	case !keyed && f.Key != [len(f.Key)]byte{}:
 		return PortAnswer{}, malformed(what, "a key", 0)
-	}
-	if uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16 {
-		return PortAnswer{}, malformed(what, "nodes", uint64(a.Nodes))
+	case uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16:
+		return PortAnswer{}, malformed(what, "nodes", a.Nodes)
 	}
 	return a, nil
 }
@@ -159,28 +138,16 @@ func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 //	u16 gid@16, u16 node@18, u32 0@20, ticket@24, token@40
 type ResumeRequest struct {
 	GID, Node uint16
+	_         uint32
 	Ticket    Ticket
 	Token     Token
 }
 
 // Encode composes the message.
-func (r ResumeRequest) Encode() []byte {
-	b := encode(KindResume, Done, resumeRequestSize)
-	binary.LittleEndian.PutUint16(b[16:], r.GID)
-	binary.LittleEndian.PutUint16(b[18:], r.Node)
-	copy(b[24:], r.Ticket[:])
-	copy(b[40:], r.Token[:])
-	return b
-}
+func (r ResumeRequest) Encode() []byte { return compose(KindResume, r) }
 
 // DecodeResumeRequest reads the message.
-func DecodeResumeRequest(b []byte) (ResumeRequest, error) {
-	if err := fixed(b, KindResume, resumeRequestSize, 20, 24); err != nil {
-		return ResumeRequest{}, err
-	}
-	return ResumeRequest{GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
-		Ticket: Ticket(b[24:]), Token: Token(b[40:])}, nil
-}
+func DecodeResumeRequest(b []byte) (ResumeRequest, error) { return read[ResumeRequest](b, KindResume) }
 
 // Port is a direct port that a daemon gave to the process.
 type Port struct {

@@ -13,19 +13,14 @@ import (
 	"time"
 )
 
-const (
-	shareRequestSize = 24
-	shareAnswerSize  = 32
-)
-
 // EncodeNeighbours composes the answer to a request of KindNeighbours: the other nodes of the job
 // that are on the card's host, present or not.
 //
 //	u16 node@16, u16 node@18, ...
 func EncodeNeighbours(nodes []uint16) ([]byte, error) {
-	body := make([]byte, 0, 2*len(nodes))
-	for _, n := range nodes {
-		body = binary.LittleEndian.AppendUint16(body, n)
+	body, err := binary.Append(nil, binary.LittleEndian, nodes)
+	if err != nil {
+		return nil, err
 	}
 	return EncodeBody(KindNeighbours|AnswerBit, body)
 }
@@ -37,12 +32,11 @@ func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
 		return nil, err
 	}
 	if len(body)%2 != 0 {
-		return nil, malformed("an answer with neighbours", "length", uint64(len(b)))
+		return nil, malformed("an answer with neighbours", "length", len(b))
 	}
-	for ; len(body) > 0; body = body[2:] {
-		nodes = append(nodes, binary.LittleEndian.Uint16(body))
-	}
-	return nodes, nil
+	nodes = make([]uint16, len(body)/2)
+	_, err = binary.Decode(body, binary.LittleEndian, nodes)
+	return nodes, err
 }
 
 // ShareRequest asks for the memory of the process and a neighbour. It is refused with ErrBusy while
@@ -50,45 +44,32 @@ func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
 // another user's, and with ErrQuota and ErrFull.
 //
 //	u16 node@16, 6 zeros
-type ShareRequest struct{ Node uint16 }
+type ShareRequest struct {
+	Node uint16
+	_    [6]byte
+}
 
 // Encode composes the message.
-func (r ShareRequest) Encode() []byte {
-	b := encode(KindShare, Done, shareRequestSize)
-	binary.LittleEndian.PutUint16(b[16:], r.Node)
-	return b
-}
+func (r ShareRequest) Encode() []byte { return compose(KindShare, r) }
 
 // DecodeShareRequest reads the message.
-func DecodeShareRequest(b []byte) (ShareRequest, error) {
-	if err := fixed(b, KindShare, shareRequestSize, 18, 24); err != nil {
-		return ShareRequest{}, err
-	}
-	return ShareRequest{binary.LittleEndian.Uint16(b[16:])}, nil
-}
+func DecodeShareRequest(b []byte) (ShareRequest, error) { return read[ShareRequest](b, KindShare) }
 
 // ShareAnswer describes the memory that was made. With it comes one descriptor.
 //
 //	u16 node@16, 6 zeros, u64 bytes@24
 type ShareAnswer struct {
 	Node  uint16
+	_     [6]byte
 	Bytes uint64
 }
 
 // Encode composes the message.
-func (a ShareAnswer) Encode() []byte {
-	b := encode(KindShare|AnswerBit, Done, shareAnswerSize)
-	binary.LittleEndian.PutUint16(b[16:], a.Node)
-	binary.LittleEndian.PutUint64(b[24:], a.Bytes)
-	return b
-}
+func (a ShareAnswer) Encode() []byte { return compose(KindShare|AnswerBit, a) }
 
 // DecodeShareAnswer reads the message. The error of a refused request is a *Refusal.
 func DecodeShareAnswer(b []byte) (ShareAnswer, error) {
-	if err := fixed(b, KindShare|AnswerBit, shareAnswerSize, 18, 24); err != nil {
-		return ShareAnswer{}, err
-	}
-	return ShareAnswer{binary.LittleEndian.Uint16(b[16:]), binary.LittleEndian.Uint64(b[24:])}, nil
+	return read[ShareAnswer](b, KindShare|AnswerBit)
 }
 
 // reply is the daemon's answer to a request that was sent while Watch listens.
@@ -118,12 +99,12 @@ func (p *Port) Neighbours() ([]uint16, error) {
 // caller's. It needs Watch and ends with Close, as Neighbours does. Errors are those of a refusal
 // (ShareRequest), and ErrMemory.
 func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
-	r, err := p.ask(ShareRequest{node}.Encode())
+	r, err := p.ask(ShareRequest{Node: node}.Encode())
 	if err != nil {
 		return nil, err
 	}
 	a, err := DecodeShareAnswer(r.message)
-	if err == nil && (a != ShareAnswer{node, bytes} || len(r.descriptors) != 1) {
+	if err == nil && (a != ShareAnswer{Node: node, Bytes: bytes} || len(r.descriptors) != 1) {
 		err = fmt.Errorf("%d descriptors of %d bytes for node %d came: %w", len(r.descriptors), a.Bytes,
 			a.Node, ErrMemory)
 	}
