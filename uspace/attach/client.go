@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -234,23 +232,10 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 		message, got, err = Receive(c.conn, c.buffer, descriptors)
 	}
 	if err != nil {
-		err = c.ending(err)
+		err = ending(c.ctx, err)
 		c.lost(err) // an answer that came later would be taken for another
 	}
 	return message, got, err
-}
-
-// ending turns an error of the socket into the reason for which the context ends.
-func (c *Client) ending(err error) error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.ctx.Err() != nil:
-		return context.Cause(c.ctx)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w (%w)", ErrSilent, err)
-	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
-		return ErrLost
-	}
-	return err
 }
 
 // lost notes why the context is gone, and tells the program.
@@ -284,7 +269,7 @@ func (c *Client) Close(linger time.Duration) error {
 func (c *Client) detach(linger time.Duration) error {
 	end := time.Now().Add(linger + c.timeout)
 	if err := errors.Join(c.conn.SetDeadline(end), Send(c.conn, DetachRequest{Linger: linger}.Encode())); err != nil {
-		return c.ending(err)
+		return ending(c.ctx, err)
 	}
 	defer c.wakeAtEnd(c.ctx)()
 	for c.fds[onSocket].Events = unix.POLLIN; c.fds[onSocket].Revents == 0 && time.Now().Before(end) &&
@@ -298,7 +283,7 @@ func (c *Client) detach(linger time.Duration) error {
 	}
 	message, _, err := Receive(c.conn, c.buffer, 0)
 	if err != nil {
-		return c.ending(err)
+		return ending(c.ctx, err)
 	}
 	if _, err = DecodeBody(message, KindDetach|AnswerBit); errors.Is(err, ErrBusy) {
 		return fmt.Errorf("%w after %v: %w", funi.ErrUndelivered, linger, err)

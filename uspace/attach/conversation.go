@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,7 +77,8 @@ func (c *Conversation) Answer() ([]byte, error) {
 }
 
 // Call asks the daemon at the socket once, and decodes the answer's body into answer. It ends with
-// the context, and when the time of patience is over. Errors are those of Converse and Answer.
+// the context, and when the time of patience is over (ErrSilent). Errors are those of Converse and Answer,
+// and ErrMalformed.
 func Call(ctx context.Context, socket string, kind Kind, patience time.Duration, body, answer any) error {
 	c, err := Converse(ctx, socket, kind, patience)
 	if err != nil {
@@ -90,13 +92,26 @@ func Call(ctx context.Context, socket string, kind Kind, patience time.Duration,
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, ErrLost) && sent != nil {
-		return sent
+		err = sent
 	}
 	if err != nil {
-		return err
+		return ending(ctx, err)
 	}
 	if err := json.Unmarshal(got, answer); err != nil {
-		return fmt.Errorf("reading the answer: %w; run the same version of FUNet on both sides", err)
+		return fmt.Errorf("reading the answer (%w): %w", err, ErrMalformed)
 	}
 	return nil
+}
+
+// ending turns an error of a socket into the reason for which a request or a context ends.
+func ending(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w (%w)", ErrSilent, err)
+	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+		return ErrLost
+	}
+	return err
 }

@@ -3,8 +3,8 @@ package attach
 // This file asks a daemon which card it has, without attaching to it.
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -17,33 +17,10 @@ func Inquire(socket string, timeout time.Duration) (Info, error) {
 }
 
 // InquireContext is Inquire that also ends with a context, and returns its cause.
-func InquireContext(ctx context.Context, socket string, timeout time.Duration) (Info, error) {
-	i, err := inquire(ctx, socket, timeout)
-	if err != nil {
-		return i, fmt.Errorf("asking for the card at %s: %w", socket, err)
-	}
-	return i, nil
-}
-
-func inquire(ctx context.Context, socket string, timeout time.Duration) (i Info, err error) {
-	c := newClient(ctx, socket, timeout)
-	defer c.release()
-	if err := c.connect(); err != nil {
-		return i, err
-	}
-	request, err := EncodeBody(KindInfo, nil)
-	if err != nil {
-		return i, err
-	}
-	message, _, err := c.ask(request, 0)
-	if err != nil {
-		return i, err
-	}
-	body, err := DecodeBody(message, KindInfo|AnswerBit)
-	if err == nil {
-		if e := json.Unmarshal(body, &i); e != nil {
-			err = fmt.Errorf("reading what it says (%w): %w", e, ErrMalformed)
-		}
+func InquireContext(ctx context.Context, socket string, timeout time.Duration) (i Info, err error) {
+	socket = cmp.Or(socket, DefaultSocket)
+	if err = Call(ctx, socket, KindInfo, cmp.Or(timeout, DefaultTimeout), nil, &i); err != nil {
+		err = fmt.Errorf("asking for the card at %s: %w", socket, err)
 	}
 	return i, err
 }

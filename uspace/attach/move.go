@@ -152,7 +152,7 @@ func (c *Client) leave(card uint16, patience time.Duration) (image []byte, a Lea
 	limit := time.Now().Add(max(patience, 0) + c.timeout + leaveTells)
 	if err := errors.Join(c.conn.SetDeadline(limit),
 		Send(c.conn, LeaveRequest{Card: card, Patience: patience}.Encode())); err != nil {
-		c.lost(c.ending(err))
+		c.lost(ending(c.ctx, err))
 		return nil, a, c.err
 	}
 	receive := func() []byte {
@@ -161,7 +161,7 @@ func (c *Client) leave(card uint16, patience time.Duration) (image []byte, a Lea
 			message, _, err = Receive(c.conn, c.buffer, 0)
 		}
 		if err != nil {
-			err = c.ending(err)
+			err = ending(c.ctx, err)
 			c.lost(err)
 		}
 		return message

@@ -261,21 +261,33 @@ func (p *Port) listen(buffer []byte, news *fates) error {
 func (p *Port) resume(buffer []byte) error {
 	until := time.Now().Add(patience)
 	request := ResumeRequest{GID: p.cfg.GID, Node: p.cfg.Node, Ticket: p.Answer.Ticket, Token: p.cfg.Token}.Encode()
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		err := p.show(request, buffer, until)
+	var err error
+	closed := again(p.done, func() bool {
+		err = p.show(request, buffer, until)
 		var refused *Refusal
 		if err == nil || errors.As(err, &refused) && !errors.Is(err, ErrGroup) && !errors.Is(err, ErrStopping) {
-			return err
+			return true
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("%w, and no other has taken its place for %v (%w)", ErrLost, patience, err)
+			err = fmt.Errorf("%w, and no other has taken its place for %v (%w)", ErrLost, patience, err)
+			return true
 		}
+		return false
+	})
+	return cmp.Or(closed, err)
+}
+
+// again calls try until it is done, with pauses that grow to a tenth of a second. It returns the
+// cause of the context's end if that comes first.
+func again(ctx context.Context, try func() (done bool)) error {
+	for pause := time.Millisecond; !try(); pause = min(2*pause, 100*time.Millisecond) {
 		select {
 		case <-time.After(pause):
-		case <-p.done.Done():
-			return p.done.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 // show shows the ticket once, and waits for the answer until the given time. A slow daemon carries
@@ -324,23 +336,19 @@ func (p *Port) Close() error {
 // persist sends a request, and sends it again while this node's earlier process still has its
 // place. decode reads the answer. persist returns the descriptors that came with it.
 func (c *Client) persist(cfg *Config, request []byte, descriptors int,
-	decode func(message []byte) error) ([]int, error) {
-	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		message, got, err := c.ask(request, descriptors)
-		if err != nil {
-			return nil, err
+	decode func(message []byte) error) (got []int, err error) {
+	begun := time.Now()
+	ended := again(c.ctx, func() bool {
+		var message []byte
+		if message, got, err = c.ask(request, descriptors); err != nil {
+			return true
 		}
 		if err = decode(message); err == nil {
-			return got, nil
+			return true
 		}
 		CloseDescriptors(got)
-		if cfg.Life == 0 || !errors.Is(err, ErrTaken) || time.Since(begun) > succession {
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-c.ctx.Done():
-			return nil, context.Cause(c.ctx)
-		}
-	}
+		got = nil
+		return cfg.Life == 0 || !errors.Is(err, ErrTaken) || time.Since(begun) > succession
+	})
+	return got, cmp.Or(ended, err)
 }

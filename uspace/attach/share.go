@@ -117,18 +117,12 @@ func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 
 // ask sends a request and waits for the answer. It asks again when the daemon has ended before it
 // answered and another has taken its place.
-func (p *Port) ask(request []byte) (reply, error) {
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		r, err := p.askOnce(request)
-		if err == nil {
-			return r, nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-p.done.Done():
-			return reply{}, p.done.Err()
-		}
-	}
+func (p *Port) ask(request []byte) (r reply, err error) {
+	err = again(p.done, func() bool {
+		r, err = p.askOnce(request)
+		return err == nil
+	})
+	return r, err
 }
 
 // askOnce asks the daemon at the present connection.
