@@ -3,11 +3,7 @@ package daemon
 // This file carries out the administrator's commands: one JSON object each, with its name in "do".
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/hwprofiles"
@@ -18,21 +14,12 @@ import (
 const routeRoom = 8000
 
 func (c *connection) administer(message []byte) error {
-	body, err := attach.DecodeBody(message, attach.KindAdmin)
-	if err != nil {
-		return err
-	}
 	if !c.d.administrator(&c.peer) {
 		return fmt.Errorf("administering funid as user %d: %w", c.peer.uid, attach.ErrForbidden)
 	}
 	var m report.Command
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&m); err != nil {
-		return fmt.Errorf("reading a command: %w: %w", err, attach.ErrCommand)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading a command: something follows it: %w", attach.ErrCommand)
+	if err := bodyOf(message, attach.KindAdmin, &m); err != nil {
+		return err
 	}
 	answer, err := c.command(&m)
 	if err != nil {

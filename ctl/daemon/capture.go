@@ -7,8 +7,7 @@ package daemon
 // every frame, and the daemon a ring.
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,26 +28,18 @@ const (
 
 // capture carries out KindCapture: it answers until the connection or the daemon ends.
 func (c *connection) capture(message []byte) error {
-	body, err := attach.DecodeBody(message, attach.KindCapture)
-	if err != nil {
-		return err
-	}
 	if !c.d.administrator(&c.peer) {
 		return fmt.Errorf("capturing frames as user %d: %w", c.peer.uid, attach.ErrForbidden)
 	}
 	var ask capture.Request
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&ask); err != nil {
-		return fmt.Errorf("reading what to capture: %w: %w", err, attach.ErrCommand)
+	if err := bodyOf(message, attach.KindCapture, &ask); err != nil {
+		return err
 	}
 	if ask.Snap < 0 || ask.Snap > capture.MaxSnap {
 		return fmt.Errorf("capturing %d bytes of each frame, not 1 to %d, or 0 for all: %w", ask.Snap, capture.MaxSnap,
 			attach.ErrCommand)
 	}
-	if ask.Snap == 0 {
-		ask.Snap = capture.MaxSnap
-	}
+	ask.Snap = cmp.Or(ask.Snap, capture.MaxSnap)
 	if err := c.d.beginCapture(&c.peer); err != nil {
 		return err
 	}
@@ -83,11 +74,9 @@ func (c *connection) capture(message []byte) error {
 
 // drainCapture sends the contents of the rings until sending fails; direct may be nil.
 func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) error {
-	// a process may take its time; the end of the daemon closes the connection
-	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {
-		return errGone
+	if err := c.unhurried(); err != nil {
+		return err
 	}
-	c.exit() // it takes as long as the process likes
 	tick := time.NewTicker(captureLook)
 	defer tick.Stop()
 	last := time.Now()
@@ -113,12 +102,8 @@ func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) erro
 			}
 			continue
 		}
-		message, err := attach.EncodeBody(attach.KindCapture|attach.AnswerBit, b)
-		if err != nil {
+		if err := c.stream(attach.KindCapture, b); err != nil {
 			return err
-		}
-		if err := attach.Send(c.conn, message); err != nil {
-			return fmt.Errorf("%w: %w", errGone, err)
 		}
 		last = time.Now()
 	}

@@ -281,12 +281,7 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	}
 	u := &afxdp.UDP{Port: c.udpPort(), Tell: func(line string) { c.Logger.Warn(line, "interface", c.Interfaces[at]) }}
 	if c.Ports != nil {
-		u.Changed = func() {
-			select {
-			case c.rerouted <- struct{}{}:
-			default: // the switch is told soon
-			}
-		}
+		u.Changed = func() { announce(c.rerouted) }
 	}
 	for _, p := range peers.Peers {
 		switch {

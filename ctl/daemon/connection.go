@@ -4,9 +4,11 @@ package daemon
 // frees everything that it had.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime/debug"
@@ -114,6 +116,12 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
 	}
+	switch k {
+	case attach.KindStatus, attach.KindTraffic, attach.KindInfo, attach.KindNeighbours:
+		if n := len(message) - attach.HeaderSize; n > 0 {
+			return fmt.Errorf("a request of kind %d with %d bytes after the header: %w", k, n, attach.ErrMalformed)
+		}
+	}
 	carries := [...]func(*connection, []byte) error{
 		attach.KindAttach: (*connection).attach, attach.KindSegment: (*connection).segment,
 		attach.KindUnsegment: (*connection).unsegment, attach.KindJob: (*connection).makeJob,
@@ -132,20 +140,24 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	return carries[k](c, message)
 }
 
-func (c *connection) info(message []byte) error {
-	if err := bodyless(message, attach.KindInfo); err != nil {
+func (c *connection) info([]byte) error { return c.answerJSON(attach.KindInfo, c.d.info()) }
+
+// bodyOf decodes the JSON of a request, which has no fields that this version does not know.
+func bodyOf(message []byte, k attach.Kind, request any) error {
+	body, err := attach.DecodeBody(message, k)
+	if err != nil {
 		return err
 	}
-	return c.answerJSON(attach.KindInfo, c.d.info())
-}
-
-// bodyless refuses a request that has a body and should have none.
-func bodyless(message []byte, k attach.Kind) error {
-	body, err := attach.DecodeBody(message, k)
-	if err == nil && len(body) > 0 {
-		err = fmt.Errorf("a request of kind %d with %d bytes after the header: %w", k, len(body), attach.ErrMalformed)
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(request)
+	if err == nil {
+		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = errors.New("something follows it")
 	}
-	return err
+	return fmt.Errorf("reading a command: %w: %w", err, attach.ErrCommand)
 }
 
 func (c *connection) answerJSON(k attach.Kind, v any) error {
@@ -162,6 +174,27 @@ func (c *connection) answer(k attach.Kind, body []byte) error {
 		return err
 	}
 	return c.send(message)
+}
+
+// unhurried ends the request's turn and lets the process take its time with answers: stream sends
+// them. The end of the daemon closes the connection.
+func (c *connection) unhurried() error {
+	if c.conn.SetWriteDeadline(time.Time{}) != nil {
+		return errGone
+	}
+	c.exit()
+	return nil
+}
+
+// stream sends an answer, and waits until the process takes it.
+func (c *connection) stream(k attach.Kind, body []byte) error {
+	message, err := attach.EncodeBody(k|attach.AnswerBit, body)
+	if err == nil {
+		if err = attach.Send(c.conn, message); err != nil {
+			err = fmt.Errorf("%w: %w", errGone, err)
+		}
+	}
+	return err
 }
 
 // send sends an answer. A process that does not take it in time is disconnected; other requests of

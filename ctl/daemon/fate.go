@@ -99,11 +99,7 @@ func (d *Daemon) decide(j *job, node uint16, life uint32, lives bool) attach.Fat
 // spread tells members and hosts the fate of a process of this host. The connection pays.
 func (c *connection) spread(j *job, f attach.Fate) {
 	c.d.paid(c.purse, func() { c.d.tellMembers(j, f) })
-	what := saysEnded
-	if f.Lives {
-		what = saysLives
-	}
-	c.tellHosts(j.hosts, &notice{what, j.gid, f.Node, j.tag, f.Life, f.Order}, postPatience)
+	c.tellHosts(j.hosts, noticeOfFate(j, f), postPatience)
 }
 
 // tellMembers tells the processes of a job on this host.
@@ -176,9 +172,7 @@ func (c *connection) doubt(message []byte) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	p := c.port
-	c.mu.Unlock()
+	p := c.itsPort()
 	switch {
 	case p == nil || int(q.Node) >= len(p.job.cards):
 		return attach.ErrNode
@@ -252,20 +246,15 @@ func (d *Daemon) hear(n *heardNotice) {
 	}
 	purse := j.conn.purse
 	if n.kind != asksLife {
-		d.paid(purse, func() {
-			d.tellMembers(j, attach.Fate{Node: n.node, Lives: n.kind == saysLives, Life: n.life, Order: n.order})
-		})
+		d.paid(purse, func() { d.tellMembers(j, n.fate()) })
 		return
 	}
 	for _, f := range d.fatesOf(j, n.node, n.life) {
-		answer := notice{saysEnded, j.gid, n.node, j.tag, f.Life, f.Order}
-		if f.Lives {
-			answer.kind = saysLives
-		}
+		answer := noticeOfFate(j, f)
 		// The command is the daemon's own: the user's others, which may be many, would have all
 		// notices wait.
 		c := &command{do: func() {
-			if d.loop.send(&answer, []uint16{n.from}) == 0 {
+			if d.loop.send(answer, []uint16{n.from}) == 0 {
 				d.loop.post.unheard.Add(1)
 			}
 		}}
@@ -303,6 +292,6 @@ func (d *Daemon) believes(n *heardNotice) (*job, *atomic.Uint64) {
 	if j.known[n.node].Order >= n.order {
 		return nil, &p.late
 	}
-	j.known[n.node] = attach.Fate{Node: n.node, Lives: n.kind == saysLives, Life: n.life, Order: n.order}
+	j.known[n.node] = n.fate()
 	return j, nil
 }

@@ -64,14 +64,19 @@ func (d *Daemon) newStation() *hello.Station {
 	return s
 }
 
+// announce puts an event into a channel with room for one, unless it is there already.
+func announce(event chan<- struct{}) {
+	select {
+	case event <- struct{}{}:
+	default:
+	}
+}
+
 // sayHello steps the station. The card's thread calls it.
 func (l *loop) sayHello() {
 	l.helloAt = l.hello.Step(l.clock())
 	if l.hello.News() {
-		select {
-		case l.heard <- struct{}{}:
-		default: // it has been told
-		}
+		announce(l.heard)
 	}
 }
 
@@ -143,10 +148,7 @@ func (d *Daemon) takeHeard() error {
 		}
 	}
 	if more {
-		select {
-		case d.heard <- struct{}{}:
-		default:
-		}
+		announce(d.heard)
 	}
 	return d.changePeers(d.peers.Load(), d.members.all())
 }

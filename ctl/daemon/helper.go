@@ -242,13 +242,8 @@ func listenPorts(path string) (*net.UnixListener, error) {
 
 // daemonsOwn refuses connections of other users.
 func daemonsOwn(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var p peer
-	controlled := raw.Control(func(fd uintptr) { p, err = credentials(int(fd)) })
-	if err = errors.Join(err, controlled); err == nil && p.uid != 0 && p.uid != uint32(os.Geteuid()) {
+	p, err := peerOf(conn)
+	if err == nil && p.uid != 0 && p.uid != uint32(os.Geteuid()) {
 		err = fmt.Errorf("user %d has connected, and may not", p.uid)
 	}
 	return err

@@ -4,7 +4,6 @@ package daemon
 // connection that made it. A card knows of a group only while its job lasts.
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -134,19 +133,18 @@ func (c *connection) routeJob(j *job) error {
 	for node, card := range j.cards {
 		routes[node] = uint32(card)
 	}
-	var refused error
-	err := c.onCard(nil, func() {
+	return c.askCard(nil, func() error {
 		card := c.d.loop.card
-		if refused = card.SetGroupRoutes(j.gid, routes); refused != nil {
-			return
+		if err := card.SetGroupRoutes(j.gid, routes); err != nil {
+			return err
 		}
 		for node, at := range j.cards {
 			if at == c.d.cfg.Card {
 				card.Expect(j.gid, uint16(node), j.tag, true)
 			}
 		}
+		return nil
 	})
-	return errors.Join(err, refused)
 }
 
 // mostAbsent bounds how many nodes JobStatus names.

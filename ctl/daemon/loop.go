@@ -216,6 +216,12 @@ func (c *connection) onCard(a *attachment, f func()) error {
 	return c.d.loop.carryOut(&command{do: f, connection: c, attachment: a})
 }
 
+// askCard is onCard for a command that may fail.
+func (c *connection) askCard(a *attachment, f func() error) (err error) {
+	ended := c.onCard(a, func() { err = f() })
+	return errors.Join(ended, err)
+}
+
 // ring wakes the thread if it sleeps. The thread sets asleep before it looks into the mailbox for
 // the last time. So either it sees the command, or ring sees asleep.
 func (l *loop) ring() {

@@ -83,13 +83,8 @@ func userSpace(pid int32) string {
 	return string(users) + "\n" + string(groups)
 }
 
-func (c *connection) listNeighbours(message []byte) error {
-	if err := bodyless(message, attach.KindNeighbours); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	p := c.port
-	c.mu.Unlock()
+func (c *connection) listNeighbours([]byte) error {
+	p := c.itsPort()
 	if p == nil {
 		return fmt.Errorf("listing neighbours of a process without a port: %w", attach.ErrNode)
 	}
@@ -123,9 +118,7 @@ func (c *connection) share(message []byte) error {
 // caller owns it.
 func (c *connection) sharedWith(node uint16) (fd int, err error) {
 	d := c.d
-	c.mu.Lock()
-	p := c.port
-	c.mu.Unlock()
+	p := c.itsPort()
 	if p == nil {
 		return -1, fmt.Errorf("it has no port: %w", attach.ErrNode)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -58,6 +59,20 @@ type notice struct {
 }
 
 const noticeWords = 6
+
+// noticeOfFate is the notice of the fate of a process of a job.
+func noticeOfFate(j *job, f attach.Fate) *notice {
+	kind := saysEnded
+	if f.Lives {
+		kind = saysLives
+	}
+	return &notice{kind, j.gid, f.Node, j.tag, f.Life, f.Order}
+}
+
+// fate is what a notice of saysEnded or saysLives says.
+func (n *notice) fate() attach.Fate {
+	return attach.Fate{Node: n.node, Lives: n.kind == saysLives, Life: n.life, Order: n.order}
+}
 
 func (n *notice) put(s *funi.Slot, card uint16) {
 	s.SetHeader(funi.NewHeader(card, uint16(n.kind), noticeWords))

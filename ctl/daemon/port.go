@@ -199,11 +199,16 @@ func (c *connection) givePort(message []byte) error {
 	return err
 }
 
+// itsPort returns the connection's port; nil: it has none.
+func (c *connection) itsPort() *directPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.port
+}
+
 // isThere begins the life of a process with a port, once it has its answer.
 func (c *connection) isThere() {
-	c.mu.Lock()
-	p := c.port
-	c.mu.Unlock()
+	p := c.itsPort()
 	if p == nil {
 		return // its job has just ended
 	}
@@ -334,18 +339,16 @@ const mostPorts = statusRoom / 4 / portRoom
 // portStatus describes the ports of connections, in the order of groups and nodes, and counts those
 // for which there is no room.
 func (d *Daemon) portStatus(of func(account uint32) bool) (all []report.PortStatus, left int) {
-	ids := map[[2]uint16]uint32{}
+	ids := map[place]uint32{}
 	for _, c := range d.allConnections() {
 		if !of(c.peer.account) {
 			continue
 		}
-		c.mu.Lock()
-		if p := c.port; p != nil {
+		if p := c.itsPort(); p != nil {
 			all = append(all, report.PortStatus{GID: p.job.gid, Node: p.node, UID: c.peer.uid, PID: c.peer.pid,
 				Bytes: p.use.bytes})
-			ids[[2]uint16{p.job.gid, p.node}] = p.id
+			ids[place{p.job.gid, p.node}] = p.id
 		}
-		c.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b report.PortStatus) int {
 		return (int(a.GID)-int(b.GID))<<16 + int(a.Node) - int(b.Node)
@@ -354,9 +357,10 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []report.PortStat
 	all = all[:len(all)-left]
 	with := d.neighbours.count()
 	for i := range all {
-		all[i].Shared = with[ids[[2]uint16{all[i].GID, all[i].Node}]]
+		id := ids[place{all[i].GID, all[i].Node}]
+		all[i].Shared = with[id]
 		// it may just have ended
-		if n, err := d.cfg.Ports.Counters(ids[[2]uint16{all[i].GID, all[i].Node}]); err == nil {
+		if n, err := d.cfg.Ports.Counters(id); err == nil {
 			all[i].Frames = &n
 		}
 	}
@@ -366,14 +370,9 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []report.PortStat
 // portsOf counts the ports of the accounts that which accepts; nil: all ports.
 func (d *Daemon) portsOf(which func(account uint32) bool) (n int) {
 	for _, c := range d.allConnections() {
-		if which != nil && !which(c.peer.account) {
-			continue
-		}
-		c.mu.Lock()
-		if c.port != nil {
+		if (which == nil || which(c.peer.account)) && c.itsPort() != nil {
 			n++
 		}
-		c.mu.Unlock()
 	}
 	return n
 }

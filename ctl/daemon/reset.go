@@ -11,6 +11,7 @@ package daemon
 import (
 	"encoding/binary"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink/nl"
@@ -103,13 +104,13 @@ func carrierOf(name string) (carrier bool, losses uint32, err error) {
 	q.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
 	q.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
 	answers, err := q.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
-	if err != nil {
-		return false, 0, fmt.Errorf("asking for the carrier of %s: %w", name, err)
+	if err == nil && (len(answers) != 1 || len(answers[0]) < unix.SizeofIfInfomsg) {
+		err = fmt.Errorf("%d answers", len(answers))
 	}
-	if len(answers) != 1 || len(answers[0]) < unix.SizeofIfInfomsg {
-		return false, 0, fmt.Errorf("asking for the carrier of %s: %d answers", name, len(answers))
+	var attributes []syscall.NetlinkRouteAttr
+	if err == nil {
+		attributes, err = nl.ParseRouteAttr(answers[0][unix.SizeofIfInfomsg:])
 	}
-	attributes, err := nl.ParseRouteAttr(answers[0][unix.SizeofIfInfomsg:])
 	if err != nil {
 		return false, 0, fmt.Errorf("asking for the carrier of %s: %w", name, err)
 	}

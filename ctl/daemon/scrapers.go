@@ -123,24 +123,12 @@ func (a *admitted) Close() error {
 // the user that connected (unix(7)), for loopback the owner of the socket (sock_diag(7)).
 func accountOf(c net.Conn) (uid uint32, known bool) {
 	if u, ok := c.(*net.UnixConn); ok {
-		return ownerOf(u)
+		p, err := peerOf(u)
+		return p.uid, err == nil
 	}
 	s, err := netlink.SocketGet(c.RemoteAddr(), c.LocalAddr())
 	if err != nil {
 		return 0, false
 	}
 	return s.UID, true
-}
-
-// ownerOf returns the user that has connected to a Unix socket.
-func ownerOf(c *net.UnixConn) (uid uint32, known bool) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	err = raw.Control(func(fd uintptr) {
-		p, err := credentials(int(fd))
-		uid, known = p.uid, err == nil
-	})
-	return uid, known && err == nil
 }

@@ -51,11 +51,9 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 		c.d.give(c.peer.account, c.rule, use)
 		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
 	}
-	var refused error
-	err = c.onCard(a, func() {
-		refused = a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
-	})
-	if err = errors.Join(err, refused); err != nil {
+	if err = c.askCard(a, func() error {
+		return a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
+	}); err != nil {
 		m.close()
 		c.d.give(c.peer.account, c.rule, use)
 		return refuse(statusOf(err))
@@ -83,9 +81,7 @@ func (c *connection) endSegment(base uint32) error {
 	if a == nil {
 		return fmt.Errorf("ending a segment: %w", attach.ErrNotAttached)
 	}
-	var refused error
-	err := c.onCard(a, func() { refused = a.ctx.Unregister(base) })
-	if err = errors.Join(err, refused); err != nil {
+	if err := c.askCard(a, func() error { return a.ctx.Unregister(base) }); err != nil {
 		return fmt.Errorf("ending the segment at %#x: %w", base, statusOf(err))
 	}
 	m := a.segments[base]

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 // SocketMaker is the parent's handle of the process that makes sockets. Any goroutine may use it.
@@ -58,23 +60,16 @@ func (m *SocketMaker) ask() (int, error) {
 	if err := m.conn.SetDeadline(time.Now().Add(makeWithin)); err != nil {
 		return -1, err
 	}
-	if _, err := m.conn.Write([]byte{1}); err != nil {
+	if attach.Send(m.conn, []byte{1}) != nil {
 		return -1, io.ErrUnexpectedEOF // it has ended
 	}
-	answer, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
-	n, length, _, _, err := m.conn.ReadMsgUnix(answer, rights)
-	if err != nil {
+	answer, got, err := attach.Receive(m.conn, make([]byte, attach.MaxMessage), 1)
+	switch {
+	case err != nil:
 		return -1, err
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:length])
-	if err == nil && len(messages) == 1 {
-		fds, err := unix.ParseUnixRights(&messages[0])
-		if err == nil && len(fds) == 1 {
-			unix.CloseOnExec(fds[0])
-			return fds[0], nil
-		}
-	}
-	if n == 1 && answer[0] != 0 {
+	case len(got) == 1:
+		return got[0], nil
+	case len(answer) == 1 && answer[0] != 0:
 		return -1, unix.Errno(answer[0])
 	}
 	return -1, io.ErrUnexpectedEOF
@@ -102,13 +97,11 @@ func MakeSockets() error {
 			return nil // the daemon has ended
 		}
 		fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-		answer, rights := []byte{0}, []byte(nil)
+		answer, made := []byte{0}, []int{fd}
 		if errno := unix.Errno(0); errors.As(err, &errno) {
-			answer[0] = byte(errno)
-		} else {
-			rights = unix.UnixRights(fd)
+			answer[0], made = byte(errno), nil
 		}
-		_, _, err = unixConn.WriteMsgUnix(answer, rights, nil)
+		err = attach.Send(unixConn, answer, made...)
 		closeFD(fd)
 		if err != nil {
 			return nil

@@ -27,10 +27,7 @@ const (
 	missingRoom = 16
 )
 
-func (c *connection) status(message []byte) error {
-	if err := bodyless(message, attach.KindStatus); err != nil {
-		return err
-	}
+func (c *connection) status([]byte) error {
 	return c.answerJSON(attach.KindStatus, c.d.statusFor(c))
 }
 

@@ -12,7 +12,6 @@ package daemon
 // count from the next look on.
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,15 +46,9 @@ func (t *tracing) wants(a *attachment) bool {
 
 // trace carries out KindTrace: it answers until the connection or the daemon ends.
 func (c *connection) trace(message []byte) error {
-	body, err := attach.DecodeBody(message, attach.KindTrace)
-	if err != nil {
-		return err
-	}
 	var ask trace.Request
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&ask); err != nil {
-		return fmt.Errorf("reading what to trace: %w: %w", err, attach.ErrCommand)
+	if err := bodyOf(message, attach.KindTrace, &ask); err != nil {
+		return err
 	}
 	if ask.Every < 1 || ask.Every > trace.MaxEvery {
 		return fmt.Errorf("tracing one packet of %d, not of 1 to %d: %w", ask.Every, trace.MaxEvery, attach.ErrCommand)
@@ -213,11 +206,9 @@ func (l *loop) traceNoMore(t *tracing) {
 // drainTrace sends records until the process sends a message, and then the unfinished ones, too.
 // The last batch, which it returns, has no unfinished records.
 func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
-	// a process may take its time; the end of the daemon closes the connection
-	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {
-		return nil, errGone
+	if err := c.unhurried(); err != nil {
+		return nil, err
 	}
-	c.exit() // it takes as long as the process likes
 	l := c.d.loop
 	tick := time.NewTicker(traceLook)
 	defer tick.Stop()
@@ -280,12 +271,5 @@ func (c *connection) sendBatch(b *trace.Batch) error {
 	if err != nil {
 		return err
 	}
-	message, err := attach.EncodeBody(attach.KindTrace|attach.AnswerBit, body)
-	if err != nil {
-		return err
-	}
-	if err := attach.Send(c.conn, message); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
-	}
-	return nil
+	return c.stream(attach.KindTrace, body)
 }

@@ -26,10 +26,7 @@ const (
 	trafficPeers    = 48
 )
 
-func (c *connection) traffic(message []byte) error {
-	if err := bodyless(message, attach.KindTraffic); err != nil {
-		return err
-	}
+func (c *connection) traffic([]byte) error {
 	t, err := c.trafficFor()
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package daemon
 // This file is authorization: the user of a process, the user's rule, and its use.
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 	"unsafe"
@@ -29,6 +31,16 @@ func credentials(fd int) (p peer, err error) {
 		return p, fmt.Errorf("asking who has connected: %w", err)
 	}
 	return peer{pid: cred.Pid, uid: cred.Uid, groups: []uint32{cred.Gid}}, nil
+}
+
+// peerOf asks for the process at the other end of a connection.
+func peerOf(c *net.UnixConn) (p peer, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return p, err
+	}
+	controlled := raw.Control(func(fd uintptr) { p, err = credentials(int(fd)) })
+	return p, errors.Join(err, controlled)
 }
 
 // askGroups asks for the process's supplementary groups (SO_PEERGROUPS, Linux 4.13).
