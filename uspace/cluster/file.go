@@ -193,36 +193,10 @@ func (f *File) check(at func(i int) string) error {
 	nodes := make(map[uint16]int, len(f.Peers))
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
-		switch {
-		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Groups != nil || p.Key != "" || p.Address.IsValid()):
-			return fmt.Errorf("%s: node %d has a mac, an address, an iface, groups or a key; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
-		case p.Absent:
-		case p.MAC == nil && f.Encap == Ethernet:
-			return fmt.Errorf("%s: node %d has no mac, which encap ethernet needs: %w", at(i), p.Node, ErrMAC)
-		case !p.Address.IsValid() && f.Encap == UDP:
-			return fmt.Errorf("%s: node %d has no address, which encap udp needs: %w", at(i), p.Node, ErrAddress)
-		}
-		if p.Groups != nil && len(p.Groups) == 0 || len(p.Groups) > MaxRanges {
-			return fmt.Errorf("%s: node %d has %d ranges of groups, want 1 to %d, or leave it out for all: %w", at(i),
-				p.Node, len(p.Groups), MaxRanges, ErrGIDRange)
-		}
-		if err := checkKey(p.Key); err != nil {
-			return fmt.Errorf("%s: node %d: %w", at(i), p.Node, err)
-		}
-		for _, r := range p.Groups {
-			if err := r.check(); err != nil {
-				return fmt.Errorf("%s: node %d: groups %w", at(i), p.Node, err)
-			}
-		}
-		if p.MAC != nil {
-			if err := checkMAC(p.MAC); err != nil {
-				return fmt.Errorf("%s: node %d has mac %q, %w", at(i), p.Node, p.MAC, err)
-			}
+		if err := p.check(f.Encap); err != nil {
+			return fmt.Errorf("%s: node %d %w", at(i), p.Node, err)
 		}
 		if p.Address.IsValid() {
-			if err := checkAddress(p.Address); err != nil {
-				return fmt.Errorf("%s: node %d has address %v, %w", at(i), p.Node, p.Address, err)
-			}
 			if j, ok := addresses[p.Address]; ok {
 				return fmt.Errorf("%s: address %v of node %d is that of node %d at %s; give each node its own: %w",
 					at(i), p.Address, p.Node, f.Peers[j].Node, at(j), ErrDuplicateIP)
@@ -234,11 +208,6 @@ func (f *File) check(at func(i int) string) error {
 			if other := f.Peers[first]; f.Encap == UDP && other.Address.Is4() != p.Address.Is4() {
 				return fmt.Errorf("%s: node %d has address %v and node %d %v; give all nodes addresses of one kind: %w",
 					at(i), p.Node, p.Address, other.Node, other.Address, ErrFamily)
-			}
-		}
-		if p.Iface != "" {
-			if err := checkIface(p.Iface); err != nil {
-				return fmt.Errorf("%s: node %d has iface %q, %w", at(i), p.Node, p.Iface, err)
 			}
 		}
 		if j, ok := nodes[p.Node]; ok {
@@ -261,6 +230,41 @@ func (f *File) check(at func(i int) string) error {
 			return fmt.Errorf("%s: node %d in a file of %d peers; number them 0..%d: %w",
 				at(i), p.Node, len(f.Peers), len(f.Peers)-1, ErrNodeGap)
 		}
+	}
+	return nil
+}
+
+// check applies the rules that concern one peer; its errors go on after the words "node 3".
+func (p *Peer) check(e Encap) error {
+	switch {
+	case p.Absent && (p.MAC != nil || p.Iface != "" || p.Groups != nil || p.Key != "" || p.Address.IsValid()):
+		return fmt.Errorf("has a mac, an address, an iface, groups or a key; leave them out, or absent: %w", ErrAbsent)
+	case p.Absent:
+		return nil
+	case p.MAC == nil && e == Ethernet:
+		return fmt.Errorf("has no mac, which encap ethernet needs: %w", ErrMAC)
+	case !p.Address.IsValid() && e == UDP:
+		return fmt.Errorf("has no address, which encap udp needs: %w", ErrAddress)
+	case p.Groups != nil && len(p.Groups) == 0 || len(p.Groups) > MaxRanges:
+		return fmt.Errorf("has %d ranges of groups, want 1 to %d, or leave it out for all: %w", len(p.Groups), MaxRanges,
+			ErrGIDRange)
+	}
+	for _, r := range p.Groups {
+		if err := r.check(); err != nil {
+			return fmt.Errorf("has groups %w", err)
+		}
+	}
+	if err := checkKey(p.Key); err != nil {
+		return fmt.Errorf("has %w", err)
+	}
+	if err := checkMAC(p.MAC); p.MAC != nil && err != nil {
+		return fmt.Errorf("has mac %q, %w", p.MAC, err)
+	}
+	if err := checkAddress(p.Address); p.Address.IsValid() && err != nil {
+		return fmt.Errorf("has address %v, %w", p.Address, err)
+	}
+	if err := checkIface(p.Iface); p.Iface != "" && err != nil {
+		return fmt.Errorf("has iface %q, %w", p.Iface, err)
 	}
 	return nil
 }

@@ -54,57 +54,72 @@ func Parse(name string, data []byte) (*File, error) {
 	return parse(name, top)
 }
 
+// fields reads the values of a mapping. After an error it reads no more.
+type fields struct {
+	keys map[string]*strictyaml.Node
+	err  error
+}
+
+// text calls read with the text of a key, if the mapping has the key.
+func (f *fields) text(key string, read func(n *strictyaml.Node, s string) error) {
+	n, s := f.keys[key], ""
+	if n == nil || f.err != nil {
+		return
+	}
+	if s, f.err = n.Text(); f.err == nil {
+		f.err = read(n, s)
+	}
+}
+
+func (f *fields) file(key string, to *string) {
+	f.text(key, func(_ *strictyaml.Node, s string) error {
+		*to = s
+		return nil
+	})
+}
+
+// number reads a decimal number; why is the error of one outside the range.
+func (f *fields) number(key string, to *uint16, low, high int64, why error) {
+	f.text(key, func(n *strictyaml.Node, s string) error {
+		// Of a number far outside every range the sign is told, which says on which side.
+		v, err := strconv.ParseInt(s, 10, 64)
+		switch {
+		case err != nil && !errors.Is(err, strconv.ErrRange):
+			return n.Errorf("%s is %q, want a decimal number", key, s)
+		case v < low || v > high:
+			return n.Refuse(why, "%s %d, want %d..%d", key, v, low, high)
+		}
+		*to = uint16(v)
+		return nil
+	})
+}
+
 // parse reads the tree of a file from its top node. Errors call the file name.
 func parse(name string, top *strictyaml.Node) (*File, error) {
 	keys, err := top.Keys("gid", "token", "key", "encap", "port", "peers")
 	if err != nil {
 		return nil, err
 	}
-	f := &File{}
-	if n := keys["gid"]; n != nil {
-		gid, err := integer(n, "gid")
-		if err != nil {
-			return nil, err
-		}
-		if gid < 1 || gid > MaxGID {
-			return nil, n.Refuse(ErrGIDRange, "gid %d, want 1..%d (0 is the system group)", gid, MaxGID)
-		}
-		f.GID = uint16(gid)
-	}
-	if n := keys["token"]; n != nil {
-		s, err := n.Text()
-		if err != nil {
-			return nil, err
-		}
+	f, r := &File{}, fields{keys: keys}
+	r.number("gid", &f.GID, 1, MaxGID, ErrGIDRange) // 0 is the system group
+	r.text("token", func(n *strictyaml.Node, s string) (err error) {
 		// What it is instead is not said: it may be nearly a secret.
 		if f.Token, err = attach.ParseToken(s); err != nil || f.Token.Zero() {
-			return nil, n.Refuse(ErrToken,
+			err = n.Refuse(ErrToken,
 				"token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints", len(s))
 		}
-	}
-	if n := keys["key"]; n != nil {
-		if f.Key, err = n.Text(); err != nil {
-			return nil, err
-		}
-	}
-	if n := keys["encap"]; n != nil {
-		s, err := n.Text()
-		if err != nil {
-			return nil, err
-		}
+		return err
+	})
+	r.file("key", &f.Key)
+	r.text("encap", func(n *strictyaml.Node, s string) (err error) {
 		if f.Encap, err = ParseEncap(s); err != nil {
-			return nil, fmt.Errorf("%s: %w", n.Where(), err)
+			err = fmt.Errorf("%s: %w", n.Where(), err)
 		}
-	}
-	if n := keys["port"]; n != nil {
-		port, err := integer(n, "port")
-		if err != nil {
-			return nil, err
-		}
-		if port < 1 || port > encap.MaxPort {
-			return nil, n.Refuse(ErrPort, "port %d, want 1..%d", port, encap.MaxPort)
-		}
-		f.Port = uint16(port)
+		return err
+	})
+	r.number("port", &f.Port, 1, encap.MaxPort, ErrPort)
+	if r.err != nil {
+		return nil, r.err
 	}
 	n := keys["peers"]
 	if n == nil {
@@ -160,47 +175,31 @@ func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 	case keys["mac"] == nil && keys["address"] == nil && !p.Absent:
 		return p, n.Errorf("a peer without mac; each needs node and mac, or node and address")
 	}
-	node, err := integer(keys["node"], "node")
-	if err != nil {
-		return p, err
-	}
-	if node < 0 || node > math.MaxUint16 {
-		return p, keys["node"].Refuse(ErrNodeRange, "node %d, want 0..%d", node, math.MaxUint16)
-	}
-	p.Node = uint16(node)
-
-	if n := keys["mac"]; n != nil {
-		mac, err := n.Text()
-		if err != nil {
-			return p, err
-		}
+	r := fields{keys: keys}
+	r.number("node", &p.Node, 0, math.MaxUint16, ErrNodeRange)
+	r.text("mac", func(n *strictyaml.Node, s string) (err error) {
 		// net.ParseMAC also takes the 8- and 20-byte addresses of other links; check refuses those.
-		if p.MAC, err = net.ParseMAC(mac); err != nil {
-			return p, n.Refuse(ErrMAC, "node %d has mac %q, want six bytes such as 02:46:55:00:00:01", p.Node, mac)
+		if p.MAC, err = net.ParseMAC(s); err != nil {
+			err = n.Refuse(ErrMAC, "node %d has mac %q, want six bytes such as 02:46:55:00:00:01", p.Node, s)
 		}
-	}
-	if n := keys["address"]; n != nil {
-		a, err := n.Text()
-		if err != nil {
-			return p, err
+		return err
+	})
+	r.text("address", func(n *strictyaml.Node, s string) (err error) {
+		if p.Address, err = netip.ParseAddr(s); err != nil {
+			err = n.Refuse(ErrAddress, "node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1", p.Node, s)
 		}
-		if p.Address, err = netip.ParseAddr(a); err != nil {
-			return p, n.Refuse(ErrAddress, "node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1",
-				p.Node, a)
+		return err
+	})
+	r.text("iface", func(n *strictyaml.Node, s string) error {
+		p.Iface = s
+		if err := checkIface(s); err != nil {
+			return fmt.Errorf("%s: node %d has iface %q, %w", n.Where(), p.Node, s, err)
 		}
-	}
-	if n := keys["iface"]; n != nil {
-		if p.Iface, err = n.Text(); err != nil {
-			return p, err
-		}
-		if err := checkIface(p.Iface); err != nil {
-			return p, fmt.Errorf("%s: node %d has iface %q, %w", n.Where(), p.Node, p.Iface, err)
-		}
-	}
-	if n := keys["key"]; n != nil {
-		if p.Key, err = n.Text(); err != nil {
-			return p, err
-		}
+		return nil
+	})
+	r.file("key", &p.Key)
+	if r.err != nil {
+		return p, r.err
 	}
 	if n := keys["groups"]; n != nil {
 		list, ok := n.List()
@@ -221,21 +220,4 @@ func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 		}
 	}
 	return p, nil
-}
-
-func integer(n *strictyaml.Node, key string) (int64, error) {
-	s, err := n.Text()
-	if err != nil {
-		return 0, err
-	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		// Far outside every range of the format; the sign says on which side. The caller's
-		// range check reports it.
-		return v, nil
-	}
-	if err != nil {
-		return 0, n.Errorf("%s is %q, want a decimal number", key, s)
-	}
-	return v, nil
 }
