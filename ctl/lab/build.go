@@ -110,14 +110,27 @@ func prepare(nl *netlink.Handle, o Options) error {
 			}
 		}
 	}
-	lo, err := nl.LinkByName("lo")
+	_, err := raise(nl, "lo")
+	return err
+}
+
+// raise gives a link addresses, except zero ones, and brings it up.
+func raise(nl *netlink.Handle, name string, addresses ...netip.Prefix) (netlink.Link, error) {
+	link, err := nl.LinkByName(name)
 	if err != nil {
-		return fmt.Errorf("find lo: %w", err)
+		return nil, fmt.Errorf("find %s: %w", name, err)
 	}
-	if err := nl.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("bring up lo: %w", err)
+	for _, a := range addresses {
+		if a.IsValid() {
+			if err := nl.AddrAdd(link, &netlink.Addr{IPNet: ipNet(a)}); err != nil {
+				return nil, fmt.Errorf("give %s the address %s: %w", name, a, err)
+			}
+		}
 	}
-	return nil
+	if err := nl.LinkSetUp(link); err != nil {
+		return nil, fmt.Errorf("bring up %s: %w", name, err)
+	}
+	return link, nil
 }
 
 // setting is a kernel variable of a namespace.
@@ -170,31 +183,21 @@ func addCable(nl *netlink.Handle, o Options, c cable, peer *os.File) error {
 // bringUp gives host i its addresses and the neighbours it can reach.
 func bringUp(nl *netlink.Handle, o Options, hosts []Host, i int) error {
 	h := &hosts[i]
+	at := map[string]int{}
 	for _, iface := range h.Interfaces {
-		link, err := nl.LinkByName(iface.Name)
+		link, err := raise(nl, iface.Name, iface.Addr, iface.Addr6)
 		if err != nil {
-			return fmt.Errorf("host %d: find %s: %w", i, iface.Name, err)
+			return fmt.Errorf("host %d: %w", i, err)
 		}
-		for _, a := range []netip.Prefix{iface.Addr, iface.Addr6} {
-			if err := addAddress(nl, link, a); err != nil {
-				return fmt.Errorf("host %d: %w", i, err)
-			}
-		}
-		if err := nl.LinkSetUp(link); err != nil {
-			return fmt.Errorf("host %d: bring up %s: %w", i, iface.Name, err)
-		}
+		at[iface.Name] = link.Attrs().Index
 	}
 	for j := range hosts {
 		mine, theirs := h.to(j), hosts[j].to(i)
 		if mine == nil || o.Topology == Router { // which is asked for by ARP, as anywhere
 			continue
 		}
-		link, err := nl.LinkByName(mine.Name)
-		if err != nil {
-			return fmt.Errorf("host %d: find %s: %w", i, mine.Name, err)
-		}
-		err = nl.NeighSet(&netlink.Neigh{
-			LinkIndex:    link.Attrs().Index,
+		err := nl.NeighSet(&netlink.Neigh{
+			LinkIndex:    at[mine.Name],
 			Family:       netlink.FAMILY_V4,
 			State:        netlink.NUD_PERMANENT,
 			IP:           theirs.Addr.Addr().AsSlice(),
@@ -203,18 +206,6 @@ func bringUp(nl *netlink.Handle, o Options, hosts []Host, i int) error {
 		if err != nil {
 			return fmt.Errorf("host %d: add neighbour %s: %w", i, theirs.Addr.Addr(), err)
 		}
-	}
-	return nil
-}
-
-// addAddress gives an interface an address, unless that is the zero Prefix.
-func addAddress(nl *netlink.Handle, link netlink.Link, a netip.Prefix) error {
-	if !a.IsValid() {
-		return nil
-	}
-	err := nl.AddrAdd(link, &netlink.Addr{IPNet: ipNet(a)})
-	if err != nil {
-		return fmt.Errorf("give %s the address %s: %w", link.Attrs().Name, a, err)
 	}
 	return nil
 }
@@ -242,20 +233,10 @@ func addRoutes(nl *netlink.Handle, h *Host) error {
 // bringUpRouter gives the router's ports their addresses, which are the hosts' gateways.
 func bringUpRouter(nl *netlink.Handle, hosts []Host) error {
 	for i, h := range hosts {
-		name := fmt.Sprint(portPrefix, i)
-		port, err := nl.LinkByName(name)
-		if err != nil {
-			return fmt.Errorf("router: find %s: %w", name, err)
-		}
 		at := h.Interfaces[0]
-		for _, a := range []netip.Prefix{netip.PrefixFrom(at.Gateway, at.Addr.Bits()),
-			netip.PrefixFrom(at.Gateway6, at.Addr6.Bits())} {
-			if err := addAddress(nl, port, a); err != nil {
-				return fmt.Errorf("router: %w", err)
-			}
-		}
-		if err := nl.LinkSetUp(port); err != nil {
-			return fmt.Errorf("router: bring up %s: %w", name, err)
+		if _, err := raise(nl, fmt.Sprint(portPrefix, i), netip.PrefixFrom(at.Gateway, at.Addr.Bits()),
+			netip.PrefixFrom(at.Gateway6, at.Addr6.Bits())); err != nil {
+			return fmt.Errorf("router: %w", err)
 		}
 	}
 	return nil
@@ -283,24 +264,18 @@ func steer(h *Host, cpu int) error {
 // bringUpHub joins the ports to the bridge. It also tells the bridge which host is behind which
 // port, so that the first frame is not flooded. An entry can name only ports of the bridge.
 func bringUpHub(nl *netlink.Handle, hosts []Host) error {
-	br, err := nl.LinkByName(bridgeName)
+	br, err := raise(nl, bridgeName)
 	if err != nil {
-		return fmt.Errorf("hub: find %s: %w", bridgeName, err)
-	}
-	if err := nl.LinkSetUp(br); err != nil {
-		return fmt.Errorf("hub: bring up %s: %w", bridgeName, err)
+		return fmt.Errorf("hub: %w", err)
 	}
 	for i, h := range hosts {
 		name := fmt.Sprint(portPrefix, i)
-		port, err := nl.LinkByName(name)
+		port, err := raise(nl, name)
 		if err != nil {
-			return fmt.Errorf("hub: find %s: %w", name, err)
+			return fmt.Errorf("hub: %w", err)
 		}
 		if err := nl.LinkSetMaster(port, br); err != nil {
 			return fmt.Errorf("hub: add %s to %s: %w", name, bridgeName, err)
-		}
-		if err := nl.LinkSetUp(port); err != nil {
-			return fmt.Errorf("hub: bring up %s: %w", name, err)
 		}
 		// NUD_NOARP is bridge(8)'s "static"; NUD_PERMANENT would mean the bridge itself.
 		err = nl.NeighSet(&netlink.Neigh{

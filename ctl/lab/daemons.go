@@ -318,37 +318,10 @@ func stopDaemons(name string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var errs []error
-	var ending []*child
-	for _, pid := range pids() {
-		if !isDaemon(pid, dir) {
-			continue
-		}
-		pidfd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue // it has ended
-		}
-		c := &child{pid, pidfd}
-		defer unix.Close(pidfd)
-		if !isDaemon(pid, dir) { // the number is another's by now
-			continue
-		}
-		if err := unix.PidfdSendSignal(pidfd, unix.SIGTERM, nil, 0); err == nil {
-			ending = append(ending, c)
-		}
-	}
-	deadline := time.Now().Add(politeDeadline)
-	for _, c := range ending {
-		if c.wait(deadline) == nil {
-			continue
-		}
-		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0) // it may have ended
-		if err := c.wait(time.Now().Add(killDeadline)); err != nil {
-			errs = append(errs, fmt.Errorf("%w: %w", ErrDaemon, err))
-		}
-	}
-	if err := join(errs...); err != nil {
-		return err
+	all := residents(func(pid int) bool { return isDaemon(pid, dir) })
+	terminate(all, politeDeadline)
+	if err := killAll(all); err != nil {
+		return fmt.Errorf("%w: %w", ErrDaemon, err)
 	}
 	return permission(os.RemoveAll(dir))
 }

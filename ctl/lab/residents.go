@@ -71,13 +71,9 @@ const residentSweeps = 100
 func endResidents(inside map[namespaceID]bool, sockets string) error {
 	belongs := func(pid int) bool { return residesIn(pid, inside) || isNode(pid, sockets) }
 	all := residents(belongs)
-	for _, c := range all {
-		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGTERM, nil, 0) // it may have ended
-	}
-	deadline := time.Now().Add(residentGrace)
-	for _, c := range all {
-		_ = c.awaitEnd(deadline) // those that do not are killed
-		unix.Close(c.pidfd)
+	terminate(all, residentGrace)
+	if err := killAll(all); err != nil {
+		return err
 	}
 	for range residentSweeps {
 		rest := residents(belongs)
@@ -89,6 +85,17 @@ func endResidents(inside map[namespaceID]bool, sockets string) error {
 		}
 	}
 	return fmt.Errorf("%w: programs in the lab start others faster than they are killed", ErrKill)
+}
+
+// terminate asks processes to end, and gives them some time for it.
+func terminate(all []*child, grace time.Duration) {
+	for _, c := range all {
+		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGTERM, nil, 0) // it may have ended
+	}
+	deadline := time.Now().Add(grace)
+	for _, c := range all {
+		_ = c.awaitEnd(deadline) // those that do not are killed
+	}
 }
 
 // killAll kills processes, waits for their end and closes their pidfds.
