@@ -109,17 +109,12 @@ func (a *agent) answer(r answer) error {
 }
 
 func (a *agent) start(o *startOrder) error {
-	token, err := attach.ParseToken(o.Token)
-	if err != nil {
+	if _, err := attach.ParseToken(o.Token); err != nil {
 		return err
 	}
-	n := &node{
-		Number: o.Number, Nodes: o.Nodes, Once: o.Once, GID: o.GID, Token: token, Program: string(o.Program),
-		Args: texts[string](o.Args), Env: texts[string](o.Env), Life: o.Life, Restarts: o.Restarts,
-		stdout: &pieces{a, o.Number, false}, stderr: &pieces{a, o.Number, true},
+	n := &node{startOrder: *o, stdout: &pieces{a, o.Number, false}, stderr: &pieces{a, o.Number, true},
 		// a launcher that is gone needs no word
-		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) },
-	}
+		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) }}
 	if o.Input {
 		n.stdin, a.input = io.Pipe()
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -77,13 +76,13 @@ func (n *node) environment(socket string, other bool) []string {
 		delete(env, name) // the place of the launcher in a job around this one
 	}
 	for _, s := range n.Env {
-		set(s)
+		set(string(s))
 	}
 	env[attach.SocketVariable] = socket
 	env[attach.GIDVariable] = strconv.Itoa(int(n.GID))
 	env[attach.NodeVariable] = strconv.Itoa(n.Number)
 	env[attach.NodesVariable] = strconv.Itoa(n.Nodes)
-	env[attach.TokenVariable] = n.Token.Text()
+	env[attach.TokenVariable] = n.Token
 	if n.Restarts > 0 {
 		env[attach.LifeVariable] = strconv.Itoa(n.Life)
 		env[attach.RestartsVariable] = strconv.Itoa(n.Restarts)
@@ -99,7 +98,7 @@ func (n *node) environment(socket string, other bool) []string {
 	for name, value := range env {
 		all = append(all, name+"="+value)
 	}
-	sort.Strings(all)
+	slices.Sort(all)
 	return all
 }
 

@@ -13,7 +13,7 @@ func TestOuterJob(t *testing.T) {
 	for _, name := range []string{"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "SLURM_NTASKS"} {
 		t.Setenv(name, "5")
 	}
-	n := &node{Once: true, Env: []string{"PMIX_RANK=1"}}
+	n := &node{startOrder: startOrder{Once: true, Env: []raw{"PMIX_RANK=1"}}}
 	env := n.environment("socket", false)
 	for v, want := range map[string]bool{"PMI_RANK=5": false, "PMIX_RANK=5": false, "PMIX_RANK=1": true,
 		"OMPI_COMM_WORLD_RANK=5": false,

@@ -42,18 +42,9 @@ type host interface {
 	close()   // kills the processes that still run, waits for their ends and frees the group
 }
 
+// node is a process that a host is to start, with its streams.
 type node struct {
-	Number, Nodes int
-	Once          bool // the process is not a node, but starts them or is all of them
-	// Life counts the node's processes from 0. Restarts is the largest number that may follow the
-	// first. In a job without restarts both are 0.
-	Life, Restarts int
-	GID            uint16
-	Token          attach.Token
-	Program        string
-	Args           []string
-	Env            []string // NAME=VALUE, besides what its user gives it
-
+	startOrder
 	stdin          io.Reader // nil: nothing
 	stdout, stderr io.WriteCloser
 	ended          func(status) // called once, from another goroutine, after the last output

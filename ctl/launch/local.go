@@ -121,28 +121,34 @@ func (l *local) askLocked(request []byte, within time.Duration) ([]byte, error) 
 	return slices.Clone(answer), nil
 }
 
-func (l *local) info() (i attach.Info, err error) {
-	request, err := attach.EncodeBody(attach.KindInfo, nil)
+// askJSON asks for a document.
+func (l *local) askJSON(k attach.Kind, document any) error {
+	request, err := attach.EncodeBody(k, nil)
 	if err != nil {
-		return i, err
+		return err
 	}
 	answer, err := l.ask(request)
+	if err != nil {
+		return err
+	}
+	body, err := attach.DecodeBody(answer, k|attach.AnswerBit)
+	if err == nil {
+		err = json.Unmarshal(body, document)
+	}
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", l, err)
+	}
+	return nil
+}
+
+func (l *local) info() (i attach.Info, err error) {
+	err = l.askJSON(attach.KindInfo, &i)
 	// it ended while its socket still took connections
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
-		return i,
-			fmt.Errorf("%w at %s on %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket, here())
+		err = fmt.Errorf("%w at %s on %s any more: it ended, or refused at once, without an answer; start funid, or try again",
+			ErrNoDaemon, l.socket, here())
 	}
-	if err != nil {
-		return i, err
-	}
-	body, err := attach.DecodeBody(answer, attach.KindInfo|attach.AnswerBit)
-	if err == nil {
-		err = json.Unmarshal(body, &i)
-	}
-	if err != nil {
-		return i, fmt.Errorf("asking %s which card it has: %w", l, err)
-	}
-	return i, nil
+	return i, err
 }
 
 func (l *local) job(r attach.JobRequest) (uint16, error) {
@@ -168,14 +174,6 @@ func (l *local) job(r attach.JobRequest) (uint16, error) {
 // absent asks the daemon for the nodes of the job that have not attached, and for the number of
 // nodes that are attached.
 func (l *local) absent() (nodes []int, attached int, err error) {
-	request, err := attach.EncodeBody(attach.KindStatus, nil)
-	if err != nil {
-		return nil, 0, err
-	}
-	answer, err := l.ask(request)
-	if err != nil {
-		return nil, 0, err
-	}
 	var status struct {
 		Jobs []struct {
 			GID      uint16 `json:"gid"`
@@ -183,10 +181,7 @@ func (l *local) absent() (nodes []int, attached int, err error) {
 			Absent   []int  `json:"absent"`
 		} `json:"jobs"`
 	}
-	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
-	if err == nil {
-		err = json.Unmarshal(body, &status)
-	}
+	err = l.askJSON(attach.KindStatus, &status)
 	for _, j := range status.Jobs {
 		if j.GID == l.gid {
 			return j.Absent, j.Attached, err
@@ -220,7 +215,7 @@ func (l *local) find(o *findOrder) error {
 }
 
 func (l *local) start(n *node) error {
-	what, err := l.program(n.Program)
+	what, err := l.program(string(n.Program))
 	if err != nil {
 		return err
 	}
@@ -238,7 +233,7 @@ func (l *local) start(n *node) error {
 	}
 	l.mu.Unlock()
 	if err != nil {
-		return l.notStarted(n.Program, err)
+		return l.notStarted(string(n.Program), err)
 	}
 	l.running.Go(func() {
 		p.awaitEnd()

@@ -27,7 +27,7 @@ type process struct {
 func (p *process) start(what *program, dir string, env []string) (err error) {
 	n := p.node
 	p.cmd = &exec.Cmd{
-		Path: what.inChild(), Args: append([]string{n.Program}, n.Args...), Env: env, Dir: dir,
+		Path: what.inChild(), Args: append([]string{string(n.Program)}, texts[string](n.Args)...), Env: env, Dir: dir,
 		Stdout: n.stdout, Stderr: n.stderr, WaitDelay: lastOutput,
 		// The signal comes when the agent is killed. It is bound to the thread that starts the
 		// process, and Go ends no thread that no goroutine has locked.

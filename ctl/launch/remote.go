@@ -384,11 +384,8 @@ func (r *remote) start(n *node) error {
 	r.mu.Lock()
 	r.nodes[n.Number] = n
 	r.mu.Unlock()
-	_, err := r.ask(order{Start: &startOrder{
-		Number: n.Number, Nodes: n.Nodes, Once: n.Once, GID: n.GID, Token: n.Token.Text(),
-		Program: raw(n.Program), Args: texts[raw](n.Args), Env: texts[raw](n.Env),
-		Input: n.stdin != nil, Life: n.Life, Restarts: n.Restarts,
-	}})
+	n.Input = n.stdin != nil
+	_, err := r.ask(order{Start: &n.startOrder})
 	if err != nil && r.node(n.Number, true) == nil {
 		return nil // the connection has ended, and n.ended was told so
 	}

@@ -145,8 +145,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		}
 		j.hosts = []host{h}
 	}
-	if err := j.start(node{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token, Program: o.Program, Args: o.Args,
-		Env: o.Env, Restarts: o.Restarts}); err != nil {
+	if err := j.start(startOrder{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token.Text(), Program: raw(o.Program),
+		Args: texts[raw](o.Args), Env: texts[raw](o.Env), Restarts: o.Restarts}); err != nil {
 		return 0, err
 	}
 	if !stop() {
@@ -192,7 +192,7 @@ type running struct {
 	broken  chan error
 	failure error
 	// of holds what all nodes have in common. stdout and stderr are the streams they print to.
-	of             node
+	of             startOrder
 	stdout, stderr *output
 	alive          int // processes, and starts under way
 	code           int
@@ -220,7 +220,7 @@ func newRunning(o *Options, hosts []host) *running {
 }
 
 // start starts all processes. After a failure, closing the hosts leaves no process.
-func (j *running) start(of node) error {
+func (j *running) start(of startOrder) error {
 	j.of = of
 	processes := j.o.Nodes
 	if j.o.Once {
@@ -237,7 +237,7 @@ func (j *running) start(of node) error {
 
 // startNode starts a node's first process, or a later one.
 func (j *running) startNode(i, life int) error {
-	n := j.of
+	n := node{startOrder: j.of}
 	n.Number, n.Life = i, life
 	n.stdout, n.stderr = j.stdout.node(i, j.o.Label && !j.o.Once), j.stderr.node(i, j.o.Label && !j.o.Once)
 	n.ended = func(s status) { j.ends <- end{i, s} }

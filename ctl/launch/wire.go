@@ -75,13 +75,14 @@ type startOrder struct {
 	Number  int    `json:"number"`
 	Nodes   int    `json:"nodes"`
 	GID     uint16 `json:"gid"`
-	Token   string `json:"token"`
+	Token   string `json:"token"` // attach.Token.Text
 	Program raw    `json:"program"`
 	Args    []raw  `json:"args"`
-	Env     []raw  `json:"env,omitempty"`
-	Input   bool   `json:"input"` // the launcher's standard input comes here
-	Once    bool   `json:"once,omitempty"`
-	// Life and Restarts have the meaning that they have in node.
+	Env     []raw  `json:"env,omitempty"`  // NAME=VALUE, besides what its user gives it
+	Input   bool   `json:"input"`          // the launcher's standard input comes here
+	Once    bool   `json:"once,omitempty"` // the process is not a node, but starts them or is all of them
+	// Life counts the node's processes from 0. Restarts is the largest number that may follow the
+	// first. In a job without restarts both are 0.
 	Life     int `json:"life,omitempty"`
 	Restarts int `json:"restarts,omitempty"`
 }
