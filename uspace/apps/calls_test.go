@@ -11,7 +11,6 @@ import (
 	"github.com/funet/funet/tests/bed"
 	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
-	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/sim"
 )
@@ -26,22 +25,22 @@ func TestCalls(t *testing.T) {
 		nodes, slots int
 		faults       wire.Faults
 		tune         func(*engine.Config)
-		o            apps.CallsOptions
+		o            callsOptions
 	}{
-		{1, 64, wire.Faults{}, nil, apps.CallsOptions{Rounds: 3, Words: 100}},
-		{2, 64, wire.Faults{}, nil, apps.CallsOptions{Rounds: 5, Words: 1}},
-		{2, 2, wire.Faults{}, nil, apps.CallsOptions{Rounds: 5, Words: 50000}},
-		{3, 64, wire.Faults{}, small, apps.CallsOptions{Rounds: 5, Words: 1001}},
-		{5, 4, faults, nil, apps.CallsOptions{Rounds: 10, Words: 333, Seed: 9}},
-		{8, 2, faults, small, apps.CallsOptions{Rounds: 3, Words: 77}},
+		{1, 64, wire.Faults{}, nil, callsOptions{Rounds: 3, Words: 100}},
+		{2, 64, wire.Faults{}, nil, callsOptions{Rounds: 5, Words: 1}},
+		{2, 2, wire.Faults{}, nil, callsOptions{Rounds: 5, Words: 50000}},
+		{3, 64, wire.Faults{}, small, callsOptions{Rounds: 5, Words: 1001}},
+		{5, 4, faults, nil, callsOptions{Rounds: 10, Words: 333, Seed: 9}},
+		{8, 2, faults, small, callsOptions{Rounds: 3, Words: 77}},
 	} {
 		t.Run(fmt.Sprintf("%d nodes %d slots %+v faults %v small %v", c.nodes, c.slots, c.o, c.faults != wire.Faults{},
 			c.tune != nil), func(t *testing.T) {
 			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: wire.Config{Seed: 1, Faults: c.faults},
 				Tune: c.tune})
-			results := make([]apps.CallsResult, c.nodes)
+			results := make([]callsResult, c.nodes)
 			b.MustRun(func(n *bed.Node) (err error) {
-				results[n.Node()], err = apps.Calls(n.Endpoint, n.Register, n.Now, c.o)
+				results[n.Node()], err = calls(n.Endpoint, n.Register, n.Now, c.o)
 				return err
 			})
 			for i, r := range results {
@@ -71,7 +70,7 @@ func TestCallsInTheSimulator(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = apps.Calls(e, p.Context().Register, p.Now, apps.CallsOptions{Rounds: 3, Words: 500})
+			_, err = calls(e, p.Context().Register, p.Now, callsOptions{Rounds: 3, Words: 500})
 			if err == nil {
 				// what was sent last is retransmitted if need be
 				p.Sleep(int64(100 * time.Millisecond))
@@ -95,7 +94,7 @@ func TestCallsWithoutANode(t *testing.T) {
 		}})
 		b.At(at*time.Microsecond, b.Nodes[2].Kill)
 		for i, err := range b.Run(func(n *bed.Node) error {
-			_, err := apps.Calls(n.Endpoint, n.Register, n.Now, apps.CallsOptions{Rounds: 10000, Words: 300})
+			_, err := calls(n.Endpoint, n.Register, n.Now, callsOptions{Rounds: 10000, Words: 300})
 			return err
 		}) {
 			var u *am.Undelivered
@@ -108,11 +107,11 @@ func TestCallsWithoutANode(t *testing.T) {
 
 // TestCallsRefusals: options out of range are errors before anything is sent.
 func TestCallsRefusals(t *testing.T) {
-	for _, o := range []apps.CallsOptions{{}, {Rounds: 1}, {Words: 1}, {Rounds: -1, Words: 1},
-		{Rounds: 1, Words: apps.MaxCallsWords + 1}} {
+	for _, o := range []callsOptions{{}, {Rounds: 1}, {Words: 1}, {Rounds: -1, Words: 1},
+		{Rounds: 1, Words: mostCallsWords + 1}} {
 		b := bed.New(t, bed.Options{Nodes: 2})
 		for i, err := range b.Run(func(n *bed.Node) error {
-			_, err := apps.Calls(n.Endpoint, n.Register, n.Now, o)
+			_, err := calls(n.Endpoint, n.Register, n.Now, o)
 			return err
 		}) {
 			if err == nil || b.Nodes[i].Card.Counters().FramesSent != 0 {

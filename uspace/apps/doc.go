@@ -1,8 +1,7 @@
 // Package apps holds the programs that come with FUNet. PingPong measures round trips, Stream
 // message rates and incast, and Transfer moves blocks of memory. CMAM is the CMAM primitives
-// benchmark. Flood and Calls test: Flood finds messages that are lost or arrive twice under load,
-// and Calls uses every call of package am that others build on. The matrix multiply of thesis
-// appendix C comes in two forms. MatMul multiplies by panels that cards move, for modern
+// benchmark. Flood finds messages that are lost or arrive twice under load. The matrix multiply of
+// thesis appendix C comes in two forms. MatMul multiplies by panels that cards move, for modern
 // processors. MatMulColumns multiplies by single columns, as the thesis measured it. Each program
 // is written once, against package am and a clock that is passed in, and does not know whether the
 // network under it is real.

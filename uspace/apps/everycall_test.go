@@ -1,4 +1,4 @@
-package apps
+package apps_test
 
 // This file is a program that uses every call of package am that others build on, one after
 // another, and checks each result: indirect messages, segments, gets and puts, values, and the
@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/collective"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -20,30 +21,30 @@ const (
 	callsBase    = 0x1000
 	// callsValues is the address of single values, before the blocks.
 	callsValues = 64
-	// MaxCallsWords bounds the blocks of Calls.
-	MaxCallsWords = 1 << 22
+	// mostCallsWords bounds the blocks of calls.
+	mostCallsWords = 1 << 22
 )
 
-// CallsOptions are the same on all nodes.
-type CallsOptions struct {
+// callsOptions are the same on all nodes.
+type callsOptions struct {
 	Rounds int // of every call
-	Words  int // of each block that is moved, 1 to MaxCallsWords
+	Words  int // of each block that is moved, 1 to mostCallsWords
 	Seed   uint64
 }
 
-// CallsResult is the result at node 0.
-type CallsResult struct {
+// callsResult is the result at node 0.
+type callsResult struct {
 	Rounds      int
 	Nanoseconds int64 // for all of them
 }
 
-// Calls runs the program. register makes a segment known to the card of this process; clock returns
-// nanoseconds. On nodes other than 0 the result is empty. ErrVerify reports a wrong result of a
+// calls runs the program. register makes a segment known to the card of this process; clock returns
+// nanoseconds. On nodes other than 0 the result is empty. apps.ErrVerify reports a wrong result of a
 // call.
-func Calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CallsOptions) (CallsResult, error) {
-	if o.Rounds < 1 || o.Words < 1 || o.Words > MaxCallsWords {
-		return CallsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words",
-			o.Rounds, o.Words, MaxCallsWords)
+func calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o callsOptions) (callsResult, error) {
+	if o.Rounds < 1 || o.Words < 1 || o.Words > mostCallsWords {
+		return callsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words",
+			o.Rounds, o.Words, mostCallsWords)
 	}
 	c := caller{e: e, all: collective.New(e), o: o, size: (4*o.Words + 15) &^ 15}
 	c.memory = make([]byte, callsValues+4*c.size)
@@ -51,31 +52,31 @@ func Calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64
 		e.Share(register, funi.Segment{Base: callsBase, Memory: c.memory, Rights: funi.Source | funi.Destination}),
 		e.Handle(callsHandler, c.fill))
 	if err != nil {
-		return CallsResult{}, err
+		return callsResult{}, err
 	}
 	if c.object, err = e.AddObject(&c); err != nil {
-		return CallsResult{}, err
+		return callsResult{}, err
 	}
 	if err := errors.Join(e.WriteInt32(e.Node(), callsBase, int32(c.object)), e.Barrier()); err != nil {
-		return CallsResult{}, err
+		return callsResult{}, err
 	}
 	begin := clock()
 	for round := range o.Rounds {
 		if err := c.round(round); err != nil {
-			return CallsResult{}, fmt.Errorf("round %d: %w", round, err)
+			return callsResult{}, fmt.Errorf("round %d: %w", round, err)
 		}
 	}
 	if err := errors.Join(c.failed, e.Barrier()); err != nil || e.Node() != 0 {
-		return CallsResult{}, err
+		return callsResult{}, err
 	}
-	return CallsResult{Rounds: o.Rounds, Nanoseconds: clock() - begin}, nil
+	return callsResult{Rounds: o.Rounds, Nanoseconds: clock() - begin}, nil
 }
 
 // caller is one node of the program. It is also the object of its indirect messages.
 type caller struct {
 	e      *am.Endpoint
 	all    *collective.Group
-	o      CallsOptions
+	o      callsOptions
 	memory []byte
 	size   int // of a block and what makes it a multiple of 16
 	object uint32
@@ -138,7 +139,7 @@ func (c *caller) agree(round int) error {
 		return err
 	}
 	if c.seed = binary.LittleEndian.Uint64(b); c.seed != seed {
-		return fmt.Errorf("%w: node %d broadcast seed %d, want %d", ErrVerify, root, c.seed, seed)
+		return fmt.Errorf("%w: node %d broadcast seed %d, want %d", apps.ErrVerify, root, c.seed, seed)
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func (c *caller) values(node, round int) error {
 	}
 	d, err := c.e.ReadFloat64(node, callsBase+24)
 	if err == nil && (i != integer || d != double) {
-		err = fmt.Errorf("%w: node %d has %d and %v, want %d and %v", ErrVerify, node, i, d, integer, double)
+		err = fmt.Errorf("%w: node %d has %d and %v, want %d and %v", apps.ErrVerify, node, i, d, integer, double)
 	}
 	return err
 }
@@ -248,7 +249,7 @@ func (c *caller) reduce() error {
 	}
 	err := collective.AllReduce(c.all, am.Max, most)
 	if err == nil && (sum[0] != int64(n)*int64(n-1)/2 || most[0] != float64(n-1)/2) {
-		err = fmt.Errorf("%w: sum %d and maximum %v of the numbers of %d nodes", ErrVerify, sum[0], most[0], n)
+		err = fmt.Errorf("%w: sum %d and maximum %v of the numbers of %d nodes", apps.ErrVerify, sum[0], most[0], n)
 	}
 	return err
 }
@@ -258,7 +259,7 @@ func (c *caller) verify(what string, block, node int) error {
 	want := make([]byte, 4*c.o.Words)
 	c.pattern(want, node)
 	if !bytes.Equal(want, c.block(block)) {
-		return fmt.Errorf("%w: %s brought other data than node %d's", ErrVerify, what, node)
+		return fmt.Errorf("%w: %s brought other data than node %d's", apps.ErrVerify, what, node)
 	}
 	return nil
 }
