@@ -6,13 +6,9 @@
  *	cc -O2 -o chain -I.. chain.c
  *	funet run -n 3 ./chain
  *
- * Any node may be ../../rma/example/chain instead, which is this program in Go.
- *
- * SIGINT (Ctrl-C) and SIGTERM end it. */
-#define _POSIX_C_SOURCE 200809L
-#include <signal.h>
-
-#include "funi.h"
+ * Any node may be ../../rma/example/chain instead, which is this program in Go. */
+#define PROGRAM "chain"
+#include "node.h"
 
 /* Types of messages. JOINED: a node is a member. KEY: the key of everybody's window. READY: a node
  * has opened its window. BEGIN: all may begin. ROUND: a round of a node. DONE: a node has done its
@@ -21,36 +17,9 @@ enum { JOINED = 1, KEY, READY, BEGIN, ROUND, DONE, LEAVE, LEFT, END };
 
 enum { BASE = 0x10000, ROUNDS = 50, MOST = 8, CHAIN = 5, BYTES = 8 * ROUNDS * MOST };
 
-static struct funi_context card;
 static volatile uint64_t *table; /* the window: a word for each round of each node */
 static uint64_t key;
 static uint32_t rounds[MOST]; /* of each node that have come */
-
-static volatile sig_atomic_t ended; /* by this signal */
-
-static void note(int signal) { ended = signal; }
-
-static int fail(const char *what)
-{
-	fprintf(stderr, "chain: node %u: %s\n", card.node, ended ? "interrupted" : what);
-	return 1;
-}
-
-/* Waits for something to happen; a message that came back is an error, and so is a signal. */
-static int wait_for_news(void)
-{
-	struct funi_return r;
-	if (funi_returned(&card, &r))
-		return fail("a message came back");
-	for (int i = 0; i < 300 && !ended; i++) {
-		int n = funi_wait(&card, 100);
-		if (n > 0 && !ended)
-			return 0;
-		if (n < 0 && n != -EINTR)
-			return fail(card.error);
-	}
-	return fail("nothing has happened for 30 s");
-}
 
 static uint64_t value(uint32_t node, uint32_t round) { return (uint64_t)node << 32 | (round + 1); }
 
@@ -65,13 +34,12 @@ static int check(const uint32_t *s)
 }
 
 /* Waits for a message of a type, and takes rounds meanwhile. */
-static int receive(uint32_t type, uint32_t *words, uint32_t n)
+static int hear(uint32_t type, uint32_t *words, uint32_t n)
 {
 	for (;;) {
-		const uint32_t *s;
-		while ((s = funi_receive(&card, FUNI_REQUEST)) == NULL)
-			if (wait_for_news())
-				return 1;
+		const uint32_t *s = next_message(FUNI_REQUEST);
+		if (s == NULL)
+			return 1;
 		const uint32_t is = funi_type(s[0]);
 		int code = 0;
 		if (is == ROUND)
@@ -84,17 +52,6 @@ static int receive(uint32_t type, uint32_t *words, uint32_t n)
 		if (code != 0 || is == type)
 			return code;
 	}
-}
-
-/* Sends a message to a node. */
-static int tell(uint16_t node, uint32_t type)
-{
-	uint32_t *s;
-	while ((s = funi_send_reserve(&card, FUNI_REQUEST)) == NULL)
-		if (wait_for_news())
-			return 1;
-	s[0] = funi_header(node, type, 0);
-	return funi_send_commit(&card, FUNI_REQUEST);
 }
 
 /* Waits for what was sent along the chain, and that it has come to all; or that it has not come to
@@ -163,39 +120,39 @@ static int run(void)
 
 	if (card.node == 0) {
 		for (uint32_t i = 0; i < last; i++)
-			if (receive(JOINED, NULL, 0))
+			if (hear(JOINED, NULL, 0))
 				return 1;
 		code = funi_expose_window(&card, memory, BYTES, 0, FUNI_MAY_WRITE, 0, &key, &handle);
 		words[0] = (uint32_t)key;
 		words[1] = (uint32_t)(key >> 32);
-		if (carried_out(code, handle) || send_along(KEY, words, 2, 0) || receive(KEY, words, 2))
+		if (carried_out(code, handle) || send_along(KEY, words, 2, 0) || hear(KEY, words, 2))
 			return 1;
 		for (uint32_t i = 0; i < last; i++)
-			if (receive(READY, NULL, 0))
+			if (hear(READY, NULL, 0))
 				return 1;
 		if (send_along(BEGIN, NULL, 0, 0))
 			return 1;
 	} else {
-		if (tell(0, JOINED) || receive(KEY, words, 2))
+		if (tell(FUNI_REQUEST, 0, JOINED, NULL, 0) || hear(KEY, words, 2))
 			return 1;
 		key = (uint64_t)words[1] << 32 | words[0];
 		code = funi_expose_window_as(&card, memory, BYTES, 0, FUNI_MAY_WRITE, 0, key, &handle);
-		if (carried_out(code, handle) || tell(0, READY))
+		if (carried_out(code, handle) || tell(FUNI_REQUEST, 0, READY, NULL, 0))
 			return 1;
 	}
-	if (receive(BEGIN, NULL, 0))
+	if (hear(BEGIN, NULL, 0))
 		return 1;
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		if (send_round(round))
 			return 1;
 	if (card.node != 0) {
-		if (tell(0, DONE) || receive(LEAVE, NULL, 0))
+		if (tell(FUNI_REQUEST, 0, DONE, NULL, 0) || hear(LEAVE, NULL, 0))
 			return 1;
 	} else {
 		for (uint32_t i = 0; i < last; i++)
-			if (receive(DONE, NULL, 0))
+			if (hear(DONE, NULL, 0))
 				return 1;
-		if (send_along(LEAVE, NULL, 0, 0) || receive(LEAVE, NULL, 0))
+		if (send_along(LEAVE, NULL, 0, 0) || hear(LEAVE, NULL, 0))
 			return 1;
 	}
 	for (uint32_t node = 0; node < card.nodes; node++) /* all rounds were delivered before */
@@ -203,11 +160,11 @@ static int run(void)
 			return fail("rounds are missing");
 	if (card.node == last) {
 		code = funi_leave(&card, CHAIN, &handle);
-		return carried_out(code, handle) || tell(0, LEFT) || receive(END, NULL, 0);
+		return carried_out(code, handle) || tell(FUNI_REQUEST, 0, LEFT, NULL, 0) || hear(END, NULL, 0);
 	}
 	if (card.node != 0)
-		return receive(END, NULL, 0);
-	if (receive(LEFT, NULL, 0) || send_along(END, NULL, 0, 1) || receive(END, NULL, 0) || tell(last, END))
+		return hear(END, NULL, 0);
+	if (hear(LEFT, NULL, 0) || send_along(END, NULL, 0, 1) || hear(END, NULL, 0) || tell(FUNI_REQUEST, last, END, NULL, 0))
 		return 1;
 	printf("%u nodes have each sent %d messages and as many writes along a chain; each came to all of them once\n",
 		card.nodes, (int)ROUNDS);
@@ -217,15 +174,11 @@ static int run(void)
 int main(void)
 {
 	const struct funi_remote_sizes sizes = { 1, 1, 16 };
-	struct sigaction a;
-	memset(&a, 0, sizeof a);
-	a.sa_handler = note;
-	(void)sigaction(SIGINT, &a, NULL);
-	(void)sigaction(SIGTERM, &a, NULL);
+	catch_signals();
 	if (funi_attach_environment_remote(&card, 0, &sizes) != 0)
-		return fail(card.error);
+		return exit_code(fail(card.error));
 	int failed = card.nodes < 2 || card.nodes > MOST ? fail("run 2 to 8 nodes") : run();
 	if (funi_close(&card, failed ? 0 : 10000) != 0 && !failed)
 		failed = fail(card.error);
-	return ended ? 128 + ended : failed;
+	return exit_code(failed);
 }

@@ -7,33 +7,21 @@
  * After the last tick it waits for the missing replies, prints how many came, and tells the others
  * to end. All wait in epoll_pwait only: node 0 for its timer and the card, the others for the card.
  *
- * SIGINT (Ctrl-C) and SIGTERM end it. They are blocked but for that wait, so none comes between a
- * look and the sleep. */
-#define _POSIX_C_SOURCE 200809L
-#include <signal.h>
+ * SIGINT (Ctrl-C) and SIGTERM are blocked but for that wait, so none comes between a look and the
+ * sleep. */
+#define PROGRAM "epoll"
+#include "node.h"
+
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
-#include "funi.h"
-
 enum { TICK = 1, TOCK = 2, END = 3 };
-
-static struct funi_context card;
 
 static int loop = -1, timer = -1;
 static uint32_t ticks, sent, answered, left; /* left: ticks that are still to come */
 static int over;                             /* this node has nothing more to do */
 
-static volatile sig_atomic_t ended; /* by this signal */
-static sigset_t before;             /* signals that were blocked before */
-
-static void note(int signal) { ended = signal; }
-
-static int fail(const char *what)
-{
-	fprintf(stderr, "epoll: node %u: %s\n", card.node, ended ? "interrupted" : what);
-	return -1;
-}
+static sigset_t before; /* signals that were blocked before */
 
 /* Sends one word, if there is a slot: 1. */
 static int send_word(enum funi_level l, uint32_t node, uint32_t type, uint32_t word)
@@ -162,15 +150,12 @@ static int run(void)
 
 int main(int argc, char **argv)
 {
-	struct sigaction end;
-	memset(&end, 0, sizeof end);
-	end.sa_handler = note;
-	(void)sigemptyset(&end.sa_mask);
-	(void)sigaddset(&end.sa_mask, SIGINT);
-	(void)sigaddset(&end.sa_mask, SIGTERM);
-	(void)sigprocmask(SIG_BLOCK, &end.sa_mask, &before);
-	(void)sigaction(SIGINT, &end, NULL);
-	(void)sigaction(SIGTERM, &end, NULL);
+	sigset_t both;
+	(void)sigemptyset(&both);
+	(void)sigaddset(&both, SIGINT);
+	(void)sigaddset(&both, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &both, &before);
+	catch_signals();
 	ticks = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 100;
-	return run() == 0 ? 0 : ended ? 128 + ended : 1;
+	return exit_code(run());
 }

@@ -10,13 +10,9 @@
  * other's put where the seed says; node 1 hears of each when all of it is there, looks at every
  * byte, and asks for the next. Then node 0 splits the seed and sends the two parts of one message,
  * of which node 1 hears once. At last node 1 takes the key back, and node 0 sees that it is good
- * for nothing.
- *
- * SIGINT (Ctrl-C) and SIGTERM end it. */
-#define _POSIX_C_SOURCE 200809L
-#include <signal.h>
-
-#include "funi.h"
+ * for nothing. */
+#define PROGRAM "keyed"
+#include "node.h"
 
 enum { SEED = 1, NEXT = 2, END = 3 };
 
@@ -28,61 +24,7 @@ enum { SEED = 1, NEXT = 2, END = 3 };
 static const uint32_t sizes[] = { 0, 13, 64, 1000, 200000 };
 enum { MESSAGES = sizeof sizes / sizeof sizes[0] };
 
-static struct funi_context card;
 static uint8_t *memory;
-
-static volatile sig_atomic_t ended; /* by this signal */
-
-static void note(int signal) { ended = signal; }
-
-static int fail(const char *what)
-{
-	fprintf(stderr, "keyed: node %u: %s\n", card.node, ended ? "interrupted" : what);
-	return 1;
-}
-
-/* Waits for something to happen; a message that came back is an error, and so is a signal. */
-static int wait_for_news(void)
-{
-	struct funi_return r;
-	if (funi_returned(&card, &r))
-		return fail("a message came back");
-	for (int i = 0; i < 100 && !ended; i++) {
-		int n = funi_wait(&card, 100);
-		if (n > 0 && !ended)
-			return 0;
-		if (n < 0 && n != -EINTR)
-			return fail(card.error);
-	}
-	return fail("nothing has happened for 10 s");
-}
-
-/* Waits for a message from the other node, and copies its words. */
-static int receive(enum funi_level l, uint32_t type, uint32_t *words, uint32_t n)
-{
-	const uint32_t *s;
-	while ((s = funi_receive(&card, l)) == NULL)
-		if (wait_for_news())
-			return 1;
-	if (funi_type(s[0]) != type || funi_words(s[0]) != n || s[FUNI_SOURCE_WORD] != 1 - card.node)
-		return fail("an unexpected message");
-	if (n > 0)
-		memcpy(words, s + FUNI_PAYLOAD_WORD, n * sizeof *words);
-	funi_release(&card, l);
-	return 0;
-}
-
-static int tell(enum funi_level l, uint32_t type, const uint32_t *words, uint32_t n)
-{
-	uint32_t *s;
-	while ((s = funi_send_reserve(&card, l)) == NULL)
-		if (wait_for_news())
-			return 1;
-	s[0] = funi_header((uint16_t)(1 - card.node), type, n);
-	if (n > 0)
-		memcpy(s + FUNI_PAYLOAD_WORD, words, n * sizeof *words);
-	return funi_send_commit(&card, l);
-}
 
 /* Waits until a request has come as far as it should. */
 static int reaches(uint32_t handle, int state, uint32_t *reason)
@@ -142,7 +84,7 @@ static int writer(void)
 		return 1;
 	if (reason != FUNI_REASON_KEY_SLOT)
 		return fail("another reason");
-	if (tell(FUNI_REQUEST, END, NULL, 0))
+	if (tell(FUNI_REQUEST, 1, END, NULL, 0))
 		return 1;
 	printf("%d messages of up to %u bytes, and one of two parts; then the key was taken back\n", MESSAGES,
 		(unsigned)sizes[MESSAGES - 1]);
@@ -176,16 +118,16 @@ static int owner(void)
 		return fail(card.error);
 	seed = funi_make_seed(&card, key, area, BYTES, 0);
 	funi_encode_seed(&seed, (uint8_t *)words);
-	if (reaches(handle, FUNI_SENT, NULL) || tell(FUNI_REQUEST, SEED, words, FUNI_SEED_SIZE / 4))
+	if (reaches(handle, FUNI_SENT, NULL) || tell(FUNI_REQUEST, 0, SEED, words, FUNI_SEED_SIZE / 4))
 		return 1;
 	for (int i = 0; i < MESSAGES; i++)
-		if (got(sizes[i], area) || tell(FUNI_REPLY, NEXT, NULL, 0))
+		if (got(sizes[i], area) || tell(FUNI_REPLY, 0, NEXT, NULL, 0))
 			return 1;
 	if (got(PARTS, area))
 		return 1;
 	if (funi_close_area(&card, area, NULL) != 0 || funi_revoke(&card, key, &handle) != 0)
 		return fail(card.error);
-	return reaches(handle, FUNI_SENT, NULL) || tell(FUNI_REPLY, NEXT, NULL, 0) || receive(FUNI_REQUEST, END, NULL, 0);
+	return reaches(handle, FUNI_SENT, NULL) || tell(FUNI_REPLY, 0, NEXT, NULL, 0) || receive(FUNI_REQUEST, END, NULL, 0);
 }
 
 static int run(void)
@@ -204,15 +146,8 @@ static int run(void)
 	return funi_close(&card, 10000) != 0 ? fail(card.error) : 0;
 }
 
-/* The exit code of a program that a signal ended is 128 and the signal's number. */
 int main(void)
 {
-	struct sigaction end;
-	memset(&end, 0, sizeof end);
-	end.sa_handler = note;
-	(void)sigemptyset(&end.sa_mask);
-	(void)sigaction(SIGINT, &end, NULL);
-	(void)sigaction(SIGTERM, &end, NULL);
-	int code = run();
-	return code != 0 && ended ? 128 + ended : code;
+	catch_signals();
+	return exit_code(run());
 }

@@ -7,13 +7,9 @@
  *	funet run -n 3 ./structures
  *
  * Any node may be ../../rma/example instead, which is this program in Go, and says how the two
- * structures work.
- *
- * SIGINT (Ctrl-C) and SIGTERM end it. */
-#define _POSIX_C_SOURCE 200809L
-#include <signal.h>
-
-#include "funi.h"
+ * structures work. */
+#define PROGRAM "structures"
+#include "node.h"
 
 /* types of messages: where the structures are; a node has done its part */
 enum { KEY = 1, DONE = 2 };
@@ -36,60 +32,7 @@ enum {
 
 static const uint64_t full = UINT64_C(1) << 32;
 
-static struct funi_context card;
 static uint64_t key; /* of the window */
-
-static volatile sig_atomic_t ended; /* by this signal */
-
-static void note(int signal) { ended = signal; }
-
-static int fail(const char *what)
-{
-	fprintf(stderr, "structures: node %u: %s\n", card.node, ended ? "interrupted" : what);
-	return 1;
-}
-
-/* Waits for something to happen; a message that came back is an error, and so is a signal. */
-static int wait_for_news(void)
-{
-	struct funi_return r;
-	if (funi_returned(&card, &r))
-		return fail("a message came back");
-	for (int i = 0; i < 300 && !ended; i++) {
-		int n = funi_wait(&card, 100);
-		if (n > 0 && !ended)
-			return 0;
-		if (n < 0 && n != -EINTR)
-			return fail(card.error);
-	}
-	return fail("nothing has happened for 30 s");
-}
-
-static int receive(uint32_t type, uint32_t *words, uint32_t n)
-{
-	const uint32_t *s;
-	while ((s = funi_receive(&card, FUNI_REQUEST)) == NULL)
-		if (wait_for_news())
-			return 1;
-	if (funi_type(s[0]) != type || funi_words(s[0]) != n)
-		return fail("an unexpected message");
-	if (n > 0)
-		memcpy(words, s + FUNI_PAYLOAD_WORD, n * sizeof *words);
-	funi_release(&card, FUNI_REQUEST);
-	return 0;
-}
-
-static int tell(uint16_t node, uint32_t type, const uint32_t *words, uint32_t n)
-{
-	uint32_t *s;
-	while ((s = funi_send_reserve(&card, FUNI_REQUEST)) == NULL)
-		if (wait_for_news())
-			return 1;
-	s[0] = funi_header(node, type, n);
-	if (n > 0)
-		memcpy(s + FUNI_PAYLOAD_WORD, words, n * sizeof *words);
-	return funi_send_commit(&card, FUNI_REQUEST);
-}
 
 /* Carries out an operation on words of 64 bits at an address of the window, and waits for what they
  * were: a funi_reason, 0 for none; -1: it cannot. */
@@ -99,16 +42,12 @@ static int operate(enum funi_operation operation, uint64_t address, const uint64
 	const struct funi_target t = { 0, key, address };
 	uint32_t handle, reason = 0;
 	int code;
-	if (ended || (code = funi_atomic(&card, &t, operation, FUNI_U64, operands, bytes, &handle)) != 0) {
-		(void)fail(card.error);
-		return -1;
-	}
+	if (ended || (code = funi_atomic(&card, &t, operation, FUNI_U64, operands, bytes, &handle)) != 0)
+		return fail(card.error);
 	while ((code = funi_await(&card, handle, was, bytes, 30000)) == -EINTR && !ended)
 		;
-	if (code != -EREMOTEIO && code != 0) {
-		(void)fail(card.error);
-		return -1;
-	}
+	if (code != -EREMOTEIO && code != 0)
+		return fail(card.error);
 	(void)funi_message_status(&card, handle, &reason);
 	return (int)reason;
 }
@@ -212,10 +151,10 @@ static int owner(void)
 	words[0] = (uint32_t)key;
 	words[1] = (uint32_t)(key >> 32);
 	for (uint32_t to = 1; to < card.nodes; to++)
-		if (tell((uint16_t)to, KEY, words, 2))
+		if (tell(FUNI_REQUEST, to, KEY, words, 2))
 			return 1;
 	for (uint32_t to = 1; to < card.nodes; to++)
-		if (receive(DONE, NULL, 0))
+		if (receive(FUNI_REQUEST, DONE, NULL, 0))
 			return 1;
 	if (change_queue(0, &v, &done))
 		return 1;
@@ -230,10 +169,10 @@ static int owner(void)
 	if (funi_revoke(&card, key, &handle) != 0 || funi_await(&card, handle, NULL, 0, 10000) != 0)
 		return fail(card.error);
 	for (uint32_t to = 1; to < card.nodes; to++)
-		if (tell((uint16_t)to, DONE, NULL, 0))
+		if (tell(FUNI_REQUEST, to, DONE, NULL, 0))
 			return 1;
 	for (uint32_t to = 1; to < card.nodes; to++)
-		if (receive(DONE, NULL, 0))
+		if (receive(FUNI_REQUEST, DONE, NULL, 0))
 			return 1;
 	printf("%u nodes have put %u numbers into the queue; each was taken once\n", card.nodes - 1,
 		(card.nodes - 1) * NUMBERS);
@@ -247,7 +186,7 @@ static int user(void)
 	const uint64_t one = 1;
 	uint64_t was;
 	int done;
-	if (receive(KEY, words, 2))
+	if (receive(FUNI_REQUEST, KEY, words, 2))
 		return 1;
 	key = (uint64_t)words[1] << 32 | words[0];
 	while (in < NUMBERS || out < NUMBERS) {
@@ -270,11 +209,11 @@ static int user(void)
 		if (count_up(v))
 			return 1;
 	}
-	if (tell(0, DONE, NULL, 0) || receive(DONE, NULL, 0))
+	if (tell(FUNI_REQUEST, 0, DONE, NULL, 0) || receive(FUNI_REQUEST, DONE, NULL, 0))
 		return 1;
 	if (operate(FUNI_OP_ADD, 0, &one, 8, &was) != FUNI_REASON_KEY_SLOT)
 		return fail("a key that was revoked is not refused as such");
-	return tell(0, DONE, NULL, 0);
+	return tell(FUNI_REQUEST, 0, DONE, NULL, 0);
 }
 
 static int run(void)
@@ -289,15 +228,8 @@ static int run(void)
 	return funi_close(&card, 10000) != 0 ? fail(card.error) : 0;
 }
 
-/* The exit code of a program that a signal ended is 128 and the signal's number. */
 int main(void)
 {
-	struct sigaction end;
-	memset(&end, 0, sizeof end);
-	end.sa_handler = note;
-	(void)sigemptyset(&end.sa_mask);
-	(void)sigaction(SIGINT, &end, NULL);
-	(void)sigaction(SIGTERM, &end, NULL);
-	int code = run();
-	return code != 0 && ended ? 128 + ended : code;
+	catch_signals();
+	return exit_code(run());
 }

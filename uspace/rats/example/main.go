@@ -9,12 +9,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"time"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/funi/example/job"
 	"github.com/funet/funet/uspace/rats"
 )
 
@@ -34,47 +32,29 @@ var sizes = []int{0, 13, 64, 1000, 200000}
 
 // node is a node of the job.
 type node struct {
-	client *attach.Client
-	iface  *funi.Interface
+	*job.Node
 	end    *rats.Endpoint
-	number int
 	memory []byte
 }
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "keyed:", err)
-		os.Exit(1)
-	}
+	job.Run("keyed", funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 16}, 2, 2, run)
 }
 
-func run() (err error) {
-	config, err := attach.Environment()
-	if err != nil {
+func run(j *job.Node) (err error) {
+	n := &node{Node: j}
+	if n.end, err = rats.New(n.Iface, int(n.Number), rand.Reader); err != nil {
 		return err
 	}
-	config.Remote = funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 16}
-	n := &node{number: int(config.Node)}
-	if n.client, err = attach.Open(config); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.client.Close(10*time.Second)) }()
-	if n.client.Nodes() != 2 {
-		return errors.New("run two nodes")
-	}
-	n.iface = n.client.Interface()
-	if n.end, err = rats.New(n.iface, n.number, rand.Reader); err != nil {
-		return err
-	}
-	s := funi.Segment{Base: base, Rights: []funi.Rights{funi.Source, funi.Keyed}[n.number]}
-	if s.Memory, err = n.client.Segment(s.Base, bytes, s.Rights); err != nil {
+	s := funi.Segment{Base: base, Rights: []funi.Rights{funi.Source, funi.Keyed}[n.Number]}
+	if s.Memory, err = n.Segment(s.Base, bytes, s.Rights); err != nil {
 		return err
 	}
 	if err := n.end.Use(s); err != nil {
 		return err
 	}
 	n.memory = s.Memory
-	if n.number == 0 {
+	if n.Number == 0 {
 		return n.write()
 	}
 	return n.own()
@@ -82,15 +62,7 @@ func run() (err error) {
 
 // until lets the card run until something is so.
 func (n *node) until(what string, done func() bool) error {
-	for end := time.Now().Add(10 * time.Second); !done(); n.end.Poll() {
-		if n.client.Drive(); n.client.Err() != nil {
-			return n.client.Err()
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("waited 10 s in vain: %s", what)
-		}
-	}
-	return nil
+	return n.Until(what, func() bool { n.end.Poll(); return done() })
 }
 
 func (n *node) reaches(h rats.Handle, want rats.Status) (reason arctic.Reason, err error) {
@@ -103,30 +75,6 @@ func (n *node) reaches(h rats.Handle, want rats.Status) (reason arctic.Reason, e
 		err = fmt.Errorf("a request was refused: %s", reason)
 	}
 	return reason, err
-}
-
-func (n *node) tell(l arctic.Level, typ uint16, words ...uint32) error {
-	var s *funi.Slot
-	err := n.until("a free slot", func() bool { s = n.iface.Reserve(l); return s != nil })
-	if err == nil {
-		s.SetHeader(funi.NewHeader(uint16(1-n.number), typ, len(words)))
-		copy(s[funi.PayloadWord:], words)
-		n.iface.Commit(l)
-	}
-	return err
-}
-
-func (n *node) receive(l arctic.Level, typ uint16, words []uint32) error {
-	var s *funi.Slot
-	if err := n.until("a message", func() bool { s = n.iface.Receive(l); return s != nil }); err != nil {
-		return err
-	}
-	if h := s.Header(); h.Type() != typ || h.Words() != len(words) {
-		return fmt.Errorf("a message of type %d with %d words, not %d with %d", h.Type(), h.Words(), typ, len(words))
-	}
-	copy(words, s[funi.PayloadWord:])
-	n.iface.Release(l)
-	return nil
 }
 
 // content is byte i of a message of that size.
@@ -144,7 +92,7 @@ func (n *node) send(t rats.Ticket, data []byte, size int) error {
 // write is node 0: it has a seed, and writes.
 func (n *node) write() error {
 	words := make([]uint32, rats.SeedSize/4)
-	if err := n.receive(funi.Request, seedType, words); err != nil {
+	if err := n.Hear(funi.Request, seedType, words); err != nil {
 		return err
 	}
 	seed, err := rats.DecodeSeed(funi.Bytes(words))
@@ -156,7 +104,7 @@ func (n *node) write() error {
 			n.memory[i] = content(i, size)
 		}
 		if err := errors.Join(n.send(seed.Ticket, n.memory[:size], size),
-			n.receive(funi.Reply, nextType, nil)); err != nil {
+			n.Hear(funi.Reply, nextType, nil)); err != nil {
 			return err
 		}
 	}
@@ -168,7 +116,7 @@ func (n *node) write() error {
 		return err
 	}
 	if err := errors.Join(n.send(seed.Ticket, n.memory[first:parts], parts),
-		n.send(part.Ticket, n.memory[:first], parts), n.receive(funi.Reply, nextType, nil)); err != nil {
+		n.send(part.Ticket, n.memory[:first], parts), n.Hear(funi.Reply, nextType, nil)); err != nil {
 		return err
 	}
 	h, err := n.end.SendMsg(seed.Ticket, nil)
@@ -180,7 +128,7 @@ func (n *node) write() error {
 	}
 	fmt.Printf("%d messages of up to %d bytes, and one of two parts; then the key was taken back\n", len(sizes),
 		sizes[len(sizes)-1])
-	return n.tell(funi.Request, endType)
+	return n.Tell(funi.Request, 1, endType)
 }
 
 // got waits for the record of a message and looks at it.
@@ -189,7 +137,7 @@ func (n *node) got(size int, area uint16) error {
 	if err := n.until("a record", func() bool { return n.end.NextRecord(&r) }); err != nil {
 		return err
 	}
-	if r.Area != area || int(r.Source) != 1-n.number || r.Words != 1 || r.Metadata[0] != uint32(size) {
+	if r.Area != area || r.Source != 1-n.Number || r.Words != 1 || r.Metadata[0] != uint32(size) {
 		return fmt.Errorf("the record %+v is of something else than %d bytes", r, size)
 	}
 	for i, b := range n.memory[:size] {
@@ -217,14 +165,14 @@ func (n *node) own() error {
 	b := seed.Encode()
 	words := make([]uint32, len(b)/4)
 	copy(funi.Bytes(words), b[:])
-	if err := n.tell(funi.Request, seedType, words...); err != nil {
+	if err := n.Tell(funi.Request, 0, seedType, words...); err != nil {
 		return err
 	}
 	for _, size := range sizes {
 		if err := n.got(size, area); err != nil {
 			return err
 		}
-		if err := n.tell(funi.Reply, nextType); err != nil {
+		if err := n.Tell(funi.Reply, 0, nextType); err != nil {
 			return err
 		}
 	}
@@ -240,5 +188,5 @@ func (n *node) own() error {
 	if _, err := n.reaches(h, rats.Sent); err != nil {
 		return err
 	}
-	return errors.Join(n.tell(funi.Reply, nextType), n.receive(funi.Request, endType, nil))
+	return errors.Join(n.Tell(funi.Reply, 0, nextType), n.Hear(funi.Request, endType, nil))
 }

@@ -12,11 +12,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"time"
 
-	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/funi/example/job"
 	"github.com/funet/funet/uspace/rma"
 )
 
@@ -32,47 +30,23 @@ const (
 
 // node is a node of the job.
 type node struct {
-	client *attach.Client
-	iface  *funi.Interface
-	end    *rma.Endpoint
-	number int
+	*job.Node
+	end *rma.Endpoint
 }
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "structures:", err)
-		os.Exit(1)
-	}
+	job.Run("structures", funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 16}, 2, most, run)
 }
 
-func run() (err error) {
-	config, err := attach.Environment()
-	if err != nil {
+func run(j *job.Node) (err error) {
+	n := &node{Node: j}
+	if n.end, err = rma.New(n.Iface, rand.Reader, n.Step); err != nil {
 		return err
 	}
-	config.Remote = funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 16}
-	n := &node{number: int(config.Node)}
-	if n.client, err = attach.Open(config); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.client.Close(10*time.Second)) }()
-	if nodes := n.client.Nodes(); nodes < 2 || nodes > most {
-		return fmt.Errorf("run 2 to %d nodes", most)
-	}
-	n.iface = n.client.Interface()
-	if n.end, err = rma.New(n.iface, rand.Reader, n.drive); err != nil {
-		return err
-	}
-	if n.number == 0 {
+	if n.Number == 0 {
 		return n.own()
 	}
 	return n.use()
-}
-
-// drive lets the card run, or this process sleep until there is something.
-func (n *node) drive() error {
-	n.client.Drive()
-	return n.client.Err()
 }
 
 // own is node 0: it exposes the memory, tells everybody the key, and looks at the structures when
@@ -80,7 +54,7 @@ func (n *node) drive() error {
 func (n *node) own() error {
 	s := funi.Segment{Base: base, Rights: funi.Keyed}
 	var err error
-	if s.Memory, err = n.client.Segment(s.Base, queueBytes+tableBytes, s.Rights); err != nil {
+	if s.Memory, err = n.Segment(s.Base, queueBytes+tableBytes, s.Rights); err != nil {
 		return err
 	}
 	if err := n.end.Use(s); err != nil {
@@ -90,14 +64,14 @@ func (n *node) own() error {
 	if err != nil {
 		return err
 	}
-	others := n.client.Nodes() - 1
+	others := n.Nodes() - 1
 	for to := range others {
-		if err := n.tell(to+1, keyType, uint32(w.Key), uint32(w.Key>>32)); err != nil {
+		if err := n.Tell(funi.Request, to+1, keyType, uint32(w.Key), uint32(w.Key>>32)); err != nil {
 			return err
 		}
 	}
 	for range others {
-		if err := n.receive(doneType, nil); err != nil {
+		if err := n.Hear(funi.Request, doneType, nil); err != nil {
 			return err
 		}
 	}
@@ -116,12 +90,12 @@ func (n *node) own() error {
 		return err
 	}
 	for to := range others {
-		if err := n.tell(to+1, doneType); err != nil {
+		if err := n.Tell(funi.Request, to+1, doneType); err != nil {
 			return err
 		}
 	}
 	for range others {
-		if err := n.receive(doneType, nil); err != nil {
+		if err := n.Hear(funi.Request, doneType, nil); err != nil {
 			return err
 		}
 	}
@@ -140,7 +114,7 @@ func (n *node) structures(owner uint16, key rma.Key) (queue, table) {
 // use is every other node.
 func (n *node) use() error {
 	words := make([]uint32, 2)
-	if err := n.receive(keyType, words); err != nil {
+	if err := n.Hear(funi.Request, keyType, words); err != nil {
 		return err
 	}
 	key := rma.Key(words[0]) | rma.Key(words[1])<<32
@@ -148,7 +122,7 @@ func (n *node) use() error {
 	var last [most]uint32
 	for in, out := 0, 0; in < numbers || out < numbers; {
 		if in < numbers {
-			done, err := q.put(number(n.number, in))
+			done, err := q.put(number(int(n.Number), in))
 			if err != nil {
 				return err
 			}
@@ -176,55 +150,18 @@ func (n *node) use() error {
 			return err
 		}
 	}
-	if err := errors.Join(n.tell(0, doneType), n.receive(doneType, nil)); err != nil {
+	if err := errors.Join(n.Tell(funi.Request, 0, doneType), n.Hear(funi.Request, doneType, nil)); err != nil {
 		return err
 	}
 	if _, err := n.end.Add(rma.Target{Key: key}, 1); err != nil {
 		return err
 	}
 	var r rma.Result
-	if err := n.until("an answer", func() bool { return n.end.Next(&r) }); err != nil {
+	if err := n.Until("an answer", func() bool { return n.end.Next(&r) }); err != nil {
 		return err
 	}
 	if !errors.Is(r.Err, rma.ErrKey) {
 		return fmt.Errorf("with a key that was revoked: %v", r.Err)
 	}
-	return n.tell(0, doneType)
-}
-
-// until lets the card run until something is so.
-func (n *node) until(what string, done func() bool) error {
-	for end := time.Now().Add(30 * time.Second); !done(); {
-		if err := n.drive(); err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("waited 30 s in vain: %s", what)
-		}
-	}
-	return nil
-}
-
-func (n *node) tell(to int, typ uint16, words ...uint32) error {
-	var s *funi.Slot
-	err := n.until("a free slot", func() bool { s = n.iface.Reserve(funi.Request); return s != nil })
-	if err == nil {
-		s.SetHeader(funi.NewHeader(uint16(to), typ, len(words)))
-		copy(s[funi.PayloadWord:], words)
-		n.iface.Commit(funi.Request)
-	}
-	return err
-}
-
-func (n *node) receive(typ uint16, words []uint32) error {
-	var s *funi.Slot
-	if err := n.until("a message", func() bool { s = n.iface.Receive(funi.Request); return s != nil }); err != nil {
-		return err
-	}
-	if h := s.Header(); h.Type() != typ || h.Words() != len(words) {
-		return fmt.Errorf("a message of type %d with %d words, not %d with %d", h.Type(), h.Words(), typ, len(words))
-	}
-	copy(words, s[funi.PayloadWord:])
-	n.iface.Release(funi.Request)
-	return nil
+	return n.Tell(funi.Request, 0, doneType)
 }

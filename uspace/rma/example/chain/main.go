@@ -13,12 +13,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"time"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/funi/example/job"
 	"github.com/funet/funet/uspace/rma"
 )
 
@@ -42,43 +40,24 @@ const (
 
 // node is a node of the job.
 type node struct {
-	client *attach.Client
-	iface  *funi.Interface
-	end    *rma.Endpoint
-	number uint16
-	last   uint16
-	table  []byte // the window: a word of 64 bits for each round of each node
-	key    rma.Key
-	came   [most]uint32
+	*job.Node
+	end   *rma.Endpoint
+	last  uint16
+	table []byte // the window: a word of 64 bits for each round of each node
+	key   rma.Key
+	came  [most]uint32
 }
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "chain:", err)
-		os.Exit(1)
-	}
+	job.Run("chain", funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 16}, 2, most, run)
 }
 
-func run() (err error) {
-	config, err := attach.Environment()
-	if err != nil {
+func run(j *job.Node) (err error) {
+	n := &node{Node: j, last: uint16(j.Nodes() - 1)}
+	if n.end, err = rma.New(n.Iface, rand.Reader, n.Step); err != nil {
 		return err
 	}
-	config.Remote = funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 16}
-	n := &node{number: config.Node}
-	if n.client, err = attach.Open(config); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.client.Close(10*time.Second)) }()
-	if nodes := n.client.Nodes(); nodes < 2 || nodes > most {
-		return fmt.Errorf("run 2 to %d nodes", most)
-	}
-	n.last = uint16(n.client.Nodes() - 1)
-	n.iface = n.client.Interface()
-	if n.end, err = rma.New(n.iface, rand.Reader, n.drive); err != nil {
-		return err
-	}
-	if n.table, err = n.client.Segment(base, 8*rounds*most, funi.Keyed); err == nil {
+	if n.table, err = n.Segment(base, 8*rounds*most, funi.Keyed); err == nil {
 		err = n.end.Use(funi.Segment{Base: base, Memory: n.table, Rights: funi.Keyed})
 	}
 	if err != nil {
@@ -100,18 +79,18 @@ func run() (err error) {
 
 // join makes the node a member, and opens its window; node 0 tells the key, and when all may begin.
 func (n *node) join() error {
-	c := funi.Chain{Number: chain, First: n.number == 0}
+	c := funi.Chain{Number: chain, First: n.Number == 0}
 	if !c.First {
-		c.Parent = n.number - 1
+		c.Parent = n.Number - 1
 	}
-	if n.number < n.last {
-		c.Next = []funi.Next{{Node: n.number + 1, Members: n.last - n.number}}
+	if n.Number < n.last {
+		c.Next = []funi.Next{{Node: n.Number + 1, Members: n.last - n.Number}}
 	}
 	if err := n.end.Join(c); err != nil {
 		return err
 	}
 	words := make([]uint32, 2)
-	if n.number > 0 {
+	if n.Number > 0 {
 		if err := errors.Join(n.tell(0, joinedType), n.receive(keyType, words)); err != nil {
 			return err
 		}
@@ -139,7 +118,7 @@ func (n *node) join() error {
 // leave ends the rounds. The last node leaves the chain, and node 0 sends along it once more.
 func (n *node) leave() error {
 	var err error
-	if n.number == 0 {
+	if n.Number == 0 {
 		err = errors.Join(n.fromOthers(doneType), n.sendAlong(leaveType))
 	} else {
 		err = n.tell(0, doneType)
@@ -152,7 +131,7 @@ func (n *node) leave() error {
 			return fmt.Errorf("of node %d %d rounds have come", node, came)
 		}
 	}
-	switch n.number {
+	switch n.Number {
 	case n.last:
 		return errors.Join(n.end.Leave(chain), n.tell(0, leftType), n.receive(endType, nil))
 	case 0:
@@ -182,15 +161,15 @@ func value(node, round uint32) uint64 { return uint64(node)<<32 | uint64(round+1
 // sendRound writes a round of this node into everybody's window, and tells everybody.
 func (n *node) sendRound(round uint32) error {
 	d, err := n.end.Multicast(0, funi.MulticastRequest{Chain: chain, Members: n.last + 1, Put: true, Key: uint64(n.key),
-		Address: 8 * uint64(uint32(n.number)*rounds+round),
-		Data:    binary.LittleEndian.AppendUint64(nil, value(uint32(n.number), round))})
+		Address: 8 * uint64(uint32(n.Number)*rounds+round),
+		Data:    binary.LittleEndian.AppendUint64(nil, value(uint32(n.Number), round))})
 	if err == nil && d.Delivered != int(n.last)+1 {
 		err = fmt.Errorf("a write has come to %+v", d)
 	}
 	if err != nil {
 		return err
 	}
-	return n.sendAlong(roundType, uint32(n.number), round)
+	return n.sendAlong(roundType, uint32(n.Number), round)
 }
 
 // check checks a round that has come: it is the next of that node, and what it has written is
@@ -233,44 +212,17 @@ func (n *node) fromOthers(typ uint16) error {
 	return nil
 }
 
-// drive lets the card run, or this process sleep until there is something.
-func (n *node) drive() error {
-	n.client.Drive()
-	return n.client.Err()
-}
-
-// until lets the card run until something is so.
-func (n *node) until(what string, done func() bool) error {
-	for end := time.Now().Add(30 * time.Second); !done(); {
-		if err := n.drive(); err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("waited 30 s in vain: %s", what)
-		}
-	}
-	return nil
-}
-
-func (n *node) tell(to, typ uint16) error {
-	var s *funi.Slot
-	err := n.until("a free slot", func() bool { s = n.iface.Reserve(funi.Request); return s != nil })
-	if err == nil {
-		s.SetHeader(funi.NewHeader(to, typ, 0))
-		n.iface.Commit(funi.Request)
-	}
-	return err
-}
+// tell sends a message without words to a node.
+func (n *node) tell(to, typ uint16) error { return n.Tell(funi.Request, int(to), typ) }
 
 // receive waits for a message of a type, and takes rounds meanwhile.
 func (n *node) receive(typ uint16, words []uint32) error {
 	for {
-		var s *funi.Slot
-		if err := n.until("a message", func() bool { s = n.iface.Receive(funi.Request); return s != nil }); err != nil {
+		s, err := n.Next(funi.Request)
+		if err != nil {
 			return err
 		}
 		h := s.Header()
-		var err error
 		switch {
 		case h.Type() == roundType:
 			err = n.check(s)
@@ -279,7 +231,7 @@ func (n *node) receive(typ uint16, words []uint32) error {
 		default:
 			copy(words, s[funi.PayloadWord:])
 		}
-		n.iface.Release(funi.Request)
+		n.Iface.Release(funi.Request)
 		if err != nil || h.Type() == typ {
 			return err
 		}
