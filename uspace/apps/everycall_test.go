@@ -39,8 +39,7 @@ type callsResult struct {
 }
 
 // calls runs the program. register makes a segment known to the card of this process; clock returns
-// nanoseconds. On nodes other than 0 the result is empty. apps.ErrVerify reports a wrong result of a
-// call.
+// nanoseconds. On nodes other than 0 the result is empty. apps.ErrVerify reports a wrong result.
 func calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o callsOptions) (callsResult, error) {
 	if o.Rounds < 1 || o.Words < 1 || o.Words > mostCallsWords {
 		return callsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words",

@@ -1,5 +1,5 @@
-/* node.h: what the examples share: the node's card, errors, Ctrl-C, and messages of words. A program
- * defines PROGRAM, its name in errors, and includes this before anything else.
+/* node.h: what the examples share: the node's card, errors, Ctrl-C, and messages of words. A
+ * program defines PROGRAM, its name in errors, and includes this before anything else.
  *
  * SIGINT (Ctrl-C) and SIGTERM end a program: a handler notes them, and who waits looks. */
 #define _POSIX_C_SOURCE 200809L
