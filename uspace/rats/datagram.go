@@ -42,12 +42,10 @@ var ErrForm = errors.New("rats: a port has buffers of 1 byte to 1 MiB, and 1 to 
 
 // Port receives datagrams. It belongs to the goroutine of its manager.
 type Port struct {
-	instance // which gets the datagrams
-	size     int
-	buffers  int
-	links    []*datagramLink
-	queue    []Datagram // unread
-	closing  bool
+	links   // whose instance gets the datagrams
+	size    int
+	buffers int
+	queue   []Datagram // unread
 }
 
 // Datagram is a message of a client.
@@ -62,7 +60,6 @@ type datagramLink struct {
 	serverEnd
 	of       *Port
 	memory   []byte
-	bound    bool   // the client's node is known
 	said     bool   // the client was sent its buffers
 	held     uint32 // bit set of buffers that hold a datagram
 	released uint32 // bits that change at each release
@@ -96,30 +93,12 @@ func (p *Port) Seed() (s Seed, err error) {
 		return s, fmt.Errorf("making a seed: %w", ErrFull)
 	}
 	l := &datagramLink{of: p}
-	if l.memory, err = p.m.Alloc(p.size * p.buffers); err != nil {
-		return s, fmt.Errorf("making a seed: %w", err)
-	}
-	if err = p.m.add(&l.instance, l); err == nil {
-		if l.key, err = l.expose(l.memory); err != nil {
-			l.leave()
+	if l.memory, err = p.m.Alloc(p.size * p.buffers); err == nil {
+		if err = l.begin(p.m, l, l.memory, controlArea, p.buffers); err != nil && l.key == 0 {
+			p.m.Free(l.memory)
 		}
 	}
-	if err != nil {
-		p.m.Free(l.memory)
-		return s, fmt.Errorf("making a seed: %w", err)
-	}
-	p.links = append(p.links, l)
-	if err := l.openAreas(l.key, controlArea, p.buffers); err != nil {
-		l.shutdown()
-		return s, fmt.Errorf("making a seed: %w", err)
-	}
-	return p.m.Seed(l.key, l.areas[0], uint32(p.size), protocolDatagram), nil
-}
-
-// Revoke takes a seed back. Its client fails. Datagrams that have arrived from it can still be
-// received and are released as usual. Revoke returns false if s is not a seed of the port.
-func (p *Port) Revoke(s Seed) bool {
-	return slices.ContainsFunc(p.links, func(l *datagramLink) bool { return l.revokes(s) })
+	return p.links.seed(&l.serverEnd, p.size, protocolDatagram, err)
 }
 
 // Recv returns the oldest datagram, or false if there is none.
@@ -136,8 +115,8 @@ func (p *Port) Recv() (d Datagram, ok bool) {
 // Release gives the datagram's buffer back to its client. Each is released once, in any order.
 func (p *Port) Release(d Datagram) {
 	l, bit := d.link, uint32(1)<<d.buffer
-	if l.held&bit == 0 {
-		return // the port was closed meanwhile
+	if l.held&bit == 0 || l.of.closing {
+		return
 	}
 	l.held &^= bit
 	l.released ^= bit
@@ -149,21 +128,13 @@ func (p *Port) Release(d Datagram) {
 
 // Close closes the port and frees its buffers, even those not received or not released.
 func (p *Port) Close() {
-	if p.closing {
-		return
-	}
-	p.closing, p.queue = true, nil
-	p.m.drop(&p.instance)
-	for _, l := range p.links {
-		l.held = 0
-		l.shutdown()
-		l.m.await(&l.instance)
-	}
+	p.queue = nil
+	p.close()
 }
 
 func (l *datagramLink) arrived(n *funi.Notification) {
-	if l.closing || l.bound && n.Source != l.peer.Node {
-		return // it has the key, and no business here
+	if l.strange(n) {
+		return
 	}
 	l.bound, l.peer.Node = true, n.Source
 	buffer := slices.Index(l.areas, n.Area) - 1
@@ -185,8 +156,7 @@ func (l *datagramLink) arrived(n *funi.Notification) {
 		l.of.m.tell(&l.of.instance)
 		l.consider()
 	default:
-		l.lies("kind", w[0]>>kindShift)
-		l.closing = true
+		l.liar(w[0] >> kindShift)
 		return
 	}
 	if l.done && l.came == l.sent && l.peer.Key != 0 {
@@ -227,23 +197,15 @@ func (l *datagramLink) turn() bool {
 	if !l.consider() {
 		return false
 	}
-	if l.closing && l.held != 0 {
+	if l.closing && l.held != 0 && !l.of.closing {
 		return l.tellAbort() // Release goes on
 	}
-	if !l.finish(l.memory) {
-		return false
-	}
-	if l.dropped {
-		l.of.links = slices.DeleteFunc(l.of.links, func(o *datagramLink) bool { return o == l })
-	}
-	return true
+	return l.finishOf(&l.of.links, l.memory)
 }
 
 // Client sends datagrams to a port. It belongs to the goroutine of its manager.
 type Client struct {
 	end
-	hello   bool // hello is yet to be sent
-	done    bool // the port was told that it is closed
 	size    int
 	tickets int // 0: not known yet
 	buffers [MaxBuffers]uint16
@@ -251,28 +213,25 @@ type Client struct {
 	free    uint32 // and when it was released, as the port last told
 	number  uint32 // of that credit
 	sent    uint32
-	full    bool // a send failed for want of room since NextReady returned it
 }
 
 // SendDatagrams returns a client of the port that made the seed. Errors are ErrFull and ErrSeed.
 func (m *Manager) SendDatagrams(s Seed) (*Client, error) {
-	c := &Client{hello: true, size: int(s.Size)}
-	if s.Size == 0 || s.Size > MaxDatagram {
-		return nil, fmt.Errorf("making a client for datagrams: %w", ErrSeed)
+	c := &Client{size: int(s.Size)}
+	err := ErrSeed
+	if s.Size > 0 && s.Size <= MaxDatagram {
+		err = m.client(&c.end, c, s, protocolDatagram, m.nothing)
 	}
-	if err := m.client(&c.end, c, s, protocolDatagram, nil, clientCredit); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("making a client for datagrams: %w", err)
 	}
-	c.peer.Size = 0
+	c.peer.Size, c.hello = 0, true
 	m.await(&c.instance)
 	return c, nil
 }
 
 // Size returns how many bytes a datagram may have.
 func (c *Client) Size() int { return c.size }
-
-// Err returns why nothing can be sent any more, or nil.
-func (c *Client) Err() error { return c.err }
 
 // Send sends a datagram; the bytes may be changed at once. It returns false if no buffer is free
 // there or there is no room here. NextReady then tells when it is worth trying again. Errors are
@@ -323,13 +282,8 @@ func (c *Client) freeBuffers() uint32 { return ^(c.used ^ c.free) & (1<<c.ticket
 // Idle reports whether all sent datagrams were released.
 func (c *Client) Idle() bool { return bitsIn(c.freeBuffers()) == c.tickets }
 
-// Probe finds out whether the port's card still knows the seed. If not, the client fails.
-func (c *Client) Probe() { c.ask() }
-
 // Close closes the client once all sent datagrams are delivered.
-func (c *Client) Close() {
-	c.linger()
-}
+func (c *Client) Close() { c.linger() }
 
 func (c *Client) arrived(n *funi.Notification) {
 	if c.err != nil || n.Source != c.peer.Node {
@@ -355,7 +309,7 @@ func (c *Client) arrived(n *funi.Notification) {
 	case kind == kindAbort && n.Words == 1:
 		c.fail(ErrAborted)
 		return
-	case kind == kindDone && n.Words == 1 && c.done:
+	case kind == kindDone && n.Words == 1 && c.saidDone:
 		c.answered()
 		return
 	default:
@@ -367,27 +321,17 @@ func (c *Client) arrived(n *funi.Notification) {
 
 // room reports the client as ready after a send that failed for want of room.
 func (c *Client) room() {
-	if c.full && c.freeBuffers() != 0 {
-		c.full = false
-		c.m.tell(&c.instance)
+	if c.freeBuffers() != 0 {
+		c.end.room()
 	}
 }
 
 func (c *Client) turn() bool {
-	if c.hello {
-		if !c.sayHello() {
-			return false
-		}
-		c.hello = false
+	if !c.sayHello() {
+		return false
 	}
 	if c.err == nil && !c.closing {
 		c.room()
 	}
-	if c.lingers && !c.done {
-		if !c.send(c.peer, 0, nil, []uint32{kindDone << kindShift, c.sent}, true) {
-			return false
-		}
-		c.done = true
-	}
-	return c.finish(nil)
+	return c.finishClient(c.sent)
 }

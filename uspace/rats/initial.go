@@ -212,19 +212,8 @@ func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error
 	if len(words) > MaxRequestWords {
 		return nil, fmt.Errorf("asking node %d with %d words: %w", node, len(words), ErrTooLong)
 	}
-	if !m.room(1, 1) {
-		return nil, fmt.Errorf("asking node %d: %w", node, ErrFull)
-	}
 	q := &Inquiry{unsent: true, pause: firstRetry, patience: firstAnswer}
-	if err := m.add(&q.instance, q); err != nil {
-		return nil, err
-	}
-	var err error
-	if q.key, err = q.expose(m.nothing); err == nil {
-		err = q.openAreas(q.key, 1, 0)
-	}
-	if err != nil {
-		q.Close()
+	if err := q.begin(m, q, m.nothing, 1, 0); err != nil {
 		return nil, fmt.Errorf("asking node %d: %w", node, err)
 	}
 	m.asked++

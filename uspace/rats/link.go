@@ -9,7 +9,9 @@ package rats
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -31,8 +33,81 @@ const (
 	clientCredit = 8
 )
 
+// links is the common part of a server: the links that its seeds are for.
+type links struct {
+	instance
+	all     []*serverEnd
+	closing bool
+}
+
+// Revoke takes a seed back, and its client fails. What has arrived from the client can still be
+// received. Revoke returns false if the seed is not the server's.
+func (s *links) Revoke(seed Seed) bool {
+	return slices.ContainsFunc(s.all, func(l *serverEnd) bool {
+		if uint64(l.key) != seed.Key {
+			return false
+		}
+		l.shutdown()
+		return true
+	})
+}
+
+// seed returns a seed, and makes its link a link of the server. err says that the link could not be
+// opened.
+func (s *links) seed(l *serverEnd, size int, protocol uint8, err error) (Seed, error) {
+	if err != nil {
+		return Seed{}, fmt.Errorf("making a seed: %w", err)
+	}
+	s.all = append(s.all, l)
+	seed := s.m.Seed(l.key, 0, uint32(size), protocol)
+	if len(l.areas) > 0 {
+		seed.Area = l.areas[0]
+	}
+	return seed, nil
+}
+
+// close closes all links. It returns false if that was done before.
+func (s *links) close() bool {
+	if s.closing {
+		return false
+	}
+	s.closing = true
+	s.m.drop(&s.instance)
+	for _, l := range s.all {
+		l.shutdown()
+		l.m.await(&l.instance)
+	}
+	return true
+}
+
 // serverEnd is the end of a link at its server. It closes when its client has gone.
-type serverEnd struct{ end }
+type serverEnd struct {
+	end
+	bound bool // the client's node is known
+}
+
+// strange reports whether a record is to be ignored: it came after the end, or from another node
+// than the first. That node has the key, and no business here.
+func (l *serverEnd) strange(n *funi.Notification) bool {
+	return l.closing || l.bound && n.Source != l.peer.Node
+}
+
+// liar ends the link because of an impossible message.
+func (l *serverEnd) liar(kind uint32) {
+	l.lies("kind", kind)
+	l.closing = true
+}
+
+// finishOf is finish, after which the server forgets the link.
+func (l *serverEnd) finishOf(s *links, memory []byte) bool {
+	if !l.finish(memory) {
+		return false
+	}
+	if l.dropped {
+		s.all = slices.DeleteFunc(s.all, func(o *serverEnd) bool { return o == l })
+	}
+	return true
+}
 
 func (l *serverEnd) returned(r funi.Returned) {
 	l.end.returned(r)
@@ -43,15 +118,6 @@ func (l *serverEnd) suspect(lost *funi.Lost) {
 	if l.end.suspect(lost); l.err != nil {
 		l.shutdown()
 	}
-}
-
-// revokes closes the link if a seed is its, and reports that.
-func (l *serverEnd) revokes(s Seed) bool {
-	if uint64(l.key) != s.Key {
-		return false
-	}
-	l.shutdown()
-	return true
 }
 
 // finish tells the other end of an abort, and then closes what is to be closed. After that it frees
@@ -122,40 +188,35 @@ func (e *end) helloFrom(n *funi.Notification) bool {
 	return true
 }
 
-// sayHello tells the server who its client is; false: the send queue is full.
+// sayHello tells the other end who this one is, if it does not know; false: the send queue is full.
 func (e *end) sayHello() bool {
-	return e.send(e.peer, 0, nil, []uint32{kindHello << kindShift, uint32(e.key), uint32(e.key >> 32),
-		uint32(e.areas[0])}, true)
+	if e.hello && !e.send(e.peer, 0, nil, []uint32{kindHello << kindShift, uint32(e.key), uint32(e.key >> 32),
+		uint32(e.areas[0])}, true) {
+		return false
+	}
+	e.hello = false
+	return true
+}
+
+// finishClient is finish of a client, which first tells the server how much it has sent.
+func (e *end) finishClient(sent uint32) bool {
+	if e.lingers && !e.saidDone {
+		if !e.send(e.peer, 0, nil, []uint32{kindDone << kindShift, sent}, true) {
+			return false
+		}
+		e.saidDone = true
+	}
+	return e.finish(nil)
 }
 
 // client opens the end of a client for a seed, with an area for the server's messages. The area's
-// key gives access to memory, or to no memory if that is nil. what is the instance. Errors are
-// ErrFull and ErrSeed.
-func (m *Manager) client(e *end, what protocol, s Seed, want uint8, memory []byte, credit int) error {
+// key gives access to memory. what is the instance. Errors are ErrFull and ErrSeed.
+func (m *Manager) client(e *end, what protocol, s Seed, want uint8, memory []byte) error {
 	if s.Protocol != want || s.Key == 0 {
 		return ErrSeed
 	}
-	if !m.room(1, credit) {
-		return ErrFull
-	}
-	if err := m.add(&e.instance, what); err != nil {
-		return err
-	}
-	if memory == nil {
-		memory = m.nothing
-	}
-	var err error
-	if e.key, err = e.expose(memory); err != nil {
-		e.leave()
-		return err
-	}
 	e.peer = s.Ticket
-	if err := e.openAreas(e.key, credit, 0); err != nil {
-		e.closing = true
-		m.await(&e.instance)
-		return err
-	}
-	return nil
+	return e.begin(m, what, memory, clientCredit, 0)
 }
 
 // due reports whether a client must be told of credit: if a fourth of the window is untold, or if

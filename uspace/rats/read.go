@@ -19,7 +19,6 @@ package rats
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -43,16 +42,13 @@ var (
 
 // ReadServer is memory that other processes read. It belongs to the goroutine of its manager.
 type ReadServer struct {
-	instance
-	memory  []byte
-	links   []*readLink
-	closing bool
+	links
+	memory []byte
 }
 
 type readLink struct {
 	serverEnd
 	of     *ReadServer
-	bound  bool // the reader's node is known
 	unsent bool // an answer waits for room in the send queue
 	answer struct {
 		number uint32
@@ -83,47 +79,21 @@ func (s *ReadServer) Seed() (seed Seed, err error) {
 	if s.closing {
 		return seed, fmt.Errorf("making a seed: %w", ErrClosed)
 	}
-	if !s.m.room(1, controlArea) {
-		return seed, fmt.Errorf("making a seed: %w", ErrFull)
-	}
 	l := &readLink{of: s}
-	if err := s.m.add(&l.instance, l); err != nil {
-		return seed, fmt.Errorf("making a seed: %w", err)
-	}
-	if l.key, err = l.expose(s.m.nothing); err != nil {
-		l.leave()
-		return seed, fmt.Errorf("making a seed: %w", err)
-	}
-	s.links = append(s.links, l)
-	if err := l.openAreas(l.key, controlArea, 0); err != nil {
-		l.shutdown()
-		return seed, fmt.Errorf("making a seed: %w", err)
-	}
-	return s.m.Seed(l.key, l.areas[0], uint32(len(s.memory)), protocolRead), nil
-}
-
-// Revoke takes a seed back, and its reader fails. It returns false if it is not the server's.
-func (s *ReadServer) Revoke(seed Seed) bool {
-	return slices.ContainsFunc(s.links, func(l *readLink) bool { return l.revokes(seed) })
+	err = l.begin(s.m, l, s.m.nothing, controlArea, 0)
+	return s.links.seed(&l.serverEnd, len(s.memory), protocolRead, err)
 }
 
 // Close closes the server. It frees its memory when the reads in flight have been sent.
 func (s *ReadServer) Close() {
-	if s.closing {
-		return
-	}
-	s.closing = true
-	s.m.drop(&s.instance)
-	s.m.freeLater(s.memory)
-	for _, l := range s.links {
-		l.unsent = false
-		l.shutdown()
+	if s.close() {
+		s.m.freeLater(s.memory)
 	}
 }
 
 func (l *readLink) arrived(n *funi.Notification) {
-	if l.closing || l.bound && n.Source != l.peer.Node {
-		return // it has the key, and no business here
+	if l.strange(n) {
+		return
 	}
 	w := n.Metadata
 	switch kind := w[0] >> kindShift; {
@@ -142,8 +112,7 @@ func (l *readLink) arrived(n *funi.Notification) {
 		l.abandon()
 	default:
 		l.bound, l.peer.Node = true, n.Source
-		l.lies("kind", kind)
-		l.closing = true
+		l.liar(kind)
 	}
 }
 
@@ -162,13 +131,10 @@ func (l *readLink) reply() bool {
 }
 
 func (l *readLink) turn() bool {
-	if l.unsent && !l.closing && !l.reply() || !l.finish(nil) {
+	if l.unsent && !l.closing && !l.reply() {
 		return false
 	}
-	if l.dropped {
-		l.of.links = slices.DeleteFunc(l.of.links, func(o *readLink) bool { return o == l })
-	}
-	return true
+	return l.finishOf(&l.of.links, nil)
 }
 
 // Reader reads the memory of a ReadServer. It belongs to the goroutine of its manager.
@@ -191,7 +157,7 @@ func (m *Manager) ReadFrom(s Seed, size int) (*Reader, error) {
 		return nil, fmt.Errorf("making a reader: %w", err)
 	}
 	r := &Reader{memory: memory, size: s.Size}
-	if err := m.client(&r.end, r, s, protocolRead, memory, clientCredit); err != nil {
+	if err := m.client(&r.end, r, s, protocolRead, memory); err != nil {
 		if r.key == 0 {
 			m.Free(memory)
 		}
@@ -202,9 +168,6 @@ func (m *Manager) ReadFrom(s Seed, size int) (*Reader, error) {
 
 // Size returns how many bytes may be read.
 func (r *Reader) Size() int { return int(r.size) }
-
-// Err returns why nothing can be read any more, or nil.
-func (r *Reader) Err() error { return r.err }
 
 // AsyncRemoteRead begins to read the bytes from offset on. Ready reports when they are there.
 // Errors are ErrInFlight, ErrTooLong for more than the reader's buffer, and the reason why the
@@ -260,9 +223,6 @@ func (r *Reader) Ready() (b []byte, ok bool, err error) {
 	}
 	return r.memory[:r.length:r.length], true, nil
 }
-
-// Probe finds out whether the server's card still knows the seed. If not the reader fails.
-func (r *Reader) Probe() { r.ask() }
 
 // Close closes the reader and frees its buffer. A later answer is ignored.
 func (r *Reader) Close() {

@@ -84,23 +84,14 @@ func (m *Manager) receiver(bytes, most int) (_ *Receiver, err error) {
 	if !m.room(1+longAreas, shortCredit+longAreas) {
 		return nil, ErrFull
 	}
-	memory, err := m.Alloc(bytes)
-	if err != nil {
-		return nil, err
-	}
 	r := &Receiver{most: max(bytes, most)}
-	if err := m.add(&r.instance, r); err != nil {
-		m.Free(memory)
+	if r.ring, err = m.Alloc(bytes); err != nil {
 		return nil, err
 	}
-	if r.key, err = r.expose(memory); err != nil {
-		m.Free(memory)
-		r.leave()
-		return nil, err
-	}
-	r.ring = memory
-	if err := r.openAreas(r.key, shortCredit, longAreas); err != nil {
-		r.Close()
+	if err = r.begin(m, r, r.ring, shortCredit, longAreas); err != nil {
+		if r.key == 0 {
+			m.Free(r.ring)
+		}
 		return nil, err
 	}
 	return r, nil
@@ -108,9 +99,6 @@ func (m *Manager) receiver(bytes, most int) (_ *Receiver, err error) {
 
 // Seed returns the seed for the sender (NewSender of the other process).
 func (r *Receiver) Seed() Seed { return r.m.Seed(r.key, r.areas[0], 0, protocolReceiver) }
-
-// Err returns why nothing will arrive any more, or nil.
-func (r *Receiver) Err() error { return r.err }
 
 // Piece is a part of the stream that was read without copying it.
 type Piece struct {
@@ -207,9 +195,6 @@ func (r *Receiver) Close() {
 	r.m.await(&r.instance)
 }
 
-// Probe finds out whether the other end's card still knows it. If not the stream fails.
-func (r *Receiver) Probe() { r.ask() }
-
 func (r *Receiver) arrived(n *funi.Notification) {
 	if r.err != nil || r.closing {
 		return
@@ -217,8 +202,7 @@ func (r *Receiver) arrived(n *funi.Notification) {
 	w := n.Metadata
 	kind := w[0] >> kindShift
 	if r.peer.Key == 0 {
-		if kind == kindHello && n.Words == 4 && w[3] < 1<<16 && w[1]|w[2] != 0 {
-			r.peer = Ticket{Node: n.Source, Area: uint16(w[3]), Key: uint64(w[1]) | uint64(w[2])<<32}
+		if r.helloFrom(n) {
 			r.seen.shorts++
 			r.say |= sayRing
 			r.m.await(&r.instance)

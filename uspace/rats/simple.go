@@ -57,30 +57,11 @@ func (m *Manager) NewSimple(memory []byte) (*Simple, error) {
 		return nil, fmt.Errorf("receiving in %d bytes: %w", len(memory), ErrMemory)
 	}
 	s := &Simple{memory: memory}
-	if !m.room(1, 1) {
-		return nil, fmt.Errorf("receiving simple datagrams: %w", ErrFull)
-	}
-	if err := m.add(&s.instance, s); err != nil {
-		return nil, fmt.Errorf("receiving simple datagrams: %w", err)
-	}
-	if err := s.begin(); err != nil {
-		if s.key == 0 {
-			s.leave()
-		} else {
-			s.closing, s.memory = true, nil
-			m.await(&s.instance)
-		}
+	if err := s.begin(m, s, memory, 1, 0); err != nil {
+		s.memory = nil
 		return nil, fmt.Errorf("receiving simple datagrams: %w", err)
 	}
 	return s, nil
-}
-
-// begin opens a key and an area.
-func (s *Simple) begin() (err error) {
-	if s.key, err = s.expose(s.memory); err == nil {
-		err = s.openAreas(s.key, 1, 0)
-	}
-	return err
 }
 
 // Seed returns the seed for one message.
@@ -93,9 +74,6 @@ func (s *Simple) Seed() Seed {
 
 // Memory is where messages come.
 func (s *Simple) Memory() []byte { return s.memory }
-
-// Err returns why nothing will come any more; nil: something may.
-func (s *Simple) Err() error { return s.err }
 
 // Recv stores the message that has arrived in g, or returns false if there is none. The memory then
 // belongs to the program until it passes its seed on again. ErrProtocol reports a second message
@@ -126,7 +104,7 @@ func (s *Simple) Renew() error {
 		s.revoke(s.key, nil)
 	}
 	s.has, s.key = false, 0
-	return s.begin()
+	return s.openKey(s.memory, 1, 0)
 }
 
 // Close closes the instance and frees its memory.
@@ -209,9 +187,6 @@ func (s *Simple) suspect(l *funi.Lost) {
 		s.m.await(&s.instance)
 	}
 }
-
-// Probe finds out whether the last message's receiver is still there. If not the instance fails.
-func (s *Simple) Probe() { s.ask() }
 
 type metadataWords [arctic.MaxRemoteMetadata]uint32
 

@@ -118,7 +118,13 @@ type end struct {
 	complete bool  // and all that the other end has sent before its end is there
 	lingers  bool  // but not before the other end has answered that it has got everything
 	dropped  bool
+	hello    bool // the other end does not know this one yet
+	saidDone bool // the other end was told that this one is closed
+	full     bool // something could not be sent since NextReady returned it
 }
+
+// Err returns why the instance is unusable; nil: it is not.
+func (e *end) Err() error { return e.err }
 
 // fail ends the stream at this end, once.
 func (e *end) fail(err error) {
@@ -153,8 +159,9 @@ func (e *end) suspect(l *funi.Lost) {
 	}
 }
 
-// ask makes the peer's card answer if the peer is gone, by a write of nothing without a record.
-func (e *end) ask() {
+// Probe finds out whether the other end's card still knows that end. If not, the instance fails. It
+// makes the card answer, by a write of nothing without a record.
+func (e *end) Probe() {
 	if e.peer.Key != 0 && e.err == nil && (!e.closing || e.lingers) {
 		e.send(e.peer, 0, nil, nil, false)
 	}
@@ -191,14 +198,45 @@ func (e *end) leave() {
 	}
 }
 
-// openAreas opens areas for a key, one with a credit and then others with a credit of 1. There must
-// be room (Manager.room).
-func (e *end) openAreas(k Key, credit, others int) error {
+// room reports the instance as ready, if something found too little room before and there is room
+// now.
+func (e *end) room() {
+	if e.full {
+		e.full = false
+		e.m.tell(&e.instance)
+	}
+}
+
+// begin adds an instance, which is what. It gives memory a key, and opens areas for the key: one with
+// a credit, and then others with a credit of 1; none if others is negative. After an error the
+// instance closes itself. Its memory is the caller's again if it has no key.
+func (e *end) begin(m *Manager, what protocol, memory []byte, credit, others int) error {
+	if !m.room(1+others, credit+others) {
+		return ErrFull
+	}
+	if err := m.add(&e.instance, what); err != nil {
+		return err
+	}
+	err := e.openKey(memory, credit, others)
+	if err != nil && e.key == 0 {
+		e.leave()
+	} else if err != nil {
+		e.closing = true
+		m.await(&e.instance)
+	}
+	return err
+}
+
+// openKey opens the key and the areas of begin, for which there is room (Manager.room).
+func (e *end) openKey(memory []byte, credit, others int) (err error) {
+	if e.key, err = e.expose(memory); err != nil {
+		return err
+	}
 	for n := range 1 + others {
 		if n > 0 {
 			credit = 1
 		}
-		a, err := e.open(k, credit, false)
+		a, err := e.open(e.key, credit, false)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,6 @@ package rats
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -31,13 +30,10 @@ const (
 
 // Target is memory that other processes write to. It belongs to the goroutine of its manager.
 type Target struct {
-	instance // which is told of tags
-	memory   []byte
-	window   int
-	links    []*taggedLink
-	tags     []Tag // unread
-	open     int   // links that have a key to the memory
-	closing  bool
+	links  // whose instance is told of tags
+	memory []byte
+	window int
+	tags   []Tag // unread
 }
 
 // Tag is a tagged write that has arrived.
@@ -49,13 +45,12 @@ type Tag struct {
 
 type taggedLink struct {
 	serverEnd
-	of    *Target
-	bound bool   // the writer's node is known
-	held  int    // its tags in of.tags
-	read  uint32 // its tags that were read
-	told  uint32 // in the last credit
-	done  bool   // the writer has closed, after sent tags
-	sent  uint32
+	of   *Target
+	held int    // its tags in of.tags
+	read uint32 // its tags that were read
+	told uint32 // in the last credit
+	done bool   // the writer has closed, after sent tags
+	sent uint32
 }
 
 // NewTarget returns a target for memory that Alloc returned. The memory belongs to the target until
@@ -87,38 +82,16 @@ func (t *Target) seed(protocol uint8) (s Seed, err error) {
 	if t.closing {
 		return s, fmt.Errorf("making a seed: %w", ErrClosed)
 	}
-	areas, credit := 0, 0
+	credit, others := 0, -1
 	if protocol == protocolTagged {
-		areas, credit = 1, t.window+controlArea
+		credit, others = t.window+controlArea, 0
 	}
 	l := &taggedLink{of: t}
-	if !t.m.room(areas, credit) {
-		return s, fmt.Errorf("making a seed: %w", ErrFull)
+	err = l.begin(t.m, l, t.memory, credit, others)
+	if s, err = t.links.seed(&l.serverEnd, len(t.memory), protocol, err); protocol == protocolTagged {
+		s.Count = uint32(t.window)
 	}
-	if err := t.m.add(&l.instance, l); err != nil {
-		return s, fmt.Errorf("making a seed: %w", err)
-	}
-	if l.key, err = l.expose(t.memory); err != nil {
-		l.leave()
-		return s, fmt.Errorf("making a seed: %w", err)
-	}
-	t.links = append(t.links, l)
-	t.open++
-	s = t.m.Seed(l.key, 0, uint32(len(t.memory)), protocol)
-	if areas > 0 {
-		if err := l.openAreas(l.key, credit, 0); err != nil {
-			l.shutdown()
-			return s, fmt.Errorf("making a seed: %w", err)
-		}
-		s.Area, s.Count = l.areas[0], uint32(t.window)
-	}
-	return s, nil
-}
-
-// Revoke takes a seed back. Its holders can write no more, and their next write fails. It returns
-// false if it is not a seed of the target.
-func (t *Target) Revoke(s Seed) bool {
-	return slices.ContainsFunc(t.links, func(l *taggedLink) bool { return l.revokes(s) })
+	return s, err
 }
 
 // GetTag returns the oldest unread tag, or false if there is none.
@@ -152,22 +125,15 @@ func (t *Target) take(i int) Tag {
 
 // Close revokes all seeds and frees the memory. Unread tags are discarded.
 func (t *Target) Close() {
-	if t.closing {
-		return
-	}
-	t.closing, t.tags = true, nil
-	t.m.drop(&t.instance)
-	if t.open == 0 {
+	t.tags = nil
+	if t.close() && len(t.all) == 0 {
 		t.m.freeLater(t.memory)
-	}
-	for _, l := range t.links {
-		l.shutdown()
 	}
 }
 
 func (l *taggedLink) arrived(n *funi.Notification) {
-	if l.closing || l.bound && n.Source != l.peer.Node {
-		return // it has the key, and no business here
+	if l.strange(n) {
+		return
 	}
 	l.bound, l.peer.Node = true, n.Source
 	switch w := n.Metadata; {
@@ -181,8 +147,7 @@ func (l *taggedLink) arrived(n *funi.Notification) {
 	case n.Words == 2 && w[0] == kindDone<<kindShift && !l.done:
 		l.done, l.sent = true, w[1]
 	default:
-		l.lies("kind", w[0]>>kindShift)
-		l.closing = true
+		l.liar(w[0] >> kindShift)
 		return
 	}
 	if l.done && l.read+uint32(l.held) == l.sent && l.peer.Key != 0 {
@@ -211,56 +176,42 @@ func (l *taggedLink) consider() bool {
 func (l *taggedLink) turn() bool {
 	t := l.of
 	var memory []byte
-	if t.closing && t.open == 1 {
+	if t.closing && len(t.all) == 1 {
 		memory = t.memory
 	}
-	if !l.consider() || !l.finish(memory) {
-		return false
-	}
-	if l.dropped {
-		t.open--
-		t.links = slices.DeleteFunc(t.links, func(o *taggedLink) bool { return o == l })
-	}
-	return true
+	return l.consider() && l.finishOf(&t.links, memory)
 }
 
 // Writer writes to a Target. It belongs to the goroutine of its manager.
 type Writer struct {
 	end
-	window int  // 0: it has no tags
-	said   bool // hello
-	done   bool // the target was told that it is closed
+	window int // 0: it has no tags
 	sent   uint32
 	read   uint32 // tags, as the target said last
-	full   bool   // something could not be written since NextReady returned it
 }
 
 // WriteTo returns a writer for the target whose seed it is. Errors are ErrFull and ErrSeed.
 func (m *Manager) WriteTo(s Seed) (*Writer, error) {
-	w := &Writer{window: int(s.Count)}
+	w, err := &Writer{window: int(s.Count)}, ErrSeed
 	s.Count = 0
-	if s.Protocol == protocolWrite && s.Key != 0 {
-		w.peer, w.said = s.Ticket, true
-		if err := m.add(&w.instance, w); err != nil {
-			return nil, fmt.Errorf("making a writer: %w", err)
+	switch {
+	case s.Protocol == protocolWrite && s.Key != 0:
+		w.peer = s.Ticket
+		err = m.add(&w.instance, w)
+	case w.window > 0 && w.window <= MaxWindow:
+		if err = m.client(&w.end, w, s, protocolTagged, m.nothing); err == nil {
+			w.hello = true
+			m.await(&w.instance)
 		}
-		return w, nil
 	}
-	if w.window == 0 || w.window > MaxWindow {
-		return nil, fmt.Errorf("making a writer: %w", ErrSeed)
-	}
-	if err := m.client(&w.end, w, s, protocolTagged, nil, clientCredit); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("making a writer: %w", err)
 	}
-	m.await(&w.instance)
 	return w, nil
 }
 
 // Size returns how many bytes the target has.
 func (w *Writer) Size() int { return int(w.peer.Size) }
-
-// Err returns why nothing can be written any more, or nil.
-func (w *Writer) Err() error { return w.err }
 
 // Part is data and where it goes, in a target's memory.
 type Part struct {
@@ -310,7 +261,7 @@ func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) error {
 	if len(data) > MaxTagged || w.window == 0 || uint64(offset)+uint64(len(data)) > uint64(w.peer.Size) {
 		return fmt.Errorf("writing %d bytes with a tag: %w", len(data), ErrTooLong)
 	}
-	if !w.said || w.sent-w.read >= uint32(w.window) {
+	if w.hello || w.sent-w.read >= uint32(w.window) {
 		w.full = true
 		return ErrFull
 	}
@@ -330,9 +281,6 @@ func (w *Writer) usable() error {
 	return w.err
 }
 
-// Probe finds out whether the target's card still knows the seed. If not the writer fails.
-func (w *Writer) Probe() { w.ask() }
-
 // Close closes the writer behind everything that was written.
 func (w *Writer) Close() {
 	w.linger()
@@ -346,7 +294,7 @@ func (w *Writer) arrived(n *funi.Notification) {
 		return
 	}
 	switch d := n.Metadata; {
-	case w.done && n.Words == 1 && d[0] == kindDone<<kindShift:
+	case w.saidDone && n.Words == 1 && d[0] == kindDone<<kindShift:
 		w.answered()
 	case n.Words == 2 && d[0] == kindCredit<<kindShift:
 		if int32(d[1]-w.read) < 0 {
@@ -365,29 +313,12 @@ func (w *Writer) arrived(n *funi.Notification) {
 	}
 }
 
-// room reports the writer as ready, if a write found too little room before and there is room now.
-func (w *Writer) room() {
-	if w.full {
-		w.full = false
-		w.m.tell(&w.instance)
-	}
-}
-
 func (w *Writer) turn() bool {
-	if !w.said {
-		if !w.sayHello() {
-			return false
-		}
-		w.said = true
+	if !w.sayHello() {
+		return false
 	}
 	if w.sent-w.read < uint32(w.window) {
 		w.room()
 	}
-	if w.lingers && !w.done {
-		if !w.send(w.peer, 0, nil, []uint32{kindDone << kindShift, w.sent}, true) {
-			return false
-		}
-		w.done = true
-	}
-	return w.finish(nil)
+	return w.finishClient(w.sent)
 }

@@ -30,10 +30,8 @@ type Sender struct {
 	ending   bool   // the end follows what was written
 	final    bool   // and was sent
 	done     bool   // the receiver has it
-	hello    bool   // the receiver does not know this end yet
 	wants    bool   // a longer ring is asked for, and nothing is sent until the answer comes
 	asked    uint64 // sent when it was asked for last
-	full     bool   // something could not be written since NextReady returned it
 	lane     *lane  // nil: no long message was sent
 	queued   bool   // in lane.waiting
 	hasTurn  bool   // on lane
@@ -50,8 +48,8 @@ const (
 // NewSender returns the sending end of a Stream. Any holder of its seed can make the receiver
 // (ReceiveFrom). It returns ErrFull.
 func (m *Manager) NewSender() (*Sender, error) {
-	s, err := m.sender()
-	if err != nil {
+	s := &Sender{}
+	if err := s.begin(m, s, m.nothing, controlCredit, 0); err != nil {
 		return nil, fmt.Errorf("making the sender of a stream: %w", err)
 	}
 	return s, nil
@@ -70,31 +68,8 @@ func (m *Manager) SendTo(seed Seed) (*Sender, error) {
 	return s, err
 }
 
-func (m *Manager) sender() (*Sender, error) {
-	if !m.room(1, controlCredit) {
-		return nil, ErrFull
-	}
-	s := &Sender{}
-	if err := m.add(&s.instance, s); err != nil {
-		return nil, err
-	}
-	var err error
-	if s.key, err = s.expose(m.nothing); err != nil {
-		s.leave()
-		return nil, err
-	}
-	if err := s.openAreas(s.key, controlCredit, 0); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // Seed returns the seed for the receiver (ReceiveFrom of the other process).
 func (s *Sender) Seed() Seed { return s.m.Seed(s.key, s.areas[0], 0, protocolSender) }
-
-// Err returns why nothing can be written any more, or nil.
-func (s *Sender) Err() error { return s.err }
 
 // WriteBytes writes bytes, and returns how many. It writes fewer, or none, if there is no room at
 // present; NextReady reports when there is more. The bytes may be changed at once. Errors are
@@ -181,14 +156,6 @@ func (s *Sender) flush() bool {
 		}
 	}
 	return true
-}
-
-// room reports the sender as ready, if a write found too little room before and there is room now.
-func (s *Sender) room() {
-	if s.full {
-		s.full = false
-		s.m.tell(&s.instance)
-	}
 }
 
 // launch sends one message with the first of the bytes, and returns how many. 0 means that it is
@@ -297,9 +264,6 @@ func (s *Sender) Close() {
 	s.m.await(&s.instance)
 }
 
-// Probe finds out whether the other end's card still knows it. If not the stream fails.
-func (s *Sender) Probe() { s.ask() }
-
 func (s *Sender) arrived(n *funi.Notification) {
 	if s.err != nil || s.closing {
 		return
@@ -376,7 +340,6 @@ func (s *Sender) turn() bool {
 		if !s.sayHello() {
 			return false
 		}
-		s.hello = false
 		s.shorts++
 	}
 	if s.err == nil && !s.closing {

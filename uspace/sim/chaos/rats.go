@@ -73,14 +73,12 @@ type keyed struct {
 	ends    []closer
 }
 
-// closer is an instance, at its end.
+// closer is an instance, which is closed, or asks whether the other end is there.
 type closer interface {
 	Close()
 	Closed() bool
+	Probe()
 }
-
-// prober is an instance that can ask whether the other end is there.
-type prober interface{ Probe() }
 
 // remoteSizes is how much remote memory members have.
 func (s *Scenario) remoteSizes() funi.RemoteSizes {
@@ -197,8 +195,8 @@ func (k *keyed) step() {
 	if k.stage == asking && !k.asked {
 		k.asked = true
 		for _, e := range k.ends {
-			if p, ok := e.(prober); ok && !e.Closed() {
-				p.Probe()
+			if _, asks := e.(*rats.Inquiry); !asks && !e.Closed() { // that is asked again as it is
+				e.Probe()
 			}
 		}
 		k.tryClosed()
