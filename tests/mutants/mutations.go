@@ -138,7 +138,7 @@ var mutations = []mutation{
 		`fl.predictedIn != e.view || `, ``,
 		link("TestForeseenFramesAreSeenAnew")},
 	{"series", "link/arrive.go",
-		`fl.predicted.Epoch() != p.epoch || `, ``,
+		`fl.predicted.Header.Epoch != p.epoch || `, ``,
 		link("TestForeseenFramesAreOfThisEpoch")},
 	{"inorder", "link/arrive.go",
 		`case seq == fl.rcvNext && fl.rejects.head == nil: // in order`, `case fl.rejects.head == nil: // in order`,

@@ -36,13 +36,11 @@ func (t *Template) Put(b []byte, h *Header) {
 
 // Prediction describes the frame that is expected next in a series. Its zero value expects none.
 type Prediction struct {
+	Header Header       // of the last frame that matched, or of the model
+	First  PacketHeader // of the packet of frames that match
 	size   int
 	words  [4]uint64 // bytes 0 to 31, but for the age
-	epoch  uint64
-	tag    uint64
 	packet [2]uint64 // its header
-	header Header
-	first  PacketHeader
 }
 
 const ageMask = 1<<(8*(ageOffset-24)) - 1 // of the last word
@@ -58,15 +56,15 @@ func (x *Prediction) Expect(f Frame, h *Header) {
 		x.words[i] = binary.LittleEndian.Uint64(f[8*i:])
 	}
 	x.words[3] &= ageMask
-	x.epoch, x.tag = h.Epoch, h.Tag
 	x.packet = [2]uint64{binary.LittleEndian.Uint64(f[HeaderSize:]),
 		uint64(binary.LittleEndian.Uint32(f[HeaderSize+8:]))}
-	x.header, x.first = *h, Packet(f[HeaderSize:]).Header()
+	x.Header, x.First = *h, Packet(f[HeaderSize:]).Header()
 	x.size = len(f)
 }
 
 // Match returns the frame that b begins with, without its padding, if it is as expected and its
-// checksum is right: Parse would accept it. Otherwise it returns nil, which says nothing about b.
+// checksum is right: Parse would accept it. Header is then that of the frame. Otherwise Match
+// returns nil, which says nothing about b.
 func (x *Prediction) Match(b []byte) Frame {
 	if x.size == 0 || len(b) < x.size {
 		return nil
@@ -75,29 +73,14 @@ func (x *Prediction) Match(b []byte) Frame {
 	h := (*[HeaderSize + PacketHeaderSize]byte)(f)
 	le := binary.LittleEndian
 	if (le.Uint64(h[0:])^x.words[0])|(le.Uint64(h[8:])^x.words[1])|(le.Uint64(h[16:])^x.words[2])|(le.Uint64(h[24:])&ageMask^x.words[3])|
-		(le.Uint64(h[epochOffset:])^x.epoch)|(le.Uint64(h[tagOffset:])^x.tag)|
+		(le.Uint64(h[epochOffset:])^x.Header.Epoch)|(le.Uint64(h[tagOffset:])^x.Header.Tag)|
 		(le.Uint64(h[HeaderSize:])^x.packet[0])|(uint64(le.Uint32(h[HeaderSize+8:]))^x.packet[1]) != 0 ||
 		checksum(f) != binary.LittleEndian.Uint32(h[crcOffset:]) {
 		return nil
 	}
+	x.Header.Age = le.Uint16(h[ageOffset:])
+	x.Header.Sequence = le.Uint32(h[sequenceOffset:])
+	x.Header.Acks = [Levels]uint32{le.Uint32(h[acksOffset:]), le.Uint32(h[acksOffset+12:])}
+	x.Header.Selective = [Levels]uint64{le.Uint64(h[acksOffset+4:]), le.Uint64(h[acksOffset+16:])}
 	return f
 }
-
-// Header returns the header of a frame that has matched. It is good until the next one.
-func (x *Prediction) Header(f Frame) *Header {
-	h := &x.header
-	b := f[:HeaderSize]
-	h.Age = binary.LittleEndian.Uint16(b[ageOffset:])
-	h.Sequence = binary.LittleEndian.Uint32(b[sequenceOffset:])
-	h.Acks[Request] = binary.LittleEndian.Uint32(b[acksOffset:])
-	h.Selective[Request] = binary.LittleEndian.Uint64(b[acksOffset+4:])
-	h.Acks[Reply] = binary.LittleEndian.Uint32(b[acksOffset+12:])
-	h.Selective[Reply] = binary.LittleEndian.Uint64(b[acksOffset+16:])
-	return h
-}
-
-// First returns the header of the packet of frames that match.
-func (x *Prediction) First() PacketHeader { return x.first }
-
-// Epoch returns the epoch of frames that match.
-func (x *Prediction) Epoch() uint64 { return x.epoch }

@@ -38,7 +38,7 @@ func (e *End) Arrive(port int, b []byte) *Train {
 	e.counters.FrameBytesReceived += uint64(len(b))
 	e.fate, e.answered = Fate{Outcome: Accepted}, nil
 	if fl, f := e.foreseen(port, b); f != nil { // as most in a dialogue
-		return e.good(fl.peer, f, fl.predicted.Header(f), fl)
+		return e.good(fl.peer, f, &fl.predicted.Header, fl)
 	}
 	f, err := arctic.Look(b)
 	if err != nil {
@@ -110,7 +110,7 @@ func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 		return nil, nil
 	}
 	fl := p.flows[l]
-	if fl == nil || fl.predictedIn != e.view || fl.predicted.Epoch() != p.epoch || p.timer == notTimed {
+	if fl == nil || fl.predictedIn != e.view || fl.predicted.Header.Epoch != p.epoch || p.timer == notTimed {
 		return nil, nil
 	}
 	return fl, fl.predicted.Match(b)
@@ -217,7 +217,7 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	t.Header, t.flow, t.peer, t.epoch, t.reached, t.open = h, fl, fl.peer, fl.peer.epoch, fl.reached, true
 	fl.reach(seq)
 	if foreseen {
-		t.Packets, t.Block, t.First = f[arctic.HeaderSize:], nil, fl.predicted.First()
+		t.Packets, t.Block, t.First = f[arctic.HeaderSize:], nil, fl.predicted.First
 		return t
 	}
 	t.Packets, t.Block = f.Train(), f.Block()
