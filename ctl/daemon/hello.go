@@ -74,7 +74,7 @@ func announce(event chan<- struct{}) {
 
 // sayHello steps the station. The card's thread calls it.
 func (l *loop) sayHello() {
-	l.helloAt = l.hello.Step(l.clock())
+	l.hello.Step(l.clock())
 	if l.hello.News() {
 		announce(l.heard)
 	}
@@ -236,7 +236,6 @@ func (d *Daemon) hello(m *report.Command) (*report.HelloAnswer, error) {
 		if errors.Is(err, hello.ErrBusy) {
 			err = fmt.Errorf("%w: %w", err, attach.ErrBusy)
 		}
-		d.loop.helloAt = 0
 		return err
 	})
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
-	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
 
@@ -27,8 +26,7 @@ type link struct {
 	at         int // the engine's number of the port
 	configured string
 	mac        [6]byte
-	plug       *plug.Port
-	hello      *hello.Port // around plug; the card sees it
+	hello      *hello.Port // around the port that is plugged in; the card sees it
 	nic        *bpf.NIC    // loaded once, because later the daemon may load none
 	config     afxdp.Config
 
@@ -109,9 +107,8 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.reset.after(name)
 		l.config.Groups = nil // the program lets them in from now on
 		l.mac = l.port.Info().MAC
-		l.plug = plug.New(l.port.FrameSize())
-		l.plug.Plug(l.port)
-		l.hello = hello.NewPort(l.plug, l.queues)
+		l.config.Longest = l.port.FrameSize()
+		l.hello = hello.NewPort(l.port)
 		l.plugged = l.port
 		l.status = report.LinkStatus{Interface: name, State: report.LinkUp, Since: time.Now()}
 		l.in = true
@@ -119,14 +116,6 @@ func openLinks(c *Config) (links []*link, err error) {
 		c.Logger.Info(fmt.Sprintf("interface %s has %v", name, l.port.Info()), "interface", name)
 	}
 	return links, nil
-}
-
-// queues returns the queues of the port that is plugged in, for hellos. The card's thread calls it.
-func (l *link) queues() hello.Queues {
-	if l.plugged == nil {
-		return nil
-	}
-	return l.plugged
 }
 
 // got records the modes and queues of the open port.

@@ -56,11 +56,10 @@ func (c *command) account() int64 {
 type loop struct {
 	card  *engine.Card
 	start time.Time
-	// hello says hello for the card, next at helloAt; heard signals that it has news.
-	hello   *hello.Station
-	helloAt int64
-	heard   chan struct{}
-	post    *post // nil: there are no direct ports, and no notices
+	// hello says hello for the card; heard signals that it has news.
+	hello *hello.Station
+	heard chan struct{}
+	post  *post // nil: there are no direct ports, and no notices
 
 	mailbox mailbox
 	bell    int // eventfd: wakes the thread for the mailbox
@@ -144,10 +143,9 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 		}
 	}
 	k.plugged = p
-	k.plug.Plug(p)
+	k.hello.Plug(p)
 	if l.hello != nil { // nil: it is about to be made
 		l.hello.Prove(k.at)
-		l.helloAt = 0
 	}
 	return nil
 }
@@ -159,7 +157,7 @@ func (l *loop) unplug(k *link) {
 		l.unwatch(fd)
 	}
 	k.plugged = nil
-	k.plug.Plug(nil)
+	k.hello.Plug(nil)
 	l.now = l.clock()
 	l.step()
 }
@@ -317,10 +315,10 @@ func (l *loop) limit() {
 // wakes those for which commands have published something since the last step.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
-	if l.helloAt <= l.now || l.hello.Waiting() {
+	if l.hello.Due <= l.now {
 		l.sayHello()
 	}
-	next = min(next, l.helloAt)
+	next = min(next, l.hello.Due)
 	if l.post != nil && l.post.collect() {
 		next = l.now
 	}

@@ -140,7 +140,6 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 	}
 	for some := range slices.Chunk(changes, changesAtOnce) {
 		err := d.loop.ask(func() (refused error) {
-			d.loop.helloAt = 0
 			for _, ch := range some {
 				if ch.to == nil {
 					d.loop.card.RemovePeer(ch.card)

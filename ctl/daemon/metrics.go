@@ -221,7 +221,7 @@ func (m collector) cardState() (c cardState, err error) {
 			}
 		}
 		for _, l := range d.links {
-			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
+			p := portState{name: l.configured, lost: l.hello.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
 				p.sends = l.plugged.Err() == nil
 				p.n, _ = l.plugged.Statistics() // of an interface that is going there are none

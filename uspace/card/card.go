@@ -53,7 +53,6 @@ import (
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
-	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/uspace/wait"
 	"github.com/funet/funet/xdp"
 )
@@ -153,7 +152,7 @@ type Card struct {
 	system systemGroup
 
 	ports   []*afxdp.Port  // of each interface; one that is being opened anew is closed
-	sockets []socket       // with the plug of each port
+	sockets []socket       // where each port is plugged in
 	live    []*afxdp.Port  // ports that are plugged in
 	portOf  map[uint16]int // by node
 	minder  *minder        // mind.go
@@ -177,8 +176,7 @@ type Card struct {
 
 	faults engine.Faults // as the engine has reported them
 
-	hello   *hello.Station // nil: the card says no hellos (hello.go)
-	helloAt int64          // when it next wants to step
+	hello *hello.Station // nil: the card says no hellos (hello.go)
 
 	modelled *modelled // nil: the host as it is (modelled.go)
 
@@ -254,7 +252,7 @@ func Open(c Config) (_ *Card, err error) {
 	k.watchPorts()
 	k.usePorts(cfg.Peers)
 	if m == nil && c.Direct == nil {
-		cfg.Ports = k.greets(&cfg, c.UDP != nil)
+		k.greets(&cfg, c.UDP != nil)
 	}
 	if k.engine, err = engine.New(cfg); err != nil {
 		return nil, err
@@ -334,10 +332,10 @@ func (k *Card) plugInterfaces(c *Config, cfg *engine.Config, m *machine.Machine,
 		if err != nil {
 			return err
 		}
-		in := plug.New(p.FrameSize())
-		in.Plug(p)
+		conf.Longest = p.FrameSize()
+		in := hello.NewPort(p)
 		k.ports = append(k.ports, p)
-		k.sockets = append(k.sockets, socket{in, conf})
+		k.sockets = append(k.sockets, socket{plug: in, config: conf})
 		var q port.Port = in
 		if m != nil {
 			q = k.modelled.port(in, m)
@@ -516,7 +514,7 @@ func (k *Card) run(rests bool) {
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
-	k.sayHello(look)
+	k.sayHello()
 	news := look && k.attendNews()
 	k.leftover = news || k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {

@@ -13,7 +13,6 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
-	"github.com/funet/funet/uspace/port/plug"
 )
 
 // Direct is a port that a daemon's helper made for this process.
@@ -58,11 +57,9 @@ func (k *Card) plugDirect(c *Config, cfg *engine.Config) error {
 	if err != nil {
 		return err
 	}
-	in := plug.New(p.FrameSize())
-	in.Plug(p)
-	k.ports, k.sockets, cfg.Ports = []*afxdp.Port{p}, []socket{{plug: in}}, []port.Port{in}
+	k.ports, k.sockets, cfg.Ports = []*afxdp.Port{p}, make([]socket, 1), []port.Port{p}
 	if d.Neighbours != nil {
-		cfg.Ports[0] = k.neighbour(in, c)
+		cfg.Ports[0] = k.neighbour(p, c)
 	}
 	return nil
 }

@@ -12,14 +12,12 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
-	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 )
 
-// greets makes the station that says hello, and returns the ports for the engine. The interfaces
-// are plugged in already.
-func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
+// greets makes the station that says hello. The interfaces are plugged in already.
+func (k *Card) greets(cfg *engine.Config, udp bool) {
 	host, _ := os.Hostname() // "": then it has no name
 	c := hello.Config{Self: hello.Said{Card: cfg.Card, Incarnation: cfg.Incarnation,
 		Frames: arctic.Version, Host: host}}
@@ -27,36 +25,26 @@ func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 		c.Self.Encap = 1
 	}
 	_, _ = rand.Read(c.Seed[:]) // it never fails
-	for at, inner := range cfg.Ports {
-		p := hello.NewPort(inner, func() hello.Queues { return k.queues(at) })
+	for at, s := range k.sockets {
 		address := k.ports[at].Info().MAC
 		if udp {
 			address = encap.Address(cfg.Card)
 		}
-		c.Ports, c.Addresses, ports = append(c.Ports, p), append(c.Addresses, address), append(ports, p)
+		c.Ports, c.Addresses = append(c.Ports, s.plug), append(c.Addresses, address)
 	}
 	k.hello = hello.New(c)
-	for at := range ports {
+	for at := range c.Ports {
 		k.hello.Prove(at)
 	}
 	for _, p := range cfg.Peers {
 		k.hello.SetPeer(p.Card, p.Port, p.Address)
 	}
-	return ports
-}
-
-// queues returns the queues of the interface that is plugged in at a place, nil if none is.
-func (k *Card) queues(at int) hello.Queues {
-	if !k.sockets[at].plug.Plugged() {
-		return nil
-	}
-	return k.ports[at]
 }
 
 // sayHello steps the station if there is a reason to.
-func (k *Card) sayHello(look bool) {
-	if k.hello != nil && (k.hello.Waiting() || look && k.helloAt <= k.now) {
-		k.helloAt = k.hello.Step(k.wall())
+func (k *Card) sayHello() {
+	if k.hello != nil && k.hello.Due <= k.now {
+		k.hello.Step(k.wall())
 		_ = k.hello.TakeFaults(k.wall()) // Fault has them
 		_ = k.hello.TakeQueueNews()      // and Port.Queues these
 	}

@@ -87,7 +87,7 @@ func (k *Card) arm() bool {
 	// Timers may be due, and what waited for room in the receive queues has it now.
 	k.now, k.heads = k.wall(), k.iface.Heads()
 	k.next = k.engine.Step(k.now)
-	k.sayHello(true)
+	k.sayHello()
 	news := k.attendNews()
 	k.leftover = k.next <= k.now
 	p := k.engine.Progress()
@@ -96,7 +96,7 @@ func (k *Card) arm() bool {
 	k.wait.Found() // who waits here does not wait in Drive
 	next := k.next
 	if k.hello != nil {
-		next = min(next, k.helloAt)
+		next = min(next, k.hello.Due)
 	}
 	if moved || news || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil ||
 		!k.neighbours.doze() {

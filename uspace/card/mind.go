@@ -27,7 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/port/afxdp"
-	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 // ErrInterface reports an interface that does not work; faults wrap it.
@@ -36,10 +36,11 @@ var ErrInterface = errors.New("the interface does not work")
 // mindEvery is the time between two looks at a port, and between two attempts to open one.
 const mindEvery = time.Second
 
-// socket is the place of an interface in the card, with the plug there.
+// socket is the place of an interface in the card. That of a direct port is empty.
 type socket struct {
-	plug   *plug.Port
+	plug   *hello.Port
 	config afxdp.Config
+	out    bool // the port has been taken out
 }
 
 // minder is the thread.
@@ -62,7 +63,6 @@ type minder struct {
 type wish struct {
 	at   int
 	port *afxdp.Port // nil: take out
-	out  bool        // the card's goroutine has taken it out, and goes on once more
 	done chan struct{}
 }
 
@@ -236,13 +236,13 @@ func (k *Card) attend(w *wish) {
 	switch {
 	case w.port != nil:
 		s.plug.Plug(w.port)
+		s.out = false
 		k.ports[w.at] = w.port
 		if k.hello != nil {
 			k.hello.Prove(w.at)
-			k.helloAt = 0
 		}
-	case !w.out:
-		w.out = true
+	case !s.out:
+		s.out = true
 		s.plug.Plug(nil)
 		k.watchPorts()
 		return
@@ -256,7 +256,7 @@ func (k *Card) watchPorts() {
 	k.live = k.live[:0]
 	k.sockfds = append(k.sockfds[:0], unix.PollFd{Fd: int32(k.alarm.FD()), Events: unix.POLLIN})
 	for at, p := range k.ports {
-		if k.sockets[at].plug.Plugged() {
+		if !k.sockets[at].out {
 			k.live = append(k.live, p)
 			for _, fd := range p.FDs() {
 				k.sockfds = append(k.sockfds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})

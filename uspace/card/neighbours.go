@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/shared"
 )
 
@@ -41,8 +41,8 @@ type found struct {
 	memory *shared.Memory
 }
 
-// neighbour puts the port of shared memory around the plug.
-func (k *Card) neighbour(in *plug.Port, c *Config) *shared.Port {
+// neighbour puts the port of shared memory around another.
+func (k *Card) neighbour(in port.Port, c *Config) *shared.Port {
 	n := &neighbours{wants: make(chan uint16, mostWants), found: make(chan found)}
 	n.until, n.end = context.WithCancel(context.Background())
 	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID,

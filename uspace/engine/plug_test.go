@@ -1,6 +1,6 @@
 package engine_test
 
-// This file tests a card whose interface goes away and comes back (package plug).
+// This file tests a card whose interface goes away and comes back (hello.Port).
 
 import (
 	"testing"
@@ -10,22 +10,21 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
-// Rule (package plug; design idea 4): a card without an interface rests between its
+// Rule (package port; design idea 4): a card without an interface rests between its
 // retransmissions, which become rarer; what was sent meanwhile arrives once when there is an
 // interface again, and everything after it.
 func TestInterfaceTakenAway(t *testing.T) {
-	var outlet *plug.Port
+	var outlet *hello.Port
 	var inside *wire.Port
 	b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond},
 		wrap: func(card int, p *wire.Port) port.Port {
 			if card != 0 {
 				return p
 			}
-			outlet, inside = plug.New(p.FrameSize()), p
-			outlet.Plug(p)
+			outlet, inside = hello.NewPort(p), p
 			return outlet
 		},
 		tune: func(c *engine.Config) { c.PeerTimeout, c.ConnectTimeout = time.Hour, time.Hour }})

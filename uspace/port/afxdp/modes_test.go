@@ -98,6 +98,18 @@ func TestFramesForZeroCopy(t *testing.T) {
 	}
 }
 
+// Rule: a port that replaces another sends no longer frames than that one did, and shorter ones
+// where its MTU is smaller.
+func TestLongest(t *testing.T) {
+	for mtu, want := range map[int]int{1000: 1014, 1500: 1400, 9000: 1400} {
+		for _, jumbo := range []bool{false, true} {
+			if z := (&Config{Longest: 1400, Jumbo: jumbo}).sizes(mtu, false); z.frameMax != want {
+				t.Errorf("MTU %d, jumbo %v: frames of %d bytes, want %d", mtu, jumbo, z.frameMax, want)
+			}
+		}
+	}
+}
+
 // Rule: a mode that cannot work is refused in one line that says what to do, and nothing else is
 // taken in its place.
 func TestModesRefused(t *testing.T) {

@@ -46,6 +46,9 @@ type Config struct {
 	// than 512 stands for 512. With Jumbo it is multiplied by the number of UMEM frames that the
 	// longest frame fills, up to 1024 in all. Small values provoke losses.
 	RxRing, FillFrames int
+	// Longest bounds the length of frames in bytes: of a port that replaces another, it is that of
+	// the first one's. 0: only MTU and Jumbo bound it.
+	Longest int
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and
 	// frames are shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP

@@ -101,6 +101,9 @@ func (z *sizes) frame(c *Config) {
 		z.room = encap.Room
 		z.frameMax -= TagSize
 	}
+	if c.Longest > 0 {
+		z.frameMax = min(z.frameMax, c.Longest)
+	}
 }
 
 // powerOfTwo returns the smallest power of two that is not less than n > 0.

@@ -89,7 +89,7 @@ func TestAnythingFromAnybody(t *testing.T) {
 			case 4:
 				_ = a.Ask(s.now, 0, from, m.Card, func(Reply) {})
 			}
-			a.next = s.now
+			a.Due = 0
 			s.run(rapid.Int64Range(1, 400).Draw(t, "ms")*millisecond, nil)
 			if err := a.consistent(); err != nil {
 				t.Fatal(err)

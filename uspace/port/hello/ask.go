@@ -233,7 +233,7 @@ func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Re
 	if q == nil {
 		return ErrBusy
 	}
-	q.done, q.most = done, mostTries
+	q.done, q.most, s.Due = done, mostTries, 0
 	s.c.Ports[port].Flush()
 	s.sent[port] = false
 	return nil

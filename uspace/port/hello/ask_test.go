@@ -16,7 +16,6 @@ func TestAsk(t *testing.T) {
 	if err := a.Ask(s.now, 0, b.mac, 1, take); err != nil {
 		t.Fatal(err)
 	}
-	a.next = s.now
 	s.run(second, func() bool { return len(got) == 1 })
 	if r := got[0]; !r.Answered || r.Said.Host != "host-2" || r.Arrived != 3 || r.Queue != 3 ||
 		r.From != b.mac || r.Tries != 1 {
@@ -31,7 +30,6 @@ func TestAsk(t *testing.T) {
 	if err := a.Ask(s.now, 0, b.mac, 1, take); err != ErrBusy {
 		t.Error(err)
 	}
-	a.next = s.now
 	s.run(second, func() bool { return len(got) == 1+most[asked] })
 	if r := got[1]; r.Answered || r.Tries != mostTries {
 		t.Errorf("%+v", r)
@@ -48,7 +46,6 @@ func TestTurns(t *testing.T) {
 	for i := range peers {
 		a.SetPeer(uint16(i+1), 0, [6]byte{2, 8, 0, 0, byte(i >> 8), byte(i)})
 	}
-	a.next = s.now
 	s.run(peers*second/turnsPerSecond+5*second, nil)
 	if len(asked) != peers {
 		t.Errorf("%d of %d peers were asked", len(asked), peers)
@@ -72,10 +69,8 @@ func TestSetPeersAreAskedAtOnce(t *testing.T) {
 	for i := range 500 {
 		a.SetPeer(uint16(i+2), 0, [6]byte{2, 8, 0, 0, byte(i >> 8), byte(i)})
 	}
-	a.next = s.now
 	s.run(500*second/turnsPerSecond+5*second, nil)
 	a.SetPeer(1, 0, b.mac)
-	a.next = s.now
 	s.run(second/10, func() bool { return a.knows(1, b) })
 }
 
@@ -103,7 +98,6 @@ func TestForgedAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		forge(nonces[0])
-		a.next = s.now
 		s.run(2*second, func() bool { return done })
 		return got
 	}

@@ -63,7 +63,6 @@ func TestWithoutDiscovery(t *testing.T) {
 		t.Error("it has asked")
 	}
 	a.SetPeer(1, 0, b.mac)
-	a.next = s.now
 	s.run(5*second, func() bool { return a.knows(1, b) })
 	if p, _ := a.Peer(1); p.Host != "host-2" || p.RoundTrip < 20_000 || p.RoundTrip > 80_000 || p.Found ||
 		p.Incarnation != b.c.Self.Incarnation {

@@ -69,7 +69,6 @@ func TestForgedQuestions(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			b.next = s.now
 		}
 		s.run(millisecond/2, nil)
 	}
@@ -102,7 +101,7 @@ func TestNoAllocation(t *testing.T) {
 		m.Put(frames[i][:], a.mac, b.mac)
 	}
 	sink := &sink{}
-	a.port.Port, a.port.queues = sink, func() Queues { return nil }
+	a.port.Plug(sink)
 	var list [8][]byte
 	now := s.now
 	if n := testing.AllocsPerRun(1000, func() {
@@ -123,7 +122,7 @@ func TestFloodAllocatesNothing(t *testing.T) {
 	s := newSegment(t, 12)
 	a := s.add(0, 1, nil)
 	sink := &sink{}
-	a.port.Port, a.port.queues = sink, func() Queues { return nil }
+	a.port.Plug(sink)
 	now := s.now
 	var f [Size]byte
 	var list [8][]byte

@@ -113,9 +113,6 @@ func sum(b []byte) uint32 {
 	return crc32.Update(c, castagnoli, b[crcAt+4:])
 }
 
-// Is reports whether a frame may be a hello, by its version.
-func Is(frame []byte) bool { return len(frame) > versionAt && frame[versionAt] == Version }
-
 // view is a hello that has been checked, in place.
 type view []byte
 

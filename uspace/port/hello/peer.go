@@ -64,7 +64,7 @@ func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
 		s.remove(p)
 	}
 	s.fresh = append(s.fresh, s.add(card, port, address))
-	s.next = 0 // the peer has its turn soon
+	s.next, s.Due = 0, 0 // the peer has its turn soon
 }
 
 // RemovePeer forgets a card, listed or found.

@@ -1,7 +1,9 @@
 package hello
 
-// This file has the ports of a Station. They look at one byte of each frame that has arrived, which
-// the engine is about to read anyway. They keep hellos back until the Station is stepped.
+// This file has the ports of a Station. The port of an interface inside may be taken out, and
+// another put in, so that a card runs on while its interface goes away and comes back. A Port looks
+// at one byte of each frame that has arrived, which the engine is about to read anyway. It keeps
+// hellos back until the Station is stepped.
 
 import "github.com/funet/funet/uspace/port"
 
@@ -9,15 +11,32 @@ import "github.com/funet/funet/uspace/port"
 const kept = 64
 
 // Port is a port that hands its hellos to a Station; it implements port.Port. It belongs to the
-// goroutine of its card.
+// goroutine of its card, which also calls Plug.
 type Port struct {
-	port.Port
-	queues  func() Queues
-	waiting [kept]waiting
-	n       int
-	dropped uint64
-	arrived uint64 // all hellos, dropped ones too
+	port.Port        // inside; nowhere while there is none
+	queues    Queues // of the port inside; nil: they cannot be told apart
+	nowhere   nowhere
+	waiting   [kept]waiting
+	n         int
+	due       *int64 // of the Station
+	dropped   uint64
+	arrived   uint64 // all hellos, dropped ones too
 }
+
+// nowhere is the port inside while there is no other. Its frames are lost, and none arrive. The
+// card can live with that, and waits neither for the port nor for room. Packets to peers that stay
+// silent end with an error, as always.
+type nowhere struct {
+	frame []byte
+	lost  uint64
+}
+
+func (n *nowhere) FrameSize() int       { return len(n.frame) }
+func (n *nowhere) Receive([][]byte) int { return 0 }
+func (n *nowhere) Release()             {}
+func (n *nowhere) Reserve() []byte      { return n.frame }
+func (n *nowhere) Commit(int)           { n.lost++ }
+func (n *nowhere) Flush()               {}
 
 type waiting struct {
 	frame [longest]byte
@@ -44,55 +63,59 @@ type Queues interface {
 	TakeIn(queue int) bool
 }
 
-// NewPort makes a port around another. queues returns the queues of the port's interface, or nil
-// while the port has no interface. If queues itself is nil, the port's queues cannot be told apart.
-func NewPort(inner port.Port, queues func() Queues) *Port {
-	if queues == nil {
-		queues = func() Queues { return nil }
-	}
-	return &Port{Port: inner, queues: queues}
+// NewPort makes a port around another. No port that replaces it may send longer frames.
+func NewPort(inner port.Port) *Port {
+	p := &Port{nowhere: nowhere{frame: make([]byte, inner.FrameSize())}, due: new(int64)}
+	p.Plug(inner)
+	return p
 }
 
-// lentBy returns the queue of the frames that were lent last, or NoQueue.
-func (p *Port) lentBy() uint16 {
-	if q := p.queues(); q != nil {
-		if n := q.LentBy(); n >= 0 {
-			return uint16(n)
-		}
+// Plug replaces the port inside; nil leaves none. The port that was inside before may be closed
+// once the card has taken another step. Until then the card may read frames that it was lent.
+func (p *Port) Plug(inner port.Port) {
+	if inner == nil {
+		p.nowhere.frame = p.nowhere.frame[:p.FrameSize()]
+		inner = &p.nowhere
 	}
-	return NoQueue
+	p.Port = inner
+	p.queues, _ = inner.(Queues)
 }
+
+// Lost returns how many frames were sent while there was no port inside.
+func (p *Port) Lost() uint64 { return p.nowhere.lost }
 
 // Receive lends the frames of the port inside that are not hellos. It may return 0 although more
 // frames wait.
 func (p *Port) Receive(frames [][]byte) int {
 	n := p.Port.Receive(frames)
+	k := 0
 	for i, b := range frames[:n] {
-		if Is(b) {
-			return p.sift(frames[:n], i)
+		if len(b) > versionAt && b[versionAt] == Version {
+			p.keep(b)
+			continue
 		}
+		if k != i {
+			frames[k] = b
+		}
+		k++
 	}
-	return n
+	return k
 }
 
-// sift keeps the hellos among the frames and returns the number of other frames. from is the index
-// of the first hello.
-func (p *Port) sift(frames [][]byte, from int) int {
-	n := from
-	for _, b := range frames[from:] {
-		switch {
-		case !Is(b):
-			frames[n] = b
-			n++
-		case p.n == kept || len(b) < Size:
-			p.dropped++
-			p.arrived++
-		default:
-			w := &p.waiting[p.n]
-			w.n, w.queue = copy(w.frame[:], b), p.lentBy()
-			p.n++
-			p.arrived++
+// keep keeps a hello for the next step of the Station.
+func (p *Port) keep(b []byte) {
+	p.arrived++
+	if p.n == kept || len(b) < Size {
+		p.dropped++
+		return
+	}
+	w := &p.waiting[p.n]
+	p.n++
+	*p.due = 0
+	w.n, w.queue = copy(w.frame[:], b), NoQueue
+	if p.queues != nil {
+		if n := p.queues.LentBy(); n >= 0 {
+			w.queue = uint16(n)
 		}
 	}
-	return n
 }

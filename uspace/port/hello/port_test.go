@@ -21,7 +21,7 @@ func TestSift(t *testing.T) {
 		in = append(in, o, good)
 	}
 	in = append(in, short)
-	p := NewPort(&frames{in: in}, nil)
+	p := NewPort(&frames{in: in})
 	list := make([][]byte, len(in))
 	if n := p.Receive(list); n != 100 {
 		t.Fatalf("%d frames", n)

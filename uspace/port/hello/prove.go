@@ -44,6 +44,7 @@ type QueueNews struct {
 // Prove begins to prove the queues of a port, as soon as there is a peer that answers. The opener
 // of the port calls it, because the port may have other queues than before.
 func (s *Station) Prove(port int) {
+	s.Due = 0
 	p := &s.proofs[port]
 	*p = proof{peer: p.peer, rounds: proofRounds, turn: p.turn}
 	for i := range s.questions { // those on the queues that the port had before
@@ -55,7 +56,7 @@ func (s *Station) Prove(port int) {
 
 // queueCount returns how many queues of a port are proven.
 func (s *Station) queueCount(port int) int {
-	if q := s.c.Ports[port].queues(); q != nil {
+	if q := s.c.Ports[port].queues; q != nil {
 		return min(q.QueueCount(), mostQueues)
 	}
 	return 0
@@ -114,7 +115,7 @@ func (s *Station) prove(now int64) (next int64) {
 }
 
 func (s *Station) proven(q *question) {
-	queues, p := s.c.Ports[q.port].queues(), &s.proofs[q.port]
+	queues, p := s.c.Ports[q.port].queues, &s.proofs[q.port]
 	if queues == nil || q.queue >= mostQueues {
 		return
 	}
@@ -149,7 +150,7 @@ func (s *Station) judgeQueues(port int) {
 		return
 	}
 	p.judged = true
-	queues, n := s.c.Ports[port].queues(), s.queueCount(port)
+	queues, n := s.c.Ports[port].queues, s.queueCount(port)
 	proven := 0
 	for _, answers := range p.answered[:n] {
 		if answers >= proofRounds-1 {

@@ -23,7 +23,6 @@ func TestQueuesAreProven(t *testing.T) {
 			b.proofs[0].rounds = 0
 		}
 		a.Prove(0)
-		a.next = s.now
 		s.run(20*second, func() bool { return a.out[5] })
 		if b.queues == 1 && b.sent[0] == 0 || b.queues > 1 && b.sent[2] == 0 {
 			t.Errorf("seed %d: b has sent %v", seed, b.sent)

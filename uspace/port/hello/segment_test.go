@@ -45,7 +45,6 @@ type host struct {
 	s        *segment
 	mac      [6]byte
 	port     *Port
-	next     int64
 	in       [][]byte
 	reserved [1514]byte
 	off      bool
@@ -80,7 +79,7 @@ func newSegment(t tester, seed uint64) *segment {
 // add puts a station on the segment.
 func (s *segment) add(card uint16, number byte, change func(*Config)) *host {
 	h := &host{s: s, mac: [6]byte{2, 0, 0, 0, 0, number}}
-	h.port = NewPort(h, func() Queues { return h })
+	h.port = NewPort(h)
 	h.queues, h.out = 4, map[int]bool{}
 	c := Config{Self: Said{Card: card, Incarnation: s.random.Uint32() | 1, Frames: 3, Cluster: "one",
 		Host: fmt.Sprintf("host-%d", number)}, Discover: true,
@@ -90,7 +89,6 @@ func (s *segment) add(card uint16, number byte, change func(*Config)) *host {
 		change(&c)
 	}
 	h.Station = New(c)
-	h.next = s.now
 	s.hosts = append(s.hosts, h)
 	return h
 }
@@ -131,7 +129,7 @@ func (s *segment) run(d int64, so func() bool) {
 		}
 		next := end
 		for _, h := range s.hosts {
-			next = min(next, h.next)
+			next = min(next, h.Due)
 		}
 		for _, f := range s.flying {
 			next = min(next, f.at)
@@ -154,10 +152,10 @@ func (s *segment) run(d int64, so func() bool) {
 				if n := h.port.Receive(frames[:]); n != 0 {
 					s.t.Fatalf("%d frames are no hellos", n)
 				}
-				h.next = h.Step(s.now)
+				h.Step(s.now)
 			}
-			if h.next <= s.now {
-				if h.next = h.Step(s.now); h.next <= s.now {
+			if h.Due <= s.now {
+				if h.Step(s.now); h.Due <= s.now {
 					s.t.Fatal("a step wants another at once")
 				}
 			}

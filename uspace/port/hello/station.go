@@ -36,6 +36,9 @@ type Config struct {
 // Station sends and answers hellos for a card. All its methods are for the goroutine of the card's
 // ports. Times are in nanoseconds, of a clock that does not run backwards.
 type Station struct {
+	// Due is when the station wants its next Step. It is 0, at once, after a hello has arrived, and
+	// after SetPeer, Prove and Ask.
+	Due    int64
 	c      Config
 	random *rand.Rand
 	secret uint64 // for the hash of addresses
@@ -100,6 +103,9 @@ func New(c Config) *Station {
 	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, at: map[place]*peer{},
 		sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
 	s.secret = s.random.Uint64()
+	for _, p := range c.Ports {
+		p.due = &s.Due
+	}
 	if c.Discover {
 		s.announce = 0
 	}
@@ -109,21 +115,11 @@ func New(c Config) *Station {
 // SetIncarnation sets the card's incarnation.
 func (s *Station) SetIncarnation(i uint32) { s.c.Self.Incarnation = i }
 
-// Waiting reports whether a hello has arrived that the next Step will take.
-func (s *Station) Waiting() bool {
-	for _, p := range s.c.Ports {
-		if p.n > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Step handles the hellos that have arrived, then sends those that are due. It returns when it next
-// wants to be called. It calls the functions that were given to Ask.
-func (s *Station) Step(now int64) (next int64) {
-	if s.done {
-		return Never // an answer would contradict the goodbye
+// Step handles the hellos that have arrived, then sends those that are due. It calls the functions
+// that were given to Ask.
+func (s *Station) Step(now int64) {
+	if s.Due = Never; s.done {
+		return // an answer would contradict the goodbye
 	}
 	for i, p := range s.c.Ports {
 		for k := range p.waiting[:p.n] {
@@ -133,17 +129,13 @@ func (s *Station) Step(now int64) (next int64) {
 		s.n.Dropped += p.dropped
 		p.dropped = 0
 	}
-	next = s.expire(now)
-	next = min(next, s.takeTurn(now))
-	next = min(next, s.prove(now))
-	next = min(next, s.announceSelf(now))
+	s.Due = min(s.expire(now), s.takeTurn(now), s.prove(now), s.announceSelf(now))
 	for i, sent := range s.sent {
 		if sent {
 			s.c.Ports[i].Flush()
 			s.sent[i] = false
 		}
 	}
-	return next
 }
 
 func (s *Station) receive(now int64, port int, frame []byte, queue uint16) {
@@ -209,7 +201,7 @@ func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
 	m.Said = s.c.Self
 	m.FrameSize = uint16(min(p.FrameSize(), math.MaxUint16))
 	m.Queue = 0
-	if q := p.queues(); q != nil && q.QueueCount() > 1 {
+	if q := p.queues; q != nil && q.QueueCount() > 1 {
 		m.Queue = uint16(queue % q.QueueCount())
 		return q.SendOn(int(m.Queue), s.scratch[:m.Put(s.scratch[:], to, s.c.Addresses[port])])
 	}

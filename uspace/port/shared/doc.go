@@ -1,6 +1,6 @@
 // Package shared is the port of a card whose job has other nodes, its neighbours, on the same host.
 // Frames to neighbours go through memory that the two processes share, without a system call. All
-// others go by the port inside (package plug on afxdp).
+// others go by the port inside (package afxdp).
 //
 // The journey of a frame: Reserve lends a buffer of the port inside. Commit looks up the frame's
 // destination. For a neighbour that reads, Commit copies the frame into their ring and keeps the
