@@ -92,10 +92,10 @@ var mutations = []mutation{
 		`if fl.isRefused(seq) {`, `if false {`,
 		link("TestRepeatedFrameGetsTheSameAnswer")},
 	{"fate", "link/arrive.go",
-		`e.fate, e.answered = Fate{Outcome: Accepted}, nil`, `e.answered = nil`,
+		`e.Fate, e.answered = Fate{Outcome: Accepted}, nil`, `e.answered = nil`,
 		link("TestObserve")},
 	{"negative", "link/acknowledge.go",
-		`case r.Retry&bit != 0 && ln.owner.Ended:`, `case r.Retry&bit != 0:`,
+		`case r.Retry&bit != 0 && ln.Owner.Ended:`, `case r.Retry&bit != 0:`,
 		link("TestRejectedForNowTravelsInAnotherFrame")},
 	{"permanent", "link/acknowledge.go",
 		`e.settle(ln, Returned, r.FailReason)`, `e.settle(ln, Delivered, arctic.ReasonNone)`,
@@ -817,7 +817,7 @@ var mutations = []mutation{
 `, ``,
 		unit("TestAllWorkIsPaid")},
 	{"freerepeat", "link/dispatch.go",
-		`		e.Spends(fr.train.owner.Account, int(fr.size)+FrameTime)
+		`		e.Spends(fr.train.Owner.Account, int(fr.size)+FrameTime)
 `, ``,
 		unit("TestAllWorkIsPaid")},
 }

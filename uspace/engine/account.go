@@ -309,7 +309,7 @@ func (s *scheduler) visit(a *account) {
 	if s.rests(a) {
 		return
 	}
-	a.refill(s.link.Quantum())
+	a.refill(s.link.Quantum)
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
 			s.clock.more = true

@@ -49,7 +49,7 @@ type line struct {
 
 // lineOf returns the line that contains a line of the link.
 func (t *contexts) lineOf(ln *link.Line) *line {
-	x := t.owners[ln.Owner().Number]
+	x := t.owners[ln.Owner.Number]
 	switch {
 	case ln.Index < ownLine:
 		return &x.lines[ln.Index]

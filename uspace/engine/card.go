@@ -82,5 +82,5 @@ func (c *Card) Quiet() bool { return len(c.table.dead) == 0 }
 // Progress returns a number that changes whenever a frame is received or a packet retrieved. If it
 // has not changed, the card was stepped in vain.
 func (c *Card) Progress() uint64 {
-	return c.link.Counters().FramesReceived + c.counters.PacketsRetrieved
+	return c.link.Counters.FramesReceived + c.counters.PacketsRetrieved
 }

@@ -41,6 +41,6 @@ type Counters struct {
 // Counters returns the totals.
 func (c *Card) Counters() Counters {
 	n := c.counters
-	n.Counters = *c.link.Counters()
+	n.Counters = c.link.Counters
 	return n
 }

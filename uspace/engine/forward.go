@@ -467,7 +467,7 @@ func (m *moves) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arcti
 		return arctic.ReasonReplaced
 	}
 	if t != nil {
-		x.forward.asked(m, x, t.Card(), h.Source)
+		x.forward.asked(m, x, t.Header.SourceCard, h.Source)
 	}
 	return arctic.ReasonMoved
 }
@@ -482,7 +482,7 @@ func (m *moves) acceptForward(g *group, x *Context, t *link.Train, p arctic.Pack
 	}
 	from, gid := uint32(NoRoute), uint16(0)
 	if t != nil && g != nil {
-		from, gid = uint32(t.Card()), t.Header.GID
+		from, gid = uint32(t.Header.SourceCard), t.Header.GID
 	}
 	arrives := x != nil && x.arriving && h.Source == x.node
 	switch {

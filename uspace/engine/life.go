@@ -112,7 +112,7 @@ func (t *contexts) torn(x *Context, train *link.Train, last *arctic.Transfer) bo
 	if train == nil {
 		return beganBefore(x.life, t.lives, last.First)
 	}
-	return beganBefore(x.bornAt(train.Card(), train.Level()), train.Reached(), last.First)
+	return beganBefore(x.bornAt(train.Header.SourceCard, train.Header.Level), train.Reached(), last.First)
 }
 
 // beganBefore reports whether first, the lower 32 bits of a number up to 2^32 below now, is a

@@ -58,7 +58,7 @@ type Fate = link.Fate
 // number of the port and the bytes, which are valid until see returns and must not be changed. A
 // received frame during which a process's memory failed (Abandon) is not shown. nil ends the calls.
 // see is called within Step, and must be quick.
-func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.Observe(see) }
+func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.See = see }
 
 // Introduce greets peers that the card has not met, from index at of its list on, each once and
 // without waiting for an answer. It returns the index from which to go on after the next Step, and

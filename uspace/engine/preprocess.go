@@ -11,10 +11,12 @@ import (
 
 // handled ends the handling of a frame from port i.
 func (d *delivery) handled(i int, b []byte) {
-	if d.link.Settles() {
+	if d.link.Settles {
 		d.settleLines()
 	}
-	d.link.Observed(i, b)
+	if d.link.See != nil {
+		d.link.See(i, b, d.link.Fate)
+	}
 }
 
 // judge accepts or rejects the packets of a frame and answers it.
@@ -53,7 +55,7 @@ func (d *delivery) judge(t *link.Train) {
 		switch {
 		case why != arctic.ReasonNone:
 		case trail == nil:
-			reason = d.accept(x, t, t.Level(), packet, h, t.Block)
+			reason = d.accept(x, t, t.Header.Level, packet, h, t.Block)
 		default:
 			reason = trail.accept(x, t, packet, i)
 		}
@@ -141,7 +143,13 @@ func (r *routes) moving(h *arctic.Header) *group {
 // settleLines takes settled lines back from the link: they are free, or their packets return to the
 // process.
 func (d *delivery) settleLines() {
-	for settled := d.link.NextSettled(); settled != nil; settled = d.link.NextSettled() {
+	for d.link.Settles {
+		settled := d.link.NextSettled()
+		if settled == nil {
+			d.table.serving = nil
+			d.out.failTransfers(d.link.NextAnew())
+			continue
+		}
 		ln := d.table.lineOf(settled)
 		d.table.serving = ln.ctx
 		switch ln.Settled {
@@ -157,7 +165,4 @@ func (d *delivery) settleLines() {
 		}
 	}
 	d.table.serving = nil
-	for card, why, ok := d.link.NextAnew(); ok; card, why, ok = d.link.NextAnew() {
-		d.out.failTransfers(card, why)
-	}
 }

@@ -271,7 +271,7 @@ func (o *retrieval) send(x *Context, l arctic.Level, ln *line, route uint32) {
 // compose writes the header of a packet of n payload words, which are in the line.
 func (o *retrieval) compose(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int, route uint32) {
 	ln.Size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
-	ln.Belongs(x.owner)
+	ln.Owner = x.owner
 	// Field by field, because a composite would be built elsewhere and copied.
 	var wire arctic.PacketHeader
 	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid

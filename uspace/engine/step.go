@@ -43,7 +43,7 @@ func (c *Card) Step(now int64) int64 {
 	if len(c.table.dead) > 0 {
 		c.table.bury()
 	}
-	if k.more || c.link.Again() {
+	if k.more {
 		return now
 	}
 	return min(c.link.Next(), k.loopNext, k.due, c.sched.resumes)
@@ -74,7 +74,7 @@ func (c *Card) stepNative() {
 		s.visitAll()
 	} else if !x.calm || !x.iface.Still(x.seen) { // else nothing is asked for, as in most steps
 		a := x.account
-		a.refill(c.link.Quantum())
+		a.refill(c.link.Quantum)
 		served := a.local > 0 && a.retrieval > 0
 		if served {
 			s.serve(x)
@@ -95,7 +95,7 @@ func (c *Card) stepNative() {
 		c.link.Flush()
 	}
 	c.link.Expire()
-	if c.link.Settles() {
+	if c.link.Settles {
 		c.in.settleLines()
 	}
 	if len(c.table.touched) > 0 {
@@ -169,7 +169,7 @@ func (d *delivery) receive(i int) {
 
 // batchOfFrames returns the highest number of frames that a step takes from a port.
 func (d *delivery) batchOfFrames() int {
-	if d.link.Contended() {
+	if d.link.Quantum == link.BesideBytes {
 		return contendedReceive
 	}
 	return receiveBatch

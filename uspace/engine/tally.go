@@ -55,7 +55,7 @@ type Rejections = link.Rejections
 
 // Rejections returns the totals of packets that the card rejected, and of its packets that peers
 // rejected. A packet is counted at each rejection.
-func (c *Card) Rejections() (here, byPeers Rejections) { return c.in.rejections, *c.link.ByPeers() }
+func (c *Card) Rejections() (here, byPeers Rejections) { return c.in.rejections, c.link.ByPeers }
 
 // rejected counts a packet for the context that was rejected; x is nil for a node that is not here.
 func (d *delivery) rejected(x *Context, why arctic.Reason) {

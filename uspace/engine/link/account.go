@@ -102,7 +102,10 @@ func (e *End) list(a *Account) { a.pays, a.nextPayer, e.payers = true, e.payers,
 
 // changeUser notes that another account uses the card than the one before.
 func (e *End) changeUser(a *Account) {
-	e.user, e.anotherAt = a, e.usedAt
+	e.user, e.anotherAt, e.Quantum = a, e.usedAt, AloneBytes
+	if e.now-e.anotherAt < Recently {
+		e.Quantum = BesideBytes
+	}
 	if !a.pays {
 		e.list(a)
 	}
@@ -110,18 +113,10 @@ func (e *End) changeUser(a *Account) {
 
 // Beside makes the account that uses the card count as one beside others for a time (Recently),
 // although no other account uses the card.
-func (e *End) Beside(now int64) { e.anotherAt = max(e.anotherAt, now) }
+func (e *End) Beside(now int64) { e.anotherAt, e.Quantum = max(e.anotherAt, now), BesideBytes }
 
 // Contended reports whether more than one account uses the card, or Beside was called.
-func (e *End) Contended() bool { return e.now-e.anotherAt < Recently }
-
-// Quantum returns how many bytes an account may spend in a step or round.
-func (e *End) Quantum() int {
-	if e.Contended() {
-		return BesideBytes
-	}
-	return AloneBytes
-}
+func (e *End) Contended() bool { return e.Quantum == BesideBytes }
 
 // newRound resumes the accounts that had spent their budget of the last round of dispatch.
 func (e *End) newRound() {
@@ -152,7 +147,7 @@ func (e *End) solvent(a *Account) bool {
 		return false
 	}
 	if a.round != e.round {
-		a.dispatch, a.round = min(a.dispatch, 0)+e.Quantum(), e.round
+		a.dispatch, a.round = min(a.dispatch, 0)+e.Quantum, e.round
 	}
 	return a.dispatch > 0
 }

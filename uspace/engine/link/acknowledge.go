@@ -56,12 +56,12 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 func (e *End) onlyOne(f *flow) bool {
 	fr, p := f.frame(f.sndUna), f.peer
 	ln := fr.train
-	if fr.state != flying || ln.next != nil || ln.Block != nil || ln.owner.Follower != nil ||
+	if fr.state != flying || ln.next != nil || ln.Block != nil || ln.Owner.Follower != nil ||
 		fr.retries|fr.probe != 0 || p.suspect != 0 {
 		return false
 	}
 	f.measured(e.now - fr.sentAt)
-	s := e.stream(f, ln.owner, ln.Node, ln.sort())
+	s := e.stream(f, ln.Owner, ln.Node, ln.sort())
 	s.backoff = 0
 	s.limit = min(s.limit+1, Window)
 	fr.train = nil
@@ -85,7 +85,7 @@ const beyondInARow = 3
 // neverSent notes that a peer acknowledges a frame that was never sent to it. One of the two cards
 // is wrong about the sequence.
 func (e *End) neverSent(p *peer) {
-	e.counters.NeverSent++
+	e.Counters.NeverSent++
 	if p.beyond++; p.beyond >= beyondInARow {
 		e.resynchronise(p)
 	}
@@ -101,10 +101,10 @@ func (e *End) accepted(f *flow, s uint32, rtt *int64) bool {
 	if fr.retries == 0 {
 		*rtt = e.now - fr.sentAt
 	}
-	if t := fr.train.owner.Follower; t != nil {
+	if t := fr.train.Owner.Follower; t != nil {
 		t.Answered(fr.train, Verdict{})
 	}
-	st := e.stream(f, fr.train.owner, fr.train.Node, fr.train.sort())
+	st := e.stream(f, fr.train.Owner, fr.train.Node, fr.train.sort())
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
 	for fr.train != nil {
@@ -208,10 +208,10 @@ func (e *End) reject(f *flow, r *rejected) {
 	if fr.retries == 0 {
 		f.measured(e.now - fr.sentAt)
 	}
-	if t := fr.train.owner.Follower; t != nil {
+	if t := fr.train.Owner.Follower; t != nil {
 		t.Answered(fr.train, r.Verdict)
 	}
-	s := e.stream(f, fr.train.owner, fr.train.Node, fr.train.sort())
+	s := e.stream(f, fr.train.Owner, fr.train.Node, fr.train.sort())
 	again := fr.void && r.RetryReason == arctic.ReasonTooLong
 	var first, last *Line
 	moved := false
@@ -220,23 +220,23 @@ func (e *End) reject(f *flow, r *rejected) {
 		fr.train = ln.next
 		switch {
 		case r.Fail&bit != 0:
-			e.byPeers.Add(r.FailReason)
+			e.ByPeers.Add(r.FailReason)
 			e.settle(ln, Returned, r.FailReason)
-		case r.Retry&bit != 0 && ln.owner.Ended:
-			e.byPeers.Add(r.RetryReason)
+		case r.Retry&bit != 0 && ln.Owner.Ended:
+			e.ByPeers.Add(r.RetryReason)
 			e.settle(ln, Discarded, r.RetryReason)
 		case r.Retry&bit != 0 && r.RetryReason == arctic.ReasonMoved:
-			e.counters.RejectsReceived++
-			ln.owner.Retried++
-			e.byPeers.Add(r.RetryReason)
+			e.Counters.RejectsReceived++
+			ln.Owner.Retried++
+			e.ByPeers.Add(r.RetryReason)
 			ln.piece = 0
 			e.settle(ln, Moved, r.RetryReason)
 			moved = true
 		case r.Retry&bit != 0:
 			if !again {
-				e.counters.RejectsReceived++
-				ln.owner.Retried++
-				e.byPeers.Add(r.RetryReason)
+				e.Counters.RejectsReceived++
+				ln.Owner.Retried++
+				e.ByPeers.Add(r.RetryReason)
 			}
 			if first == nil {
 				first = ln

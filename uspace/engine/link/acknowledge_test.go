@@ -24,10 +24,10 @@ func TestAcknowledgmentsRideOnData(t *testing.T) {
 	}
 	roundTrips(50)
 	b.idle(time.Second)
-	before := [2]link.Counters{*b.cards[0].Counters(), *b.cards[1].Counters()}
+	before := [2]link.Counters{b.cards[0].Counters, b.cards[1].Counters}
 	roundTrips(300)
 	for i, c := range b.cards {
-		n := c.Counters()
+		n := &c.Counters
 		if d := n.AcksSent - before[i].AcksSent; d != 0 {
 			t.Errorf("card %d sent %d frames with only an acknowledgment in 300 round trips", i, d)
 		}
@@ -36,7 +36,7 @@ func TestAcknowledgmentsRideOnData(t *testing.T) {
 		}
 	}
 	b.idle(time.Second)
-	if d := b.cards[0].Counters().AcksSent - before[0].AcksSent; d != 1 {
+	if d := b.cards[0].Counters.AcksSent - before[0].AcksSent; d != 1 {
 		t.Errorf("the last reply was acknowledged %d times, want once", d)
 	}
 }
@@ -49,8 +49,8 @@ func TestAcknowledgmentWaitsForAckDelay(t *testing.T) {
 		exactlyOnce(b, newTraffic(b, 3))
 		m := b.send(0, arctic.Request, 1)
 		b.until(time.Second, "it arrives", func() bool { return m.at != 0 })
-		arrived, sent := b.now, b.cards[1].Counters().AcksSent
-		b.until(time.Second, "it is acknowledged", func() bool { return b.cards[1].Counters().AcksSent > sent })
+		arrived, sent := b.now, b.cards[1].Counters.AcksSent
+		b.until(time.Second, "it is acknowledged", func() bool { return b.cards[1].Counters.AcksSent > sent })
 		if took := time.Duration(b.now - arrived); took < delay || took > delay+2 {
 			t.Errorf("acknowledged after %v, want %v", took, delay)
 		}
@@ -74,7 +74,7 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 		warm.block = 64
 		b.until(10*time.Second, "all arrive", warm.pump)
 		b.pass(5 * time.Millisecond)
-		before := b.cards[1].Counters().AcksSent
+		before := b.cards[1].Counters.AcksSent
 		const times = 3
 		for range times * c.frames {
 			var block []byte
@@ -85,7 +85,7 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 			b.pass(time.Microsecond)
 		}
 		b.pass(time.Millisecond)
-		if n := b.cards[1].Counters().AcksSent - before; n != times {
+		if n := b.cards[1].Counters.AcksSent - before; n != times {
 			t.Errorf("every %d, blocks %v: %d acknowledgments of %d frames, want %d", c.every, c.block, n,
 				times*c.frames, times)
 		}
@@ -98,16 +98,16 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 	})})
 	b.until(10*time.Second, "all arrive", newTraffic(b, 50).pump)
 	b.pass(5 * time.Millisecond)
-	before := b.cards[1].Counters().AcksSent
+	before := b.cards[1].Counters.AcksSent
 	b.send(0, arctic.Request, 1)
 	b.pass(time.Millisecond)
-	if n := b.cards[1].Counters().AcksSent - before; n != 0 {
+	if n := b.cards[1].Counters.AcksSent - before; n != 0 {
 		t.Fatalf("%d acknowledgments at once of a frame in order", n)
 	}
 	b.atOnce = true
 	b.send(0, arctic.Request, 1)
 	b.pass(time.Millisecond)
-	if n := b.cards[1].Counters().AcksSent - before; n != 1 {
+	if n := b.cards[1].Counters.AcksSent - before; n != 1 {
 		t.Fatalf("%d acknowledgments of a frame whose sender waits, want 1", n)
 	}
 	b.atOnce, lose = false, true
@@ -116,7 +116,7 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 	lose = false
 	b.send(0, arctic.Request, 1)
 	b.pass(time.Millisecond)
-	if n := b.cards[1].Counters().AcksSent - before; n != 2 {
+	if n := b.cards[1].Counters.AcksSent - before; n != 2 {
 		t.Fatalf("%d acknowledgments of frames before which one is missing, want 1", n-1)
 	}
 	b.idle(time.Second)
@@ -127,14 +127,14 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 func TestAcknowledgmentDueAtOnceRidesToo(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.AckEvery = 1 }})
 	exactlyOnce(b, newTraffic(b, 10))
-	before := *b.cards[1].Counters()
+	before := b.cards[1].Counters
 	b.send(0, arctic.Request, 1)
 	b.step(b.now)
 	at, _ := b.net.Next()
 	b.step(at) // the frame arrives
 	b.send(1, arctic.Request, 0)
 	b.step(b.now)
-	after := b.cards[1].Counters()
+	after := &b.cards[1].Counters
 	if after.FramesReceived != before.FramesReceived+1 || after.PacketsSent != before.PacketsSent+1 ||
 		after.AcksSent != before.AcksSent {
 		t.Errorf("%d frames received, %d packets and %d bare acknowledgments sent, want 1, 1 and 0",

@@ -34,9 +34,9 @@ type Train struct {
 // answered. The owner judges each packet as it handles it, and then calls Answer. Arrive itself has
 // done everything else that the frame calls for.
 func (e *End) Arrive(port int, b []byte) *Train {
-	e.counters.FramesReceived++
-	e.counters.FrameBytesReceived += uint64(len(b))
-	e.fate, e.answered = Fate{Outcome: Accepted}, nil
+	e.Counters.FramesReceived++
+	e.Counters.FrameBytesReceived += uint64(len(b))
+	e.Fate, e.answered = Fate{Outcome: Accepted}, nil
 	if fl, f := e.foreseen(port, b); f != nil { // as most in a dialogue
 		return e.good(fl.peer, f, &fl.predicted.Header, fl)
 	}
@@ -53,20 +53,20 @@ func (e *End) Arrive(port int, b []byte) *Train {
 		e.damaged(arctic.ErrVersion)
 		return nil
 	case h.Direct && h.Tag != *e.cfg.Direct:
-		e.counters.DroppedStranger++ // of another job
-		e.fate.Outcome = Stranger
+		e.Counters.DroppedStranger++ // of another job
+		e.Fate.Outcome = Stranger
 		return nil
 	case h.DestinationCard != e.cfg.Card:
-		e.counters.DroppedMisrouted++
-		e.fate.Outcome = Misrouted
+		e.Counters.DroppedMisrouted++
+		e.Fate.Outcome = Misrouted
 		return nil
 	case p == nil || p.Address != h.From:
-		e.counters.DroppedStranger++
-		e.fate.Outcome = Stranger
+		e.Counters.DroppedStranger++
+		e.Fate.Outcome = Stranger
 		return nil
 	case p.Port != port:
-		e.counters.DroppedPort++
-		e.fate.Outcome = OtherPort
+		e.Counters.DroppedPort++
+		e.Fate.Outcome = OtherPort
 		return nil
 	}
 	current := !h.Hello && p.established && h.Epoch == p.epoch
@@ -74,9 +74,9 @@ func (e *End) Arrive(port int, b []byte) *Train {
 		return nil
 	}
 	if !e.cfg.AnyGroup && !e.here.has(h.GID) {
-		e.counters.DroppedGroup++
+		e.Counters.DroppedGroup++
 		if !current {
-			e.fate.Outcome = ForeignGroup
+			e.Fate.Outcome = ForeignGroup
 			return nil
 		}
 		// Its acknowledgments are for all groups, and its packets are rejected:
@@ -87,7 +87,7 @@ func (e *End) Arrive(port int, b []byte) *Train {
 		e.greeted(p, f, h)
 		return nil
 	case !current:
-		e.fate.Outcome = Stale
+		e.Fate.Outcome = Stale
 		e.stale(p, h.GID)
 		return nil
 	}
@@ -159,8 +159,8 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 		return f
 	}
 	if f.Sealed() != (p.Key != nil) || hello {
-		e.counters.DroppedForged++
-		e.fate.Outcome = Forged
+		e.Counters.DroppedForged++
+		e.Fate.Outcome = Forged
 		return nil
 	}
 	if !current {
@@ -172,11 +172,11 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 		p.secured.pending = false // the peer sends in this epoch
 		return opened
 	case ErrForged:
-		e.counters.DroppedForged++
-		e.fate.Outcome = Forged
+		e.Counters.DroppedForged++
+		e.Fate.Outcome = Forged
 	case ErrReplayed:
-		e.counters.DroppedReplayed++
-		e.fate.Outcome = Replayed
+		e.Counters.DroppedReplayed++
+		e.Fate.Outcome = Replayed
 	default:
 		e.damaged(err)
 	}
@@ -206,8 +206,8 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	seq := h.Sequence
 	switch {
 	case h.Age >= Window:
-		e.counters.OutOfWindow++ // no sender has that many unanswered
-		e.fate.Outcome = OutOfWindow
+		e.Counters.OutOfWindow++ // no sender has that many unanswered
+		e.Fate.Outcome = OutOfWindow
 		return nil
 	case seq == fl.rcvNext && fl.rejects.head == nil: // in order, as most are
 	case !e.isNew(fl, seq, seq-uint32(h.Age)):
@@ -225,7 +225,7 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	t.First = first.Header()
 	if t.First.Kind == arctic.KindTransfer && t.First.Length == 0 { // void: see limit.go
 		t.open = false
-		e.fate = Fate{Rejected, arctic.ReasonTooLong}
+		e.Fate = Fate{Rejected, arctic.ReasonTooLong}
 		e.remember(fl, &rejected{Verdict: Verdict{sequence: seq, Retry: ^uint64(0), RetryReason: arctic.ReasonTooLong}})
 		return nil
 	}
@@ -238,26 +238,20 @@ func (e *End) isNew(fl *flow, seq, oldest uint32) bool {
 	e.known(fl, oldest)
 	// It is within the window: known has moved rcvNext to Age, or less, before it.
 	if int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq) {
-		e.counters.Duplicates++
-		e.fate.Outcome = Duplicate
+		e.Counters.Duplicates++
+		e.Fate.Outcome = Duplicate
 		e.oweNow(fl.peer)
 		return false
 	}
 	if fl.isRefused(seq) {
-		e.counters.Duplicates++
-		e.fate.Outcome = Duplicate
-		e.counters.RepeatedRejects++
+		e.Counters.Duplicates++
+		e.Fate.Outcome = Duplicate
+		e.Counters.RepeatedRejects++
 		e.answerAgain(fl, seq)
 		return false
 	}
 	return true
 }
-
-// Card returns the number of the card that sent the frame.
-func (t *Train) Card() uint16 { return t.flow.peer.Card }
-
-// Level returns the level of the frame.
-func (t *Train) Level() arctic.Level { return t.flow.level }
 
 // Reached returns how far the card has come with the peer's frames of the level: one more than the
 // highest sequence number that was handled. Its upper 32 bits count the turns of the sequence.
@@ -272,8 +266,8 @@ func (e *End) Holds(t *Train) bool {
 	}
 	t.open, t.flow.reached = false, t.reached
 	e.bye = nil
-	e.counters.Stale++
-	e.fate.Outcome = Stale
+	e.Counters.Stale++
+	e.Fate.Outcome = Stale
 	return false
 }
 
@@ -286,8 +280,8 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 	}
 	e.train.open = false
 	e.train.flow.payer = e.train.Payer
-	e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
-	e.fate = Fate{Rejected, v.first()}
+	e.Counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
+	e.Fate = Fate{Rejected, v.first()}
 	v.sequence = e.train.Header.Sequence
 	e.remember(e.train.flow, &rejected{Verdict: *v})
 	if e.bye != nil {
@@ -325,7 +319,7 @@ func (e *End) departed() {
 
 // damaged counts a frame that package arctic refused, by the error.
 func (e *End) damaged(err error) {
-	n := &e.counters
+	n := &e.Counters
 	for _, d := range []struct {
 		err   error
 		count *uint64
@@ -339,7 +333,7 @@ func (e *End) damaged(err error) {
 	} {
 		if errors.Is(err, d.err) {
 			*d.count++
-			e.fate.Outcome = d.fate
+			e.Fate.Outcome = d.fate
 			return
 		}
 	}

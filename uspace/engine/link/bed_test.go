@@ -216,7 +216,7 @@ func (b *bed) join(card int, a *link.Account) *owner {
 	for i := range room {
 		ln := &room[n-1-i]
 		ln.Index = uint16(n - 1 - i)
-		ln.Belongs(&o.Owner)
+		ln.Owner = &o.Owner
 		o.free = append(o.free, ln)
 	}
 	b.owners = append(b.owners, o)
@@ -314,13 +314,15 @@ func (b *bed) run(i int, c *card) {
 				b.answer(i, c, t)
 			}
 			b.settle(c)
-			c.Observed(at, f)
+			if c.See != nil {
+				c.See(at, f, c.Fate)
+			}
 		}
 		more = more || n == len(c.received)
 	}
 	c.Expire()
 	b.settle(c)
-	if c.wake = c.Next(); more || c.Again() {
+	if c.wake = c.Next(); more {
 		c.wake = b.now
 	}
 }
@@ -370,8 +372,8 @@ func (b *bed) find(i int, t *link.Train, p arctic.Packet) (m *message, place int
 		place = int(transfer.Address - m.place)
 	}
 	if m == nil || m.to != i {
-		if int(t.Card()) != b.liar {
-			b.t.Fatalf("card %d got from card %d what nobody has sent it: %+v", i, t.Card(), h)
+		if int(t.Header.SourceCard) != b.liar {
+			b.t.Fatalf("card %d got from card %d what nobody has sent it: %+v", i, t.Header.SourceCard, h)
 		}
 		return nil, 0
 	}
@@ -380,7 +382,7 @@ func (b *bed) find(i int, t *link.Train, p arctic.Packet) (m *message, place int
 	if place > 0 {
 		arctic.Packet(want[:n]).Advance(place)
 	}
-	if int(t.Card()) != b.liar && (m.from != int(t.Card()) || string(p) != string(want[:n]) || t.Level() != m.level ||
+	if int(t.Header.SourceCard) != b.liar && (m.from != int(t.Header.SourceCard) || string(p) != string(want[:n]) || t.Header.Level != m.level ||
 		t.Header.Tag != m.owner.Tag || t.Header.GID != m.owner.GID || t.Header.SourceCard != uint16(m.from)) {
 		b.t.Fatalf("message %d arrived at card %d damaged: %x, want %x", m.id, i, p, want[:n])
 	}
@@ -390,7 +392,7 @@ func (b *bed) find(i int, t *link.Train, p arctic.Packet) (m *message, place int
 // accept notes that a packet was accepted.
 func (b *bed) accept(i int, m *message, t *link.Train, place int) {
 	b.t.Helper()
-	if b.liar >= 0 && (int(t.Card()) == b.liar || m.to == b.liar) {
+	if b.liar >= 0 && (int(t.Header.SourceCard) == b.liar || m.to == b.liar) {
 		return // a forged reject may have had it sent again
 	}
 	first, n := 0, 1
@@ -418,8 +420,8 @@ func (b *bed) settle(c *card) {
 	for ln := c.NextSettled(); ln != nil; ln = c.NextSettled() {
 		b.takeBack(ln)
 	}
-	for n, why, ok := c.NextAnew(); ok; n, why, ok = c.NextAnew() {
-		switch why {
+	for c.Settles {
+		switch n, why := c.NextAnew(); why {
 		case arctic.ReasonRestarted:
 			c.restarted = append(c.restarted, n)
 		case arctic.ReasonResynchronised:
@@ -433,7 +435,7 @@ func (b *bed) settle(c *card) {
 // takeBack takes a line back, and checks what the link says of it.
 func (b *bed) takeBack(ln *link.Line) {
 	b.t.Helper()
-	o := b.owners[ln.Owner().Number]
+	o := b.owners[ln.Owner.Number]
 	m := o.messages[ln.Index]
 	if m == nil {
 		b.t.Fatalf("a line came back that was free")
@@ -547,7 +549,7 @@ func (b *bed) checked() {
 			b.t.Fatalf("card %d: %v\n%s", i, err, b.counters())
 		}
 		for _, h := range c.pending {
-			lines[h.line.Owner().Number]++
+			lines[h.line.Owner.Number]++
 		}
 	}
 	for n, o := range b.owners {
@@ -566,7 +568,7 @@ func (b *bed) counters() string {
 			continue
 		}
 		fmt.Fprintf(&s, "card %d:", i)
-		v := reflect.ValueOf(*c.Counters())
+		v := reflect.ValueOf(c.Counters)
 		for _, f := range reflect.VisibleFields(v.Type()) {
 			if n := v.FieldByIndex(f.Index).Uint(); n != 0 {
 				fmt.Fprintf(&s, " %s=%d", f.Name, n)

@@ -38,8 +38,8 @@ func (f *flow) check(used map[uint32]int) error {
 		count[fr.state]++
 		q := Lines{head: fr.train}
 		if n := q.length(); n > 0 {
-			used[fr.train.owner.Number] += n
-			open[f.find(fr.train.owner, fr.train.Node, fr.train.sort())]++
+			used[fr.train.Owner.Number] += n
+			open[f.find(fr.train.Owner, fr.train.Node, fr.train.sort())]++
 		}
 		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)

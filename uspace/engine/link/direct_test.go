@@ -111,7 +111,7 @@ func TestDirectCardsAndOthersDoNotMeet(t *testing.T) {
 			b.reasons = []arctic.Reason{arctic.ReasonSilent}
 			m := b.send(1, arctic.Request, 0)
 			b.pass(100 * time.Millisecond)
-			counters := b.cards[0].Counters()
+			counters := &b.cards[0].Counters
 			if b.cards[0].Established(1) || c.dropped(counters) == 0 || m.accepted() {
 				t.Errorf("believed %v, dropped %d, accepted %v", b.cards[0].Established(1),
 					c.dropped(counters), m.accepted())
@@ -119,7 +119,7 @@ func TestDirectCardsAndOthersDoNotMeet(t *testing.T) {
 			before := c.dropped(counters)
 			changes = true // this test can fail: with that alone frames are taken
 			b.pass(5 * time.Millisecond)
-			if counters = b.cards[0].Counters(); c.dropped(counters) != before {
+			if counters = &b.cards[0].Counters; c.dropped(counters) != before {
 				t.Errorf("%d frames dropped that look like those of the job", c.dropped(counters)-before)
 			}
 		})

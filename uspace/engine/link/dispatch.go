@@ -27,7 +27,7 @@ func (e *End) makeReady(f *flow) {
 // queue adds a loaded line to its flow.
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
-	s := e.stream(f, ln.owner, ln.Node, ln.sort())
+	s := e.stream(f, ln.Owner, ln.Node, ln.sort())
 	s.waiting.Push(ln)
 	e.mayGo(s)
 	e.makeReady(f)
@@ -47,7 +47,7 @@ func (e *End) dispatch() {
 		for f := r.head; f != nil; f = r.head {
 			if !e.dispatchFlow(f) {
 				e.blocked, e.stalled = true, true
-				e.counters.TransmitRingFull++
+				e.Counters.TransmitRingFull++
 				break
 			}
 			r.head = f.nextReady
@@ -76,10 +76,10 @@ func (e *End) dispatchFlow(f *flow) bool {
 		if !e.transmit(f, again, fr) {
 			return false
 		}
-		e.Spends(fr.train.owner.Account, int(fr.size)+FrameTime)
+		e.Spends(fr.train.Owner.Account, int(fr.size)+FrameTime)
 		f.lost--
 		fr.again()
-		e.counters.Retransmitted++
+		e.Counters.Retransmitted++
 	}
 	for f.flying < f.window {
 		s := e.nextStream(f)
@@ -169,13 +169,13 @@ func (e *End) couple(f *flow, s *stream, size, most int) *frame {
 	}
 	fr := f.frame(f.sndNext)
 	*fr = frame{train: first, size: uint16(bytes)}
-	if t := first.owner.Follower; t != nil {
+	if t := first.Owner.Follower; t != nil {
 		t.Dispatched(f.peer.Card, f.level, f.sndNext, first)
 	}
 	s.payer().sent(bytes)
 	e.went(s)
 	f.sndNext++
-	e.counters.PacketsSent += uint64(n)
-	e.counters.TrainsSent++
+	e.Counters.PacketsSent += uint64(n)
+	e.Counters.TrainsSent++
 	return fr
 }

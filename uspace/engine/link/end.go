@@ -11,6 +11,16 @@ import (
 
 // End is a card's end of the links to its peers. It belongs to the goroutine that steps the card.
 type End struct {
+	Counters Counters   // the totals
+	ByPeers  Rejections // packets that peers rejected, by reason; each counts each time
+	Settles  bool       // NextSettled or NextAnew has something
+	// Quantum is how many bytes an account may spend in a step or round now.
+	Quantum int
+	// See is called for each frame that the card sends, before the port gets the frame. The owner
+	// calls it for each frame that has arrived, when Fate is known. nil: nobody looks.
+	See  func(port int, frame []byte, fate Fate)
+	Fate Fate // of the frame being looked at
+
 	cfg       Config
 	now       int64
 	random    rand.PCG
@@ -21,8 +31,6 @@ type End struct {
 	timers    timers
 	holds     holds // streams that back off
 	spare     spare
-	counters  Counters
-	byPeers   Rejections
 	user      *Account // the one that used the card last
 	usedAt    int64    // when user used the card last
 	anotherAt int64    // when another account used it last
@@ -52,15 +60,13 @@ type End struct {
 	header arctic.Header // of the frame being looked at
 	out    arctic.Header // of the frame being composed
 	train  Train         // of the frame being looked at
-	fate   Fate          // the same
 	bye    *peer         // the peer, if it said goodbye in that frame
 	fates  []fate        // index card number; nil: the card is not direct
-	see    func(port int, frame []byte, fate Fate)
 }
 
 // New makes an End. Its configuration has been checked.
 func New(cfg Config) *End {
-	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), view: 1}
+	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), view: 1, Quantum: AloneBytes}
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
 	e.resumes = Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
@@ -98,6 +104,9 @@ func (e *End) SetGroup(gid uint16, taken, resident bool) {
 // Begin begins a step at the given time in nanoseconds, which does not run backwards.
 func (e *End) Begin(now int64) {
 	e.now = now
+	if e.Quantum == BesideBytes && now-e.anotherAt >= Recently {
+		e.Quantum = AloneBytes
+	}
 	e.more, e.blocked, e.bye = false, false, nil
 }
 
@@ -133,22 +142,12 @@ func (e *End) Expire() {
 	}
 }
 
-// Settles reports whether NextSettled or NextAnew has something.
-func (e *End) Settles() bool { return e.settled.head != nil || e.anew != 0 }
-
-// Again reports whether there is something to do at once.
-func (e *End) Again() bool {
-	if e.more || e.blocked {
-		return true
-	}
-	if e.timed != nil {
-		return e.sendsNow()
-	}
-	return e.ackNow != nil || e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil
-}
-
-// Next returns when something is due, or Never.
+// Next returns when something is due: the time of the step if that is at once, or Never.
 func (e *End) Next() int64 {
+	if e.more || e.blocked || e.timed != nil && e.sendsNow() || e.timed == nil && (e.ackNow != nil ||
+		e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil) {
+		return e.now
+	}
 	next := min(e.timers.first, e.resumes)
 	if len(e.holds.heap) > 0 {
 		next = min(next, e.holds.next())
@@ -161,15 +160,13 @@ func (e *End) Next() int64 {
 
 // NextAnew returns a card with which this one has begun to count anew, each once, and the reason.
 // ReasonRestarted: the card has another life, and has proven it. ReasonResynchronised: it has the
-// same life. ok is false when there is no such card.
-func (e *End) NextAnew() (card uint16, why arctic.Reason, ok bool) {
-	if e.anew == 0 {
-		return 0, arctic.ReasonNone, false
-	}
+// same life. There is such a card if Settles says so and NextSettled returns nil.
+func (e *End) NextAnew() (card uint16, why arctic.Reason) {
 	p := e.byCard[e.anew-1]
 	why = p.anew
 	e.anew, p.nextAnew, p.anew = p.nextAnew, 0, arctic.ReasonNone
-	return p.Card, why, true
+	e.Settles = e.settled.head != nil || e.anew != 0
+	return p.Card, why
 }
 
 // Leave tells all peers, with last acknowledgments, that the card leaves the network, so that they
@@ -233,13 +230,6 @@ func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) 
 
 // Cards returns one more than the greatest number of this card and of all present and former peers.
 func (e *End) Cards() int { return len(e.byCard) }
-
-// Counters returns the totals.
-func (e *End) Counters() *Counters { return &e.counters }
-
-// ByPeers returns how many packets peers rejected, by reason. A packet counts each time it is
-// rejected.
-func (e *End) ByPeers() *Rejections { return &e.byPeers }
 
 // Epoch names the sequence state with a card that is or was a peer; 0: there is none. The function
 // Epoch computes it.

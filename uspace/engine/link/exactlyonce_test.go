@@ -79,7 +79,7 @@ func TestTransmitRingFull(t *testing.T) {
 			b.judge = someRejected(random, 10, 0)
 			exactlyOnce(b, newTraffic(b, 150))
 			for i, p := range ports {
-				if c := b.cards[i].Counters(); p.denied == 0 || c.TransmitRingFull == 0 || c.RejectsSent == 0 {
+				if c := b.cards[i].Counters; p.denied == 0 || c.TransmitRingFull == 0 || c.RejectsSent == 0 {
 					t.Errorf("card %d: %d buffers denied, %d counted, %d rejects", i, p.denied,
 						c.TransmitRingFull, c.RejectsSent)
 				}
@@ -140,8 +140,8 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 		b.judge = someRejected(random, retry, fail)
 		count := func() {
 			for _, c := range b.cards {
-				total.rejects += c.Counters().RejectsSent
-				total.voids += c.Counters().TooLong
+				total.rejects += c.Counters.RejectsSent
+				total.voids += c.Counters.TooLong
 			}
 		}
 		tr := newTraffic(b, 1<<20)
@@ -172,7 +172,7 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 			case "heal":
 				b.net.Cut(nil)
 			case "restart":
-				total.rejects += b.cards[i].Counters().RejectsSent
+				total.rejects += b.cards[i].Counters.RejectsSent
 				b.start(i)
 				// A greeting that was on its way may have others begin with the dead life, or make
 				// them and the new one begin twice.
@@ -292,12 +292,12 @@ func TestTrainsFillFrames(t *testing.T) {
 			b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: mtu},
 				tune: func(c *link.Config) { c.Train = train }})
 			exactlyOnce(b, newTraffic(b, 20))
-			before := b.cards[0].Counters().TrainsSent
+			before := b.cards[0].Counters.TrainsSent
 			tr := newTraffic(b, 400, [2]int{0, 1})
 			tr.words, tr.burst = arctic.MaxPayloadWords, 400
 			exactlyOnce(b, tr)
 			room := min(train, (mtu+arctic.EthernetSize-arctic.HeaderSize)/arctic.MaxPacketSize)
-			if n, least := int(b.cards[0].Counters().TrainsSent-before), (800+room-1)/room; n < least || n > least+8 {
+			if n, least := int(b.cards[0].Counters.TrainsSent-before), (800+room-1)/room; n < least || n > least+8 {
 				t.Errorf("MTU %d, trains of %d: 800 packets of 21 words in %d frames, want about %d", mtu,
 					train, n, least)
 			}

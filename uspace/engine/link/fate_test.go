@@ -42,9 +42,9 @@ func TestEndedPeer(t *testing.T) {
 	for _, m := range waits {
 		b.comesBack(0, m, arctic.ReasonDeparted)
 	}
-	greetings := b.cards[0].Counters().Greetings
+	greetings := b.cards[0].Counters.Greetings
 	b.comesBack(time.Millisecond, b.send(0, arctic.Request, 1), arctic.ReasonDeparted)
-	if n := b.cards[0].Counters().Greetings; n != greetings || b.cards[0].Established(1) || !b.cards[0].Established(2) {
+	if n := b.cards[0].Counters.Greetings; n != greetings || b.cards[0].Established(1) || !b.cards[0].Established(2) {
 		t.Errorf("%d greetings to the dead; established are 1 %v, 2 %v", n-greetings, b.cards[0].Established(1),
 			b.cards[0].Established(2))
 	}
@@ -101,7 +101,7 @@ func TestLateNews(t *testing.T) {
 			b.cards[0].Ended(card, 5)
 			b.cards[0].Lives(card, 5)
 		}
-		if c := b.cards[0].Counters(); c.PeersLost != 0 || !b.cards[0].Established(1) {
+		if c := b.cards[0].Counters; c.PeersLost != 0 || !b.cards[0].Established(1) {
 			t.Errorf("%s: %d peers lost", name, c.PeersLost)
 		}
 		exactlyOnce(b, newTraffic(b, 20))
@@ -117,14 +117,14 @@ func TestGreetingOfTheDead(t *testing.T) {
 	life := b.cards[1].cfg.Incarnation
 	b.stop(1)
 	b.tell(b.cards[0].Ended, life)
-	before := *b.cards[0].Counters()
+	before := b.cards[0].Counters
 	for _, f := range frames {
 		if h := f.Header(); h.SourceCard == 1 && h.Hello {
 			b.inject(f)
 		}
 	}
 	b.pass(time.Millisecond)
-	if c := b.cards[0].Counters(); c.Stale == before.Stale || c.Greetings != before.Greetings ||
+	if c := b.cards[0].Counters; c.Stale == before.Stale || c.Greetings != before.Greetings ||
 		b.cards[0].Established(1) {
 		t.Errorf("%d stale, %d answered, established %v", c.Stale-before.Stale, c.Greetings-before.Greetings,
 			b.cards[0].Established(1))

@@ -24,9 +24,9 @@ func TestForeseenFramesAreSeenAnew(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: quick})
 	b.dialogue()
 	b.cards[1].SetGroup(gid, false, true)
-	before := b.cards[1].Counters().DroppedGroup
+	before := b.cards[1].Counters.DroppedGroup
 	b.arrives(time.Second, b.send(0, arctic.Request, 1))
-	if n := b.cards[1].Counters().DroppedGroup; n != before+1 {
+	if n := b.cards[1].Counters.DroppedGroup; n != before+1 {
 		t.Errorf("%d frames of a group that is not here, want 1", n-before)
 	}
 	b.cards[1].SetGroup(gid, true, true)
@@ -42,14 +42,14 @@ func TestForeseenFramesAreOfThisEpoch(t *testing.T) {
 	b.start(0)
 	// so that the cards have met; no request has come from card 0 since
 	b.arrives(time.Second, b.send(0, arctic.Reply, 1))
-	before := *b.cards[1].Counters()
+	before := b.cards[1].Counters
 	for _, f := range old {
 		if f.Header().SourceCard == 0 && f.Packets() > 0 {
 			b.inject(f)
 		}
 	}
 	b.pass(time.Millisecond)
-	if n := b.cards[1].Counters(); n.Duplicates != before.Duplicates || n.OutOfWindow != before.OutOfWindow ||
+	if n := b.cards[1].Counters; n.Duplicates != before.Duplicates || n.OutOfWindow != before.OutOfWindow ||
 		n.NeverSent != before.NeverSent {
 		t.Errorf("frames of the epoch before were looked into\n%s", b.counters())
 	}

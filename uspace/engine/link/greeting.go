@@ -209,7 +209,7 @@ func (e *End) greetAgain(p *peer) {
 // known to be open, and is otherwise left to the greetings of the peer. A card that begins an
 // epoch, and gets no answer to its first frame in time, greets again (timeout).
 func (e *End) stale(p *peer, gid uint16) {
-	e.counters.Stale++
+	e.Counters.Stale++
 	if p.Key == nil || !p.established || p.secured.pending {
 		e.greetBack(p, gid)
 	}
@@ -258,7 +258,7 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 	}
 	arctic.Seal(b, n)
 	e.commit(p, b, n, n)
-	e.counters.Greetings++
+	e.Counters.Greetings++
 	e.more = true // an answer to a greeting is composed after this step has flushed
 	return true
 }
@@ -267,8 +267,8 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	var g arctic.Greeting
 	f.Greeting(&g)
 	if e.buried(p, &g) { // it was under way
-		e.counters.Stale++
-		e.fate.Outcome = Stale
+		e.Counters.Stale++
+		e.Fate.Outcome = Stale
 		return
 	}
 	// it has heard this card's greeting, and this is its answer
@@ -277,8 +277,8 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 		p.replies++
 	}
 	if trouble := p.refuses(f, &g); trouble != noTrouble {
-		e.counters.DroppedKey++
-		e.fate.Outcome = WrongKey
+		e.Counters.DroppedKey++
+		e.Fate.Outcome = WrongKey
 		if p.established {
 			if answers {
 				p.doubt = trouble
@@ -297,8 +297,8 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 	if s := p.secured; s != nil {
 		if g.Incarnation == p.incarnation && g.Number <= s.number {
-			e.counters.DroppedReplayed++
-			e.fate.Outcome = Replayed
+			e.Counters.DroppedReplayed++
+			e.Fate.Outcome = Replayed
 			return
 		}
 		if g.Incarnation == p.incarnation {
@@ -351,9 +351,9 @@ func (e *End) begin(p *peer, was uint32) {
 	}
 	if was != 0 {
 		if reason == arctic.ReasonRestarted {
-			e.counters.PeersRestarted++
+			e.Counters.PeersRestarted++
 		} else {
-			e.counters.Resynchronised++
+			e.Counters.Resynchronised++
 		}
 		e.tellAnew(p, reason)
 	}
@@ -408,6 +408,7 @@ func (e *End) resynchronise(p *peer) {
 // tellAnew notes for NextAnew that the two cards count anew. ReasonRestarted replaces
 // ReasonResynchronised, because another life is the worse news.
 func (e *End) tellAnew(p *peer, why arctic.Reason) {
+	e.Settles = true
 	switch p.anew {
 	case arctic.ReasonNone:
 		p.nextAnew, e.anew = e.anew, int32(p.Card)+1

@@ -21,7 +21,7 @@ func TestReplayedFramesAreNotAccepted(t *testing.T) {
 	replay := func(what string) {
 		t.Helper()
 		old := frames
-		before := []link.Counters{*b.cards[0].Counters(), *b.cards[1].Counters()}
+		before := []link.Counters{b.cards[0].Counters, b.cards[1].Counters}
 		for i, f := range old {
 			b.inject(f) // the bed fails if a message is accepted again
 			if i%16 == 15 {
@@ -30,7 +30,7 @@ func TestReplayedFramesAreNotAccepted(t *testing.T) {
 		}
 		b.pass(time.Second)
 		for i, c := range b.cards {
-			if n := c.Counters(); n.PeersRestarted != before[i].PeersRestarted || n.PeersLost != before[i].PeersLost {
+			if n := c.Counters; n.PeersRestarted != before[i].PeersRestarted || n.PeersLost != before[i].PeersLost {
 				t.Errorf("%s: %d frames sent again made card %d forget its peer\n%s", what, len(old), i, b.counters())
 			}
 		}
@@ -85,7 +85,7 @@ func TestHeldBackFramesDuringGreeting(t *testing.T) {
 		t.Errorf("believed by frames of an earlier life: established %v", b.cards[0].Established(1))
 	}
 	for i, c := range b.cards {
-		if c.Counters().Stale == 0 {
+		if c.Counters.Stale == 0 {
 			t.Errorf("card %d: no frame counted as stale", i)
 		}
 	}
@@ -107,7 +107,7 @@ func TestFramesForAnEarlierLife(t *testing.T) {
 		b.inject(f)
 	}
 	b.pass(time.Millisecond)
-	if n := b.cards[0].Counters(); n.Stale == 0 || n.Greetings == 0 {
+	if n := b.cards[0].Counters; n.Stale == 0 || n.Greetings == 0 {
 		t.Errorf("%d frames counted as stale, %d greetings", n.Stale, n.Greetings)
 	}
 }
@@ -128,11 +128,11 @@ func TestIntroduction(t *testing.T) {
 		b.start(1)
 		calls := 0
 		for at := 0; at >= 0; calls++ {
-			before := b.cards[1].Counters().Greetings
+			before := b.cards[1].Counters.Greetings
 			if at = b.cards[1].Introduce(at); calls > 100 {
 				t.Fatal("it does not end")
 			}
-			if n := b.cards[1].Counters().Greetings - before; n > 64 {
+			if n := b.cards[1].Counters.Greetings - before; n > 64 {
 				t.Errorf("%d greetings in one call", n)
 			}
 			b.touched = true
@@ -140,16 +140,16 @@ func TestIntroduction(t *testing.T) {
 		}
 		b.pass(time.Millisecond)
 		for i, c := range b.cards {
-			if i != 1 && (c.Counters().PeersRestarted != 1 || len(c.restarted) != 1) {
-				t.Errorf("card %d has noticed %d restarts", i, c.Counters().PeersRestarted)
+			if i != 1 && (c.Counters.PeersRestarted != 1 || len(c.restarted) != 1) {
+				t.Errorf("card %d has noticed %d restarts", i, c.Counters.PeersRestarted)
 			}
 		}
 		exactlyOnce(b, newTraffic(b, 2, pairs...))
-		before := b.cards[1].Counters().Greetings
+		before := b.cards[1].Counters.Greetings
 		for at := 0; at >= 0; {
 			at = b.cards[1].Introduce(at)
 		}
-		if n := b.cards[1].Counters().Greetings - before; n != 0 {
+		if n := b.cards[1].Counters.Greetings - before; n != 0 {
 			t.Errorf("to those that it has met it introduces itself again: %d times", n)
 		}
 	}
@@ -169,7 +169,7 @@ func TestStaleFramesAreAnsweredAtABoundedRate(t *testing.T) {
 		b.inject(old)
 		b.pass(5 * time.Microsecond)
 	}
-	c := b.cards[0].Counters()
+	c := &b.cards[0].Counters
 	if most := uint64(b.now-begin)/100e3 + 5; c.Stale < 1900 || c.Greetings == 0 || c.Greetings > most {
 		t.Errorf("%d stale frames in %v were answered with %d greetings, want at most %d", c.Stale,
 			time.Duration(b.now-begin), c.Greetings, most)
@@ -187,7 +187,7 @@ func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 	b.meet()
 	exactlyOnce(b, newTraffic(b, 3))
 	b.pass(10 * time.Millisecond)
-	before := []link.Counters{*b.cards[0].Counters(), *b.cards[1].Counters()}
+	before := []link.Counters{b.cards[0].Counters, b.cards[1].Counters}
 	m := b.send(1, arctic.Request, 0)
 	b.pass(12 * time.Microsecond) // it has arrived
 	for _, f := range frames {
@@ -196,10 +196,10 @@ func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 		}
 	}
 	b.arrives(100*time.Millisecond, m)
-	if b.cards[0].Counters().Greetings == before[0].Greetings {
+	if b.cards[0].Counters.Greetings == before[0].Greetings {
 		t.Fatal("no nonces were exchanged, so nothing is tested")
 	}
-	if n := b.cards[1].Counters(); n.Retransmitted != before[1].Retransmitted ||
+	if n := b.cards[1].Counters; n.Retransmitted != before[1].Retransmitted ||
 		n.PeersRestarted != before[1].PeersRestarted {
 		t.Errorf("%d frames were sent again", n.Retransmitted-before[1].Retransmitted)
 	}
@@ -218,7 +218,7 @@ func TestCardsOfDifferentGroups(t *testing.T) {
 			continue
 		}
 		b.comesBack(time.Second, m, arctic.ReasonSilent)
-		if c := b.cards[1].Counters(); c.DroppedGroup == 0 || c.FramesSent != 0 {
+		if c := b.cards[1].Counters; c.DroppedGroup == 0 || c.FramesSent != 0 {
 			t.Errorf("%d frames of the group dropped, %d sent", c.DroppedGroup, c.FramesSent)
 		}
 	}
@@ -245,10 +245,10 @@ func TestFramesOfAnAbsentGroupAreAnswered(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 5))
 	o := b.join(0, new(link.Account))
 	o.GID = 9
-	before := *b.cards[1].Counters()
+	before := b.cards[1].Counters
 	m := b.put(o, 1, 1, arctic.Request, 1, nil)
 	b.arrives(time.Millisecond, m)
-	if n := b.cards[1].Counters(); n.DroppedGroup != before.DroppedGroup+1 {
+	if n := b.cards[1].Counters; n.DroppedGroup != before.DroppedGroup+1 {
 		t.Errorf("%d frames counted", n.DroppedGroup-before.DroppedGroup)
 	}
 }

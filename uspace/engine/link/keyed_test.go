@@ -126,7 +126,7 @@ func TestForgedEpochsGetNoAnswerWithAKey(t *testing.T) {
 	m := b.send(0, arctic.Request, 1) // so that card 0 greets, and card 1 answers
 	b.arrives(time.Second, m)
 	b.pass(10 * time.Millisecond)
-	before := []link.Counters{*b.cards[0].Counters(), *b.cards[1].Counters()}
+	before := []link.Counters{b.cards[0].Counters, b.cards[1].Counters}
 	sent := [2]uint64{}
 	for range 20 {
 		for _, f := range frames {
@@ -140,7 +140,7 @@ func TestForgedEpochsGetNoAnswerWithAKey(t *testing.T) {
 		b.pass(time.Millisecond)
 	}
 	for i, c := range b.cards {
-		n := c.Counters()
+		n := &c.Counters
 		if sent[i] == 0 || n.Stale-before[i].Stale != sent[i] || n.Greetings != before[i].Greetings {
 			t.Errorf("card %d: %d forged frames, %d stale, answered by %d greetings", i, sent[i],
 				n.Stale-before[i].Stale, n.Greetings-before[i].Greetings)

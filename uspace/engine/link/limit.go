@@ -196,7 +196,7 @@ func (e *End) passed(p *peer, fr *frame) {
 
 // wasTooLong notes that the peer has not had a frame, but has had a void frame of its number.
 func (e *End) wasTooLong(p *peer, length int) {
-	e.counters.TooLong++
+	e.Counters.TooLong++
 	switch {
 	case length > e.sizeTo(p): // which is known
 	case p.suspect == 0:

@@ -93,7 +93,7 @@ func TestWaysThatChange(t *testing.T) {
 		}
 		n.checked()
 		for _, c := range n.cards {
-			voids += c.Counters().TooLong
+			voids += c.Counters.TooLong
 		}
 	}
 	if voids < 50 {
@@ -132,7 +132,7 @@ func TestNarrowWayIsFoundOut(t *testing.T) {
 		case way < whole && (got > way || got < min(way, 1514)*2/3):
 			t.Errorf("a way of %d bytes: frames have at most %d", way, got)
 		}
-		if n.cards[0].Counters().PeersLost != 0 {
+		if n.cards[0].Counters.PeersLost != 0 {
 			t.Fatalf("a way of %d bytes: the peer was lost", way)
 		}
 	}
@@ -181,7 +181,7 @@ func TestForgedLimit(t *testing.T) {
 	if got := n.cards[0].Limit(1); got != 1514 {
 		t.Errorf("frames have at most %d bytes for ever", got)
 	}
-	if c := n.cards[0].Counters(); c.Timeouts+c.Retransmitted != 0 {
+	if c := n.cards[0].Counters; c.Timeouts+c.Retransmitted != 0 {
 		t.Errorf("%d timeouts, %d frames sent again", c.Timeouts, c.Retransmitted)
 	}
 }
@@ -263,7 +263,7 @@ func TestPortLendsShorterBuffers(t *testing.T) {
 		return tr.pump()
 	})
 	exactlyOnce(b, tr)
-	if b.cards[0].Counters().TooLong == 0 {
+	if b.cards[0].Counters.TooLong == 0 {
 		t.Error("no frame had become too long")
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Block. Each transmission carries the content as it is then.
 type Line struct {
 	next  *Line // of a train or list
-	owner *Owner
+	Owner *Owner
 	Node  uint16 // the destination of the packet in the group of its owner
 	Size  uint16 // how many bytes of Data the packet has
 	Index uint16 // tells the owner which line it is
@@ -60,12 +60,6 @@ const (
 	// card may be tried again.
 	Moved
 )
-
-// Belongs sets the owner of the line, from the next Queue on.
-func (ln *Line) Belongs(o *Owner) { ln.owner = o }
-
-// Owner returns the owner of the line.
-func (ln *Line) Owner() *Owner { return ln.owner }
 
 // Packet returns the packet.
 func (ln *Line) Packet() arctic.Packet { return arctic.Packet(ln.Data[:ln.Size]) }
@@ -131,14 +125,17 @@ func (q *Lines) length() (n int) {
 func (e *End) settle(ln *Line, how Settled, reason arctic.Reason) {
 	ln.Settled, ln.Reason = how, reason
 	e.settled.Push(ln)
+	e.Settles = true
 }
 
 // NextSettled takes the next line that the link is done with, or returns nil. The owner calls it
 // after Arrive, Expire, RemovePeer, SetPeer and GiveUp until it returns nil. No more lines are
 // settled than were queued.
 func (e *End) NextSettled() *Line {
-	if e.settled.head == nil {
-		return nil
+	ln := e.settled.head
+	if ln != nil {
+		e.settled.head, ln.next = ln.next, nil
 	}
-	return e.settled.Pop()
+	e.Settles = e.settled.head != nil || e.anew != 0
+	return ln
 }

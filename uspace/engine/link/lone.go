@@ -17,10 +17,10 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 		return false // acknowledgments, and what waits already, go first
 	}
 	s := f.recent
-	if s == nil || s.owner != ln.owner || s.node != ln.Node || s.sort != ln.sort() || s.waiting.head != nil ||
+	if s == nil || s.owner != ln.Owner || s.node != ln.Node || s.sort != ln.sort() || s.waiting.head != nil ||
 		s.hold > e.now || s.flying >= s.limit ||
 		f.lost > 0 || f.flying >= f.window || f.sndNext-f.sndUna >= Window || p.timer == notTimed ||
-		ln.owner.Follower != nil {
+		ln.Owner.Follower != nil {
 		return false
 	}
 	payer := s.payer()
@@ -45,11 +45,11 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 	payer.flight += int(ln.Size)
 	payer.account.dispatch -= int(ln.Size) + frameBytes
 	e.Uses(payer.account, int(ln.Size)+FrameTime)
-	n := e.head(p, b, l, ln.owner.GID, ln.owner.Tag, seq, len(b)-int(ln.Size))
+	n := e.head(p, b, l, ln.Owner.GID, ln.Owner.Tag, seq, len(b)-int(ln.Size))
 	n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
 	e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
-	e.counters.PacketsSent++
-	e.counters.TrainsSent++
+	e.Counters.PacketsSent++
+	e.Counters.TrainsSent++
 	if p.silentSince == 0 {
 		p.silentSince = e.now
 	}

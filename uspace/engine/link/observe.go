@@ -58,17 +58,3 @@ type Fate struct {
 	Outcome Outcome
 	Reason  arctic.Reason
 }
-
-// Observe makes the card call see for each frame that it sends, before the port gets the frame. The
-// card also calls see for each frame that it has received, when the frame's fate is known. see gets
-// the number of the port and the bytes, which are valid until see returns and must not be changed.
-// A received frame during which a process's memory failed (Abandon) is not shown. nil ends the
-// calls. see runs in the goroutine that calls Step, and must be quick.
-func (e *End) Observe(see func(port int, frame []byte, fate Fate)) { e.see = see }
-
-// Observed shows a frame that has arrived, once its fate is known.
-func (e *End) Observed(port int, frame []byte) {
-	if e.see != nil {
-		e.see(port, frame, e.fate)
-	}
-}

@@ -270,12 +270,12 @@ func TestObserve(t *testing.T) {
 			Faults: networks["all"]}, tune: quick})
 		seen := [2]map[link.Outcome]uint64{{}, {}}
 		for i, c := range b.cards {
-			c.Observe(func(port int, _ []byte, fate link.Fate) {
+			c.See = func(port int, _ []byte, fate link.Fate) {
 				seen[i][fate.Outcome]++
 				if port != 0 || (fate.Reason != arctic.ReasonNone) != (fate.Outcome == link.Rejected) {
 					t.Errorf("a frame on port %d is %v, %v", port, fate.Outcome, fate.Reason)
 				}
-			})
+			}
 		}
 		full := true
 		b.judge = func(_ int, m *message) arctic.Reason {
@@ -286,7 +286,7 @@ func TestObserve(t *testing.T) {
 		}
 		exactlyOnce(b, newTraffic(b, 200))
 		for i, o := range seen {
-			n := b.cards[i].Counters()
+			n := &b.cards[i].Counters
 			received := uint64(0)
 			for outcome, count := range o {
 				if outcome != link.Sent {
@@ -297,7 +297,7 @@ func TestObserve(t *testing.T) {
 				o[link.BadChecksum] != n.DroppedChecksum || o[link.Rejected] == 0 {
 				t.Errorf("card %d: seen %v\n%s", i, o, b.counters())
 			}
-			b.cards[i].Observe(nil)
+			b.cards[i].See = nil
 		}
 		before := seen[0][link.Sent]
 		exactlyOnce(b, newTraffic(b, 3))

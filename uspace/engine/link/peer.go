@@ -127,7 +127,7 @@ func (e *End) timeout(f *flow) {
 		e.lose(f.peer, arctic.ReasonSilent)
 		return
 	}
-	e.counters.Timeouts++
+	e.Counters.Timeouts++
 	if f.peer.Key != nil && f.sndUna == 0 && f.timeouts&1 == 0 {
 		// The epoch has just begun, and the greeting that says so to the peer may be lost: to a
 		// frame of an epoch that is not its own it gives no answer (stale). Each second time the
@@ -160,7 +160,7 @@ func (e *End) timeout(f *flow) {
 // lose gives up on a peer. Everything that waits for it returns to its process with the reason, and
 // the peer must be greeted again before more is sent.
 func (e *End) lose(p *peer, reason arctic.Reason) {
-	e.counters.PeersLost++
+	e.Counters.PeersLost++
 	p.established = false
 	p.greetAt, p.silentSince, p.ackAt = 0, 0, 0
 	for _, l := range arctic.ByPriority {

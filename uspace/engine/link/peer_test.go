@@ -58,7 +58,7 @@ func TestNeverHeardPeer(t *testing.T) {
 			t.Fatalf("a line came back as %d, %v", m.settled, m.reason)
 		}
 	}
-	c := b.cards[0].Counters()
+	c := &b.cards[0].Counters
 	if c.Greetings < 8 || c.Greetings > 20 || c.FramesSent != c.Greetings || c.PeersLost != 1 {
 		t.Errorf("%d greetings of %d frames in 500 ms, %d peers lost", c.Greetings, c.FramesSent, c.PeersLost)
 	}
@@ -83,7 +83,7 @@ func TestPeerFallsSilentAndReturns(t *testing.T) {
 		if took := time.Duration(b.now - begin); took < 200*time.Millisecond || took > time.Second {
 			t.Errorf("seed %d: given up after %v", seed, took)
 		}
-		if _, back := tr.totals(); back != 400 || b.cards[0].Counters().PeersLost == 0 || b.cards[0].Established(1) {
+		if _, back := tr.totals(); back != 400 || b.cards[0].Counters.PeersLost == 0 || b.cards[0].Established(1) {
 			t.Errorf("seed %d: %d of 400 came back\n%s", seed, back, b.counters())
 		}
 		b.net.Cut(nil)
@@ -153,7 +153,7 @@ func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 	if took := time.Duration(b.now - begin); took < 200*time.Millisecond || took > 400*time.Millisecond {
 		t.Errorf("came back after %v, want PeerTimeout and a little more", took)
 	}
-	if b.cards[0].Counters().PeersLost != 0 {
+	if b.cards[0].Counters.PeersLost != 0 {
 		t.Error("the peer was lost")
 	}
 	for _, m := range b.messages {
@@ -164,7 +164,7 @@ func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 	drop = false // the age of the next tells the peer that nobody will ask for those again
 	b.reasons = nil
 	exactlyOnce(b, newTraffic(b, 2*link.Window))
-	if n := b.cards[0].Counters(); n.Timeouts > 20 {
+	if n := b.cards[0].Counters; n.Timeouts > 20 {
 		t.Errorf("%d timeouts", n.Timeouts)
 	}
 }
@@ -188,9 +188,9 @@ func TestPeerRestarts(t *testing.T) {
 		b.until(time.Minute, "all messages delivered or back", tr.pump)
 		_, back := tr.totals()
 		c := b.cards[0]
-		if back == 0 || back > 2*link.Window || c.Counters().PeersRestarted != 1 || len(c.restarted) != 1 ||
+		if back == 0 || back > 2*link.Window || c.Counters.PeersRestarted != 1 || len(c.restarted) != 1 ||
 			c.restarted[0] != 1 || len(b.cards[2].restarted) != 0 {
-			t.Errorf("%d came back, %d restarts counted, told %v", back, c.Counters().PeersRestarted, c.restarted)
+			t.Errorf("%d came back, %d restarts counted, told %v", back, c.Counters.PeersRestarted, c.restarted)
 		}
 		b.meet()
 		exactlyOnce(b, newTraffic(b, 50))
@@ -207,7 +207,7 @@ func TestCountingAnewIsTold(t *testing.T) {
 	b.pass(10 * time.Millisecond)
 	for i, c := range b.cards {
 		if !slices.Equal(c.resynced, []uint16{uint16(1 - i)}) || len(c.restarted) != 0 ||
-			c.Counters().Resynchronised != 1 {
+			c.Counters.Resynchronised != 1 {
 			t.Errorf("card %d is told of %v, and of restarts of %v", i, c.resynced, c.restarted)
 		}
 	}
@@ -294,10 +294,10 @@ func TestPeerRemoved(t *testing.T) {
 		t.Error("a card that was removed is a peer")
 	}
 	b.reasons = nil
-	strangers := b.cards[0].Counters().DroppedStranger
+	strangers := b.cards[0].Counters.DroppedStranger
 	late := b.send(1, arctic.Request, 0)
 	b.pass(10 * time.Millisecond)
-	if b.cards[0].Counters().DroppedStranger == strangers || late.at != 0 {
+	if b.cards[0].Counters.DroppedStranger == strangers || late.at != 0 {
 		t.Error("a card that was removed was listened to")
 	}
 	exactlyOnceOf(b, newTraffic(b, 20, [2]int{0, 2}, [2]int{2, 0}))
@@ -332,12 +332,12 @@ func TestPeersJoin(t *testing.T) {
 		}
 	}
 	exactlyOnce(b, newTraffic(b, 100))
-	before := *b.cards[0].Counters()
+	before := b.cards[0].Counters
 	b.cards[0].SetPeer(peerOf(0, 1))
 	b.cards[0].RemovePeer(0)
 	b.cards[0].RemovePeer(77)
 	exactlyOnce(b, newTraffic(b, 20))
-	if c := b.cards[0].Counters(); c.PeersLost != before.PeersLost || c.Greetings != before.Greetings {
+	if c := b.cards[0].Counters; c.PeersLost != before.PeersLost || c.Greetings != before.Greetings {
 		t.Errorf("%d peers lost, %d greetings", c.PeersLost-before.PeersLost, c.Greetings-before.Greetings)
 	}
 }
@@ -360,14 +360,14 @@ func TestPeerMoves(t *testing.T) {
 	b.settle(b.cards[0])
 	b.comesBack(0, waits, arctic.ReasonDeparted)
 	b.reasons = nil
-	before := b.cards[0].Counters().DroppedStranger
+	before := b.cards[0].Counters.DroppedStranger
 	for _, f := range frames {
 		if f.Header().SourceCard == 1 {
 			b.inject(f)
 		}
 	}
 	b.pass(time.Millisecond)
-	if b.cards[0].Counters().DroppedStranger == before {
+	if b.cards[0].Counters.DroppedStranger == before {
 		t.Error("frames from the old address are no stranger's")
 	}
 	b.wrap = func(int, *wire.Port) port.Port { return b.net.Plug(moved) }
@@ -382,7 +382,7 @@ func TestPeerMoves(t *testing.T) {
 func TestLateStepIsNotTheOthersSilence(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 10))
-	before := *b.cards[0].Counters()
+	before := b.cards[0].Counters
 	m := b.send(0, arctic.Request, 1)
 	b.step(b.now)
 	late := b.cards[0]
@@ -391,7 +391,7 @@ func TestLateStepIsNotTheOthersSilence(t *testing.T) {
 	b.cards[0] = late
 	b.step(b.now)
 	b.arrives(time.Second, m)
-	if c := late.Counters(); c.Timeouts != before.Timeouts || c.PeersLost != 0 ||
+	if c := late.Counters; c.Timeouts != before.Timeouts || c.PeersLost != 0 ||
 		c.Retransmitted != before.Retransmitted {
 		t.Errorf("after a minute's pause: %s", b.counters())
 	}

@@ -63,7 +63,7 @@ func TestFramesAtAnotherPort(t *testing.T) {
 	}})
 	refused := func(what string) {
 		t.Helper()
-		c := b.cards[0].Counters()
+		c := &b.cards[0].Counters
 		if c.DroppedPort == 0 || c.DroppedStranger != 0 {
 			t.Errorf("%s: %d frames dropped as of another port, %d as a stranger's", what, c.DroppedPort,
 				c.DroppedStranger)

@@ -75,7 +75,7 @@ func TestLateDuplicateOfAParkedFlow(t *testing.T) {
 		b.inject(f) // the bed fails if a message is accepted again
 	}
 	b.resting()
-	if b.cards[1].Counters().Duplicates == 0 {
+	if b.cards[1].Counters.Duplicates == 0 {
 		t.Error("no duplicates, so nothing was tested")
 	}
 	if n := b.flows(); n != 0 {

@@ -24,7 +24,7 @@ func TestRejectedForNowTravelsInAnotherFrame(t *testing.T) {
 		}
 		return arctic.ReasonNone
 	}
-	before := *b.cards[0].Counters()
+	before := b.cards[0].Counters
 	m := b.send(0, arctic.Request, 1)
 	b.arrives(time.Second, m)
 	seen := map[uint32]bool{}
@@ -34,13 +34,13 @@ func TestRejectedForNowTravelsInAnotherFrame(t *testing.T) {
 		}
 		seen[f.Header().Sequence] = true
 	}
-	if c := b.cards[0].Counters(); len(seen) != 4 || c.RejectsReceived-before.RejectsReceived != 3 ||
+	if c := b.cards[0].Counters; len(seen) != 4 || c.RejectsReceived-before.RejectsReceived != 3 ||
 		m.owner.Retried != 3 || c.Retransmitted != before.Retransmitted {
 		t.Errorf("%d frames, %d rejects received, %d retried by the owner, want 4, 3 and 3", len(seen),
 			c.RejectsReceived-before.RejectsReceived, m.owner.Retried)
 	}
 	by := map[arctic.Reason]uint64{}
-	b.cards[0].ByPeers().Each(func(r arctic.Reason, n uint64) { by[r] = n })
+	b.cards[0].ByPeers.Each(func(r arctic.Reason, n uint64) { by[r] = n })
 	if by[arctic.ReasonSwitching] != 3 {
 		t.Errorf("counted by reason: %v", by)
 	}
@@ -64,12 +64,12 @@ func TestEachPacketOfATrainIsAnswered(t *testing.T) {
 		}
 		return arctic.ReasonNone
 	}
-	before := b.cards[0].Counters().TrainsSent
+	before := b.cards[0].Counters.TrainsSent
 	for range 60 {
 		sent = append(sent, b.send(0, arctic.Request, 1))
 	}
 	b.idle(time.Second)
-	if n := b.cards[0].Counters().TrainsSent - before; n > 4 {
+	if n := b.cards[0].Counters.TrainsSent - before; n > 4 {
 		t.Fatalf("%d trains of 60 packets, so little is tested", n)
 	}
 	for _, m := range sent {
@@ -123,11 +123,11 @@ func TestRepeatedFrameGetsTheSameAnswer(t *testing.T) {
 			}
 			return arctic.ReasonNone
 		}
-		before := *b.cards[1].Counters()
+		before := b.cards[1].Counters
 		loseAnswers = 2
 		m := b.send(0, arctic.Request, 1)
 		b.until(time.Second, "an answer", func() bool { return m.back })
-		c := b.cards[1].Counters()
+		c := &b.cards[1].Counters
 		if n := c.RepeatedRejects - before.RepeatedRejects; n != 2 || c.RejectsSent-before.RejectsSent != 1 {
 			t.Errorf("%v: answered anew %d times and as before %d times, want 1 and 2", reason,
 				c.RejectsSent-before.RejectsSent, n)
@@ -292,9 +292,9 @@ func TestTriesOfAnAccountAreBounded(t *testing.T) {
 			}
 		}
 		second()
-		before := b.cards[0].Counters().RejectsReceived
+		before := b.cards[0].Counters.RejectsReceived
 		second()
-		if n := b.cards[0].Counters().RejectsReceived - before; n == 0 || n > k.most {
+		if n := b.cards[0].Counters.RejectsReceived - before; n == 0 || n > k.most {
 			t.Errorf("%d owners to %d nodes, beside others %v: %d tries in a second, want some and at most %d",
 				k.owners, k.nodes, k.beside, n, k.most)
 		}
@@ -378,10 +378,10 @@ func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	if a, z := b.cards[0].Flows(), b.cards[1].Flows(); a != 0 || z != 1 {
 		t.Fatalf("%d and %d flows are in use, want none and the one that remembers", a, z)
 	}
-	before := *b.cards[1].Counters()
+	before := b.cards[1].Counters
 	b.inject(refused)
 	b.pass(time.Millisecond)
-	after := b.cards[1].Counters()
+	after := &b.cards[1].Counters
 	if after.RepeatedRejects != before.RepeatedRejects+1 || after.RejectsSent != before.RejectsSent {
 		t.Errorf("the frame that came again was answered %d times as before, and %d times anew",
 			after.RepeatedRejects-before.RepeatedRejects, after.RejectsSent-before.RejectsSent)
@@ -424,7 +424,7 @@ func TestManyRejectsAtOnce(t *testing.T) {
 	for _, f := range frames {
 		most = max(most, f.Rejects())
 	}
-	if n := b.cards[1].Counters().RejectsSent; most > arctic.MaxRejects || most < arctic.MaxRejects/2 || n != 100 {
+	if n := b.cards[1].Counters.RejectsSent; most > arctic.MaxRejects || most < arctic.MaxRejects/2 || n != 100 {
 		t.Errorf("%d packets rejected, at most %d rejects in a frame", n, most)
 	}
 }

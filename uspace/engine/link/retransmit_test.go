@@ -98,14 +98,14 @@ func TestMoreUnansweredThanTheWindow(t *testing.T) {
 		b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
 		exactlyOnce(b, newTraffic(b, 1, [2]int{1, 0}))
 		b.liar = 1
-		before := *b.cards[0].Counters()
+		before := b.cards[0].Counters
 		b.inject(edited(withPackets(frames)[0], func(h *arctic.Header) {
 			h.Sequence, h.Age = b.cards[1].Sequence(0, h.Level)+c.ahead, c.age
 		}))
 		judged := 0
 		b.judge = func(int, *message) arctic.Reason { judged++; return arctic.ReasonNone }
 		b.pass(time.Millisecond)
-		if dropped := b.cards[0].Counters().OutOfWindow - before.OutOfWindow; dropped != c.dropped ||
+		if dropped := b.cards[0].Counters.OutOfWindow - before.OutOfWindow; dropped != c.dropped ||
 			judged != 1-int(c.dropped) {
 			t.Errorf("%d ahead, of age %d: counted %d times as out of the window and judged %d times, want %d and %d",
 				c.ahead, c.age, dropped, judged, c.dropped, 1-c.dropped)
@@ -179,7 +179,7 @@ func TestRetransmissionTimeout(t *testing.T) {
 		at[1]-at[0] > int64(80*time.Millisecond) {
 		t.Errorf("with a round trip of 40 ms sent at %v", at)
 	}
-	if n := far.cards[0].Counters().Timeouts; n != 1 {
+	if n := far.cards[0].Counters.Timeouts; n != 1 {
 		t.Errorf("%d timeouts with a round trip of 40 ms, want the one of the lost frame", n)
 	}
 }
@@ -205,7 +205,7 @@ func TestOvertakenFrameIsSentAgain(t *testing.T) {
 		if quick := at[1]-at[0] < int64(time.Millisecond); quick != (after >= 3) {
 			t.Errorf("%d frames behind it: sent again after %v", after, time.Duration(at[1]-at[0]))
 		}
-		if c := a.cards[0].Counters(); c.Timeouts > 0 && after >= 3 || c.Retransmitted != 1 {
+		if c := a.cards[0].Counters; c.Timeouts > 0 && after >= 3 || c.Retransmitted != 1 {
 			t.Errorf("%d frames behind it: %d timeouts, %d frames sent again", after, c.Timeouts, c.Retransmitted)
 		}
 	}
@@ -264,7 +264,7 @@ func TestRoundTripTimeOfFramesSentOnce(t *testing.T) {
 		lose = 2
 		b.arrives(time.Second, b.send(0, arctic.Request, 1))
 	}
-	if after, n := trip(), b.cards[0].Counters().Retransmitted; before == 0 || after != before || n != 40 {
+	if after, n := trip(), b.cards[0].Counters.Retransmitted; before == 0 || after != before || n != 40 {
 		t.Errorf("the round-trip time went from %v to %v with %d frames sent again", before, after, n)
 	}
 }
@@ -293,14 +293,14 @@ func TestFrameBehindAGapIsTakenOnce(t *testing.T) {
 			sent = append(sent, b.send(0, level, 1))
 		}
 		b.until(time.Second, "those behind arrive", func() bool { return sent[1].at != 0 && sent[2].at != 0 })
-		before := b.cards[1].Counters().Duplicates
+		before := b.cards[1].Counters.Duplicates
 		for range 3 {
 			for _, f := range behind[:2] {
 				b.inject(f) // the bed fails if it is taken
 			}
 			b.pass(20 * time.Microsecond)
 		}
-		if n := b.cards[1].Counters().Duplicates - before; n != 6 || sent[0].at != 0 {
+		if n := b.cards[1].Counters.Duplicates - before; n != 6 || sent[0].at != 0 {
 			t.Errorf("%d duplicates, want 6; the gap is closed: %v", n, sent[0].at != 0)
 		}
 		b.inject(lost[0])

@@ -84,7 +84,7 @@ func newCouple(tune func(*link.Config)) *couple {
 	c.owner = link.Owner{GID: gid, Tag: tag, Account: new(link.Account)}
 	for i := range 1024 {
 		ln := &link.Line{Index: uint16(i)}
-		ln.Belongs(&c.owner)
+		ln.Owner = &c.owner
 		c.lines = append(c.lines, ln)
 	}
 	return c
@@ -183,8 +183,8 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		if n := testing.AllocsPerRun(30, round); n != 0 {
 			t.Errorf("%s: a round allocates %v times", name, n)
 		}
-		if parked < 30 || c.ends[1].Counters().RejectsSent == 0 {
-			t.Errorf("%s: %d flows were parked, %d packets rejected", name, parked, c.ends[1].Counters().RejectsSent)
+		if parked < 30 || c.ends[1].Counters.RejectsSent == 0 {
+			t.Errorf("%s: %d flows were parked, %d packets rejected", name, parked, c.ends[1].Counters.RejectsSent)
 		}
 	}
 }

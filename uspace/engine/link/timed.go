@@ -183,7 +183,7 @@ func (e *End) enqueue(f *flow) bool {
 	fr := f.unqueued()
 	if fr != nil {
 		fr.again()
-		e.counters.Retransmitted++
+		e.Counters.Retransmitted++
 	} else {
 		s := e.nextStream(f)
 		if s == nil {
@@ -234,7 +234,7 @@ func (e *End) runTransmit() (did bool) {
 		}
 		if !e.sendChosen() {
 			e.blocked = true
-			e.counters.TransmitRingFull++
+			e.Counters.TransmitRingFull++
 			return did
 		}
 		u.sending, u.peer = false, nil

@@ -18,13 +18,13 @@ import (
 func departures(b *bed, n int) (at []int64, bare []bool) {
 	b.t.Helper()
 	for end := b.now + int64(time.Second); len(at) < n; {
-		before := *b.cards[0].Counters()
+		before := b.cards[0].Counters
 		next := b.now + 1
 		if !b.touched {
 			next = b.next()
 		}
 		b.step(next)
-		after := b.cards[0].Counters()
+		after := &b.cards[0].Counters
 		switch sent := after.FramesSent - before.FramesSent; {
 		case sent > 1:
 			b.t.Fatalf("%d frames left at once", sent)

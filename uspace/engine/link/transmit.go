@@ -30,7 +30,7 @@ func (e *End) sendFilled(p *peer, b []byte, n, filled int) {
 
 // sendSealed is sendFilled for a peer with a key: it seals the frame.
 func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
-	if e.see != nil {
+	if e.See != nil {
 		e.plain = append(e.plain[:0], b[:n]...)
 	}
 	b = b[:n+arctic.SealSize]
@@ -39,17 +39,17 @@ func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
 		e.resynchronise(p) // the key is used up; the frame is sent again with another, or returns
 		return
 	}
-	if e.see != nil {
+	if e.See != nil {
 		e.plain = arctic.Reveal(b, e.plain)
-		e.see(p.Port, e.plain, Fate{Outcome: Sent})
+		e.See(p.Port, e.plain, Fate{Outcome: Sent})
 	}
 	e.transmitted(p, max(filled, sealed))
 }
 
 // commit hands a sealed frame of n bytes, which is filled up to a longer one, to the port.
 func (e *End) commit(p *peer, b []byte, n, filled int) {
-	if e.see != nil {
-		e.see(p.Port, b[:n], Fate{Outcome: Sent})
+	if e.See != nil {
+		e.See(p.Port, b[:n], Fate{Outcome: Sent})
 	}
 	e.transmitted(p, filled)
 }
@@ -57,8 +57,8 @@ func (e *End) commit(p *peer, b []byte, n, filled int) {
 // transmitted gives a frame of that length to the port.
 func (e *End) transmitted(p *peer, filled int) {
 	e.cfg.Ports[p.Port].Commit(filled)
-	e.counters.FramesSent++
-	e.counters.FrameBytesSent += uint64(filled)
+	e.Counters.FramesSent++
+	e.Counters.FrameBytesSent += uint64(filled)
 }
 
 // transmit sends frame seq of the flow, for the first time or again. It returns
@@ -73,7 +73,7 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 	for ln := fr.train; ln != nil; ln = ln.next {
 		size += int(ln.Size) + len(ln.inFrame())
 	}
-	o := fr.train.owner
+	o := fr.train.Owner
 	if fr.tooLong(b, arctic.HeaderSize+size) {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
 		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
@@ -240,7 +240,7 @@ func (e *End) acknowledge(dispatched bool) {
 			e.oweNow(p)
 		} else if !e.acknowledgePeer(p) {
 			e.blocked = true
-			e.counters.TransmitRingFull++
+			e.Counters.TransmitRingFull++
 			e.oweNow(p)
 		}
 		p = next
@@ -299,6 +299,6 @@ func (e *End) acknowledgeOnce(p *peer) bool {
 	}
 	e.spendsFrame(p.answeredFor())
 	e.send(p, b, e.head(p, b, l, p.gid, e.noJob(), f.sndNext, len(b)))
-	e.counters.AcksSent++
+	e.Counters.AcksSent++
 	return true
 }
