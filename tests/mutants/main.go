@@ -46,13 +46,12 @@
 //	                   changed since
 //	series             a frame like the one before is accepted whatever its epoch
 //	inorder            every frame counts as the next one while no rejects are remembered
-//	only               an acknowledgment of one of several frames ends the watch over all
+//	selected           frames between those that an acknowledgment names count as named
 //	unsent             an acknowledgment of a frame that was never sent is believed
 //	timer              the retransmission timer is never armed
 //	forgotten          an overtaken frame is counted, but not sent again
 //	backoff            a rejected stream tries again at once
-//	leak               an accepted packet that was alone in its flow keeps its line
-//	kept               an accepted packet of several keeps its line
+//	kept               an accepted packet keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
 //	tail               a long transfer goes on to its end while packets of it are unanswered
 //	retired            a slot is retired though blocks of its transfer are in flight

@@ -13,29 +13,59 @@ import (
 const reordered = 3
 
 // acknowledged applies an acknowledgment and its selective bits: the packets of those frames were
-// delivered, and their lines are free.
+// delivered, and their lines are free, unless a line has more of its block to send. It widens the
+// congestion window by one for each frame up to the threshold (slow start), then by one a window
+// (RFC 5681 section 3.1).
 func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 	if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {
 		e.neverSent(f.peer)
 		return
 	}
-	f.peer.beyond = 0
-	if ack == f.sndNext && ack-f.sndUna == 1 && selective == 0 && e.onlyOne(f) {
-		return
+	p := f.peer
+	p.beyond = 0
+	progress, rtt, highest, end := false, int64(-1), ack, ack
+	if selective != 0 {
+		end += 1 + uint32(mathbits.Len64(selective))
 	}
-	progress := false
-	rtt := int64(-1)
-	for s := f.sndUna; int32(ack-s) > 0; s++ {
-		progress = e.accepted(f, s, &rtt) || progress
-	}
-	highest := ack
-	for bits := selective; bits != 0; bits &= bits - 1 {
-		s := ack + 1 + uint32(mathbits.TrailingZeros64(bits))
-		if s-f.sndUna >= f.sndNext-f.sndUna {
-			continue // answered before, or never sent
+	for s := f.sndUna; s != f.sndNext && int32(end-s) > 0; s++ {
+		if beyond := s - ack; int32(beyond) >= 0 {
+			if beyond == 0 || selective>>(beyond-1)&1 == 0 {
+				continue
+			}
+			highest = s
 		}
-		progress = e.accepted(f, s, &rtt) || progress
-		highest = s
+		fr := f.frame(s)
+		if fr.state != flying && fr.state != lost {
+			continue // answered before
+		}
+		progress = true
+		if fr.retries == 0 { // else rtt is unknown (RFC 6298 section 3)
+			rtt = e.now - fr.sentAt
+		}
+		ln := fr.train
+		if t := ln.Owner.Follower; t != nil {
+			t.Answered(ln, Verdict{})
+		}
+		st := ln.stream
+		st.backoff = 0
+		st.limit = min(st.limit+1, Window)
+		for ; ln != nil; ln = fr.train {
+			fr.train = ln.next
+			if ln.Block != nil && ln.goesOn() {
+				st.waiting.prepend(ln, ln)
+			} else {
+				e.settle(ln, Delivered, arctic.ReasonNone)
+			}
+		}
+		if p.suspect != 0 || fr.probe != 0 {
+			e.passed(p, fr)
+		}
+		e.close(f, fr, st)
+		if f.window < Window {
+			if f.growth++; f.window < f.threshold || f.growth >= f.window {
+				f.window, f.growth = f.window+1, 0
+			}
+		}
 	}
 	if !progress {
 		return
@@ -48,34 +78,6 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 		e.overtaken(f, highest)
 	}
 	e.progressed(f)
-}
-
-// onlyOne applies the acknowledgment of the only frame of a flow, as in a dialogue. The frame must
-// have been sent once and have one line without a block, and no follower, probe or suspected length
-// may depend on it. Otherwise onlyOne does nothing and returns false.
-func (e *End) onlyOne(f *flow) bool {
-	fr, p := f.frame(f.sndUna), f.peer
-	ln := fr.train
-	if fr.state != flying || ln.next != nil || ln.Block != nil || ln.Owner.Follower != nil ||
-		fr.retries|fr.probe != 0 || p.suspect != 0 {
-		return false
-	}
-	f.measured(e.now - fr.sentAt)
-	s := e.stream(f, ln.Owner, ln.Node, ln.sort())
-	s.backoff = 0
-	s.limit = min(s.limit+1, Window)
-	fr.train = nil
-	e.settle(ln, Delivered, arctic.ReasonNone)
-	e.close(f, fr, s)
-	fr.state = idle
-	f.grow()
-	f.timeouts = 0
-	f.sndUna++
-	f.movedAt, f.deadline = e.now, 0
-	if f.turns.first != nil {
-		e.makeReady(f)
-	}
-	return true
 }
 
 // beyondInARow is how many acknowledgments of frames never sent, in a row, make the cards begin
@@ -91,37 +93,6 @@ func (e *End) neverSent(p *peer) {
 	}
 }
 
-// accepted frees the lines of frame s and reports whether it was still open. The
-// round-trip time of a frame that was sent once goes to rtt (RFC 6298 section 3).
-func (e *End) accepted(f *flow, s uint32, rtt *int64) bool {
-	fr := f.frame(s)
-	if fr.state != flying && fr.state != lost {
-		return false
-	}
-	if fr.retries == 0 {
-		*rtt = e.now - fr.sentAt
-	}
-	if t := fr.train.Owner.Follower; t != nil {
-		t.Answered(fr.train, Verdict{})
-	}
-	st := e.stream(f, fr.train.Owner, fr.train.Node, fr.train.sort())
-	st.backoff = 0
-	st.limit = min(st.limit+1, Window)
-	for fr.train != nil {
-		ln := fr.train
-		fr.train = ln.next
-		if ln.goesOn() {
-			st.waiting.prepend(ln, ln)
-		} else {
-			e.settle(ln, Delivered, arctic.ReasonNone)
-		}
-	}
-	e.passed(f.peer, fr)
-	e.close(f, fr, st)
-	f.grow()
-	return true
-}
-
 // close marks a frame of the stream as answered.
 func (e *End) close(f *flow, fr *frame, s *stream) {
 	if fr.state == flying {
@@ -131,10 +102,15 @@ func (e *End) close(f *flow, fr *frame, s *stream) {
 	}
 	fr.state = answered
 	s.flying--
-	mine := s.payer()
-	mine.answered(int(fr.size))
+	f.recent = s
+	mine := s.payer
+	if mine.flight -= int(fr.size); mine.full {
+		mine.refill()
+	}
 	e.answered = mine.account
-	e.mayGo(s)
+	if s.waiting.head != nil {
+		e.mayGo(s)
+	}
 }
 
 // progressed moves sndUna over answered frames, sets the retransmission timer anew
@@ -167,9 +143,7 @@ func (e *End) overtaken(f *flow, highest uint32) {
 	found := false
 	for s := f.sndUna; int32(highest-s) >= reordered; s++ {
 		if fr := f.frame(s); fr.state == flying && fr.retries == 0 {
-			fr.state = lost
-			f.flying--
-			f.lost++
+			f.loses(fr)
 			found = true
 		}
 	}
@@ -211,7 +185,7 @@ func (e *End) reject(f *flow, r *rejected) {
 	if t := fr.train.Owner.Follower; t != nil {
 		t.Answered(fr.train, r.Verdict)
 	}
-	s := e.stream(f, fr.train.Owner, fr.train.Node, fr.train.sort())
+	s := fr.train.stream
 	again := fr.void && r.RetryReason == arctic.ReasonTooLong
 	var first, last *Line
 	moved := false

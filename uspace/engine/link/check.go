@@ -39,7 +39,10 @@ func (f *flow) check(used map[uint32]int) error {
 		q := Lines{head: fr.train}
 		if n := q.length(); n > 0 {
 			used[fr.train.Owner.Number] += n
-			open[f.find(fr.train.Owner, fr.train.Node, fr.train.sort())]++
+			s := f.find(fr.train.Owner, fr.train.Node, fr.train.sort())
+			if open[s]++; s != fr.train.stream {
+				return fmt.Errorf("a line in flight to node %d has another stream than it says", fr.train.Node)
+			}
 		}
 		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)

@@ -28,6 +28,7 @@ func (e *End) makeReady(f *flow) {
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
 	s := e.stream(f, ln.Owner, ln.Node, ln.sort())
+	ln.stream = s
 	s.waiting.Push(ln)
 	e.mayGo(s)
 	e.makeReady(f)
@@ -86,7 +87,7 @@ func (e *End) dispatchFlow(f *flow) bool {
 		if s == nil {
 			break
 		}
-		switch mine := s.payer(); {
+		switch mine := s.payer; {
 		case !e.solvent(mine.account):
 			e.deferClass(mine)
 		case mine.flight >= contendedFlight && e.Contended():
@@ -126,7 +127,7 @@ func (e *End) assemble(f *flow, s *stream) bool {
 		return false
 	}
 	fr := e.couple(f, s, len(b), e.cfg.Train)
-	a := s.payer().account
+	a := s.payer.account
 	a.dispatch -= int(fr.size) + frameBytes
 	e.Uses(a, int(fr.size)+FrameTime)
 	// Until it is sent it counts as lost: reading a block's source may end the step (Abandon).
@@ -172,7 +173,7 @@ func (e *End) couple(f *flow, s *stream, size, most int) *frame {
 	if t := first.Owner.Follower; t != nil {
 		t.Dispatched(f.peer.Card, f.level, f.sndNext, first)
 	}
-	s.payer().sent(bytes)
+	s.payer.flight += bytes
 	e.went(s)
 	f.sndNext++
 	e.Counters.PacketsSent += uint64(n)

@@ -65,7 +65,7 @@ type flow struct {
 	nextReady       *flow   // also links those that the card has spare
 	turns           turn    // the flow's own: its ring is one of accounts
 	classes         *class  // the accounts' classes
-	recent          *stream // the last one looked up
+	recent          *stream // the last one that a line or an answer was for
 	streams         []*stream
 	byKey           map[streamKey]*stream // nil: there have only been few streams
 	frames          []frame               // ownFrames of them, in room, or Window of them
@@ -121,17 +121,11 @@ func (f *flow) measured(rtt int64) {
 	f.rttvar += (d - f.rttvar) / 4
 }
 
-// grow widens the congestion window after an answered frame: by one up to the threshold (slow
-// start), then by one a window (RFC 5681 section 3.1).
-func (f *flow) grow() {
-	if f.window >= Window {
-		return
-	}
-	f.growth++
-	if f.window < f.threshold || f.growth >= f.window {
-		f.window++
-		f.growth = 0
-	}
+// loses counts a frame in flight as lost.
+func (f *flow) loses(fr *frame) {
+	fr.state = lost
+	f.flying--
+	f.lost++
 }
 
 // isAccepted reports whether the sequence, at or after rcvNext, was accepted.

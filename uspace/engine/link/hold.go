@@ -108,7 +108,7 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	}
 	s.backoff = min(max(longer, int64(cfg.MinHold)), int64(cfg.MaxHold))
 	// Up to a quarter more, so that rejected senders do not return together.
-	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer().account.try(now, gap))
+	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer.account.try(now, gap))
 	s.limit = 1
 }
 
@@ -135,7 +135,7 @@ func (e *End) TryNode(o *Owner, card, node uint16) {
 
 // tryStream restarts a back-off: the stream's next try is the next that its account may make.
 func (e *End) tryStream(s *stream, gap int64) {
-	a := s.payer().account
+	a := s.payer.account
 	if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
 		return
 	}

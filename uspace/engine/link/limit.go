@@ -131,9 +131,7 @@ func (e *End) ground(p *peer) {
 		}
 		for s := f.sndUna; s != f.sndNext; s++ {
 			if fr := f.frame(s); fr.state == flying && p.length(fr) > p.longest() {
-				fr.state = lost
-				f.flying--
-				f.lost++
+				f.loses(fr)
 			}
 		}
 		if f.lost > 0 {

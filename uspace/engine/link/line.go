@@ -13,7 +13,9 @@ import (
 // While the link has the line, its owner may still call Cut and change the content of Data and
 // Block. Each transmission carries the content as it is then.
 type Line struct {
-	next  *Line // of a train or list
+	next   *Line   // of a train or list
+	stream *stream // the one it waits or travels with
+	// Owner is set before Queue.
 	Owner *Owner
 	Node  uint16 // the destination of the packet in the group of its owner
 	Size  uint16 // how many bytes of Data the packet has

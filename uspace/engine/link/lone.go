@@ -23,7 +23,7 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 		ln.Owner.Follower != nil {
 		return false
 	}
-	payer := s.payer()
+	payer := s.payer
 	if a := payer.account; a.round != e.round && a.spent || !e.solvent(a) || payer.full ||
 		payer.flight >= contendedFlight && e.Contended() {
 		return false
@@ -38,7 +38,7 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 	seq := f.sndNext
 	fr := f.frame(seq)
 	*fr = frame{train: ln, size: ln.Size, state: flying, sentAt: e.now}
-	ln.next = nil
+	ln.next, ln.stream = nil, s
 	f.sndNext++
 	f.flying++
 	s.flying++

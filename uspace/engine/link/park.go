@@ -250,7 +250,7 @@ func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
 	*s = stream{flow: f, owner: o, node: node, sort: of, limit: e.firstLimit(), index: int32(len(o.streams))}
 	job := e.classOf(f, o)
 	job.parts++
-	s.turn = turn{of: &job.turn, stream: s}
+	s.turn, s.payer = turn{of: &job.turn, stream: s}, job.of.class
 	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && of == packets {
 		s.limit = int32(k.limit)
 		k.limit = 0

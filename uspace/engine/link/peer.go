@@ -148,9 +148,7 @@ func (e *End) timeout(f *flow) {
 	}
 	for s := f.sndUna; s != f.sndNext; s++ {
 		if fr := f.frame(s); fr.state == flying {
-			fr.state = lost
-			f.flying--
-			f.lost++
+			f.loses(fr)
 		}
 	}
 	f.deadline = e.now + f.rto(&e.cfg)

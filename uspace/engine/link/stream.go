@@ -22,7 +22,8 @@ const (
 type stream struct {
 	flow   *flow
 	owner  *Owner
-	turn   turn // in its job's class on the flow
+	turn   turn   // in its job's class on the flow
+	payer  *class // the account's, of which that is a part
 	node   uint16
 	sort   sort
 	list   list

@@ -194,30 +194,20 @@ func (e *End) giveClass(s *class) {
 	}
 }
 
-// payer returns the account's class that the stream belongs to.
-func (s *stream) payer() *class { return s.turn.of.of.class }
-
-func (s *class) sent(bytes int) { s.flight += bytes }
-
-func (s *class) answered(bytes int) {
-	s.flight -= bytes
+// refill puts an account's class that was full on turn again, if it has something to send and may.
+func (s *class) refill() {
 	if s.full && s.flight < contendedFlight {
-		s.full = false
-		s.reenter()
-	}
-}
-
-// reenter puts an account's class on turn if it has something to send.
-func (s *class) reenter() {
-	if s.first != nil {
-		s.enter()
+		if s.full = false; s.first != nil {
+			s.enter()
+		}
 	}
 }
 
 // grounded notes that nothing of the flow is in flight any more.
 func (f *flow) grounded() {
 	for s := f.classes; s != nil; s = s.beside {
-		s.answered(s.flight)
+		s.flight = 0
+		s.refill()
 	}
 }
 
