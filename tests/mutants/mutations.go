@@ -86,10 +86,10 @@ var mutations = []mutation{
 		`p.readable = e.cfg.Readable && g.Flags`, `p.readable = g.Flags`,
 		unit("TestOneWantsEncryption")},
 	{"duplicate", "link/arrive.go",
-		`int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq)`, `int32(seq-fl.rcvNext) < 0`,
+		`int32(seq-fl.rcvNext) < 0 || fl.accepted.has(seq)`, `int32(seq-fl.rcvNext) < 0`,
 		link("TestFrameBehindAGapIsTakenOnce")},
 	{"verdict", "link/arrive.go",
-		`if fl.isRefused(seq) {`, `if false {`,
+		`case fl.refused.has(seq):`, `case false:`,
 		link("TestRepeatedFrameGetsTheSameAnswer")},
 	{"fate", "link/arrive.go",
 		`e.Fate, e.answered = Fate{Outcome: Accepted}, nil`, `e.answered = nil`,
@@ -127,12 +127,12 @@ var mutations = []mutation{
 	{"reserved", "cache.go",
 		`l == arctic.Request && i >= t.limit`, `false`,
 		unit("TestRepliesPassStalledRequests")},
-	{"cumulative", "link/flow.go",
-		`	if seq != f.rcvNext {
-		f.setAccepted(seq)
-		return false
-	}
-	f.rcvNext++`, `	f.rcvNext = seq + 1`,
+	{"cumulative", "link/arrive.go",
+		`		if seq != fl.rcvNext {
+			fl.accepted.add(seq)
+			fl.ahead++
+			atOnce = true
+		} else if fl.rcvNext++; fl.ahead > 0 {`, `		if fl.rcvNext = seq + 1; fl.ahead > 0 {`,
 		link("TestOvertakenFrameIsSentAgain")},
 	{"foreseen", "link/arrive.go",
 		`fl.predictedIn != e.view || `, ``,

@@ -159,7 +159,7 @@ func (e *End) overtaken(f *flow, highest uint32) {
 func (e *End) rejected(p *peer, f arctic.Frame) {
 	for i := 0; i < f.Rejects(); i++ {
 		r := f.Reject(i)
-		verdict := rejected{Verdict: Verdict{sequence: r.Sequence}}
+		verdict := Verdict{sequence: r.Sequence}
 		verdict.take(r)
 		if i+1 < f.Rejects() {
 			if twin := f.Reject(i + 1); twin.Sequence == r.Sequence && twin.Level == r.Level {
@@ -174,7 +174,7 @@ func (e *End) rejected(p *peer, f arctic.Frame) {
 }
 
 // reject settles a frame in which the peer rejected packets.
-func (e *End) reject(f *flow, r *rejected) {
+func (e *End) reject(f *flow, r *Verdict) {
 	fr := f.frame(r.sequence)
 	if fr.state != flying && fr.state != lost {
 		return
@@ -183,7 +183,7 @@ func (e *End) reject(f *flow, r *rejected) {
 		f.measured(e.now - fr.sentAt)
 	}
 	if t := fr.train.Owner.Follower; t != nil {
-		t.Answered(fr.train, r.Verdict)
+		t.Answered(fr.train, *r)
 	}
 	s := fr.train.stream
 	again := fr.void && r.RetryReason == arctic.ReasonTooLong

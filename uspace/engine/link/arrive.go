@@ -37,44 +37,80 @@ func (e *End) Arrive(port int, b []byte) *Train {
 	e.Counters.FramesReceived++
 	e.Counters.FrameBytesReceived += uint64(len(b))
 	e.Fate, e.answered = Fate{Outcome: Accepted}, nil
-	if fl, f := e.foreseen(port, b); f != nil { // as most in a dialogue
-		return e.good(fl.peer, f, &fl.predicted.Header, fl)
-	}
-	f, err := arctic.Look(b)
-	if err != nil {
-		e.damaged(err)
+	fl, f := e.foreseen(port, b) // as most in a dialogue
+	h := &e.header
+	if fl != nil {
+		h = &fl.predicted.Header
+	} else if f = e.inspect(port, b); f == nil {
 		return nil
 	}
-	h := &e.header
+	p := e.byCard[h.SourceCard]
+	p.gid, p.silentSince = h.GID, 0
+	if fl := p.flows[arctic.Reply]; fl != nil && fl.sndNext != fl.sndUna {
+		e.acknowledged(fl, h.Acks[arctic.Reply], h.Selective[arctic.Reply])
+	}
+	if fl := p.flows[arctic.Request]; fl != nil && fl.sndNext != fl.sndUna {
+		e.acknowledged(fl, h.Acks[arctic.Request], h.Selective[arctic.Request])
+	}
+	if fl != nil {
+		return e.next(fl, f, h, true)
+	}
+	if f.Rejects() > 0 {
+		e.rejected(p, f)
+	}
+	var t *Train
+	if f.Packets() > 0 {
+		fl = e.flow(p, h.Level)
+		if t = e.next(fl, f, h, false); t != nil && p.Key == nil && (e.cfg.AnyGroup || e.here.has(h.GID)) {
+			fl.predicted.Expect(f, h)
+			fl.predictedIn = e.view
+		}
+	}
+	if h.Bye {
+		e.bye = p
+		if t == nil {
+			e.departed()
+		}
+	}
+	return t
+}
+
+// drop counts a frame that goes no further, and notes why.
+func (e *End) drop(count *uint64, why Outcome) arctic.Frame {
+	*count++
+	e.Fate.Outcome = why
+	return nil
+}
+
+// inspect returns a frame of the present epoch of a peer, known to be what the peer sent, with its
+// header in End.header. It handles greetings and frames of other epochs, drops what is wrong, and
+// then returns nil.
+func (e *End) inspect(port int, b []byte) arctic.Frame {
+	f, err := arctic.Look(b)
+	if err != nil {
+		return e.damaged(err)
+	}
+	h, n := &e.header, &e.Counters
 	f.DecodeHeader(h)
 	p := e.peer(h.SourceCard)
 	switch {
 	case h.Direct != (e.cfg.Direct != nil):
-		e.damaged(arctic.ErrVersion)
-		return nil
-	case h.Direct && h.Tag != *e.cfg.Direct:
-		e.Counters.DroppedStranger++ // of another job
-		e.Fate.Outcome = Stranger
-		return nil
+		return e.damaged(arctic.ErrVersion)
+	case h.Direct && h.Tag != *e.cfg.Direct: // of another job
+		return e.drop(&n.DroppedStranger, Stranger)
 	case h.DestinationCard != e.cfg.Card:
-		e.Counters.DroppedMisrouted++
-		e.Fate.Outcome = Misrouted
-		return nil
+		return e.drop(&n.DroppedMisrouted, Misrouted)
 	case p == nil || p.Address != h.From:
-		e.Counters.DroppedStranger++
-		e.Fate.Outcome = Stranger
-		return nil
+		return e.drop(&n.DroppedStranger, Stranger)
 	case p.Port != port:
-		e.Counters.DroppedPort++
-		e.Fate.Outcome = OtherPort
-		return nil
+		return e.drop(&n.DroppedPort, OtherPort)
 	}
 	current := !h.Hello && p.established && h.Epoch == p.epoch
 	if f = e.authentic(p, f, h.Hello, current); f == nil {
 		return nil
 	}
 	if !e.cfg.AnyGroup && !e.here.has(h.GID) {
-		e.Counters.DroppedGroup++
+		n.DroppedGroup++
 		if !current {
 			e.Fate.Outcome = ForeignGroup
 			return nil
@@ -91,7 +127,7 @@ func (e *End) Arrive(port int, b []byte) *Train {
 		e.stale(p, h.GID)
 		return nil
 	}
-	return e.good(p, f, h, nil)
+	return f
 }
 
 // foreseen returns a frame and its flow if the frame is as the flow predicts from the one before
@@ -113,37 +149,10 @@ func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 	if fl == nil || fl.predictedIn != e.view || fl.predicted.Header.Epoch != p.epoch || p.timer == notTimed {
 		return nil, nil
 	}
-	return fl, fl.predicted.Match(b)
-}
-
-// good applies a frame of the present epoch that is known to be what its sender sent. foreseen is
-// its flow if the frame was foreseen, else nil.
-func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *Train {
-	p.gid = h.GID
-	p.heard()
-	if fl := p.flows[arctic.Reply]; fl != nil && fl.sndNext != fl.sndUna {
-		e.acknowledged(fl, h.Acks[arctic.Reply], h.Selective[arctic.Reply])
+	if f := fl.predicted.Match(b); f != nil {
+		return fl, f
 	}
-	if fl := p.flows[arctic.Request]; fl != nil && fl.sndNext != fl.sndUna {
-		e.acknowledged(fl, h.Acks[arctic.Request], h.Selective[arctic.Request])
-	}
-	if foreseen != nil {
-		return e.next(foreseen, f, h, true)
-	}
-	if f.Rejects() > 0 {
-		e.rejected(p, f)
-	}
-	var t *Train
-	if f.Packets() > 0 {
-		t = e.arrived(p, f, h)
-	}
-	if h.Bye {
-		e.bye = p
-		if t == nil {
-			e.departed()
-		}
-	}
-	return t
+	return nil, nil
 }
 
 // authentic returns the frame if it is what its sender sent, as far as that can be known. A sealed
@@ -153,15 +162,12 @@ func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *T
 func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Frame {
 	if !f.Sealed() && (p.Key == nil || hello) {
 		if err := f.Check(); err != nil {
-			e.damaged(err)
-			return nil
+			return e.damaged(err)
 		}
 		return f
 	}
 	if f.Sealed() != (p.Key != nil) || hello {
-		e.Counters.DroppedForged++
-		e.Fate.Outcome = Forged
-		return nil
+		return e.drop(&e.Counters.DroppedForged, Forged)
 	}
 	if !current {
 		return f
@@ -172,15 +178,11 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 		p.secured.pending = false // the peer sends in this epoch
 		return opened
 	case ErrForged:
-		e.Counters.DroppedForged++
-		e.Fate.Outcome = Forged
+		return e.drop(&e.Counters.DroppedForged, Forged)
 	case ErrReplayed:
-		e.Counters.DroppedReplayed++
-		e.Fate.Outcome = Replayed
-	default:
-		e.damaged(err)
+		return e.drop(&e.Counters.DroppedReplayed, Replayed)
 	}
-	return nil
+	return e.damaged(err)
 }
 
 // blocksPerTrain is how many frames with a block count as one with a train where acknowledgments
@@ -189,25 +191,13 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 // acknowledgments take no time (Config.Timed) a frame with a block counts as any other.
 const blocksPerTrain = 4
 
-// arrived returns the train of a frame if it is to be judged, else nil.
-func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
-	fl := e.flow(p, h.Level)
-	t := e.next(fl, f, h, false)
-	if t != nil && p.Key == nil && (e.cfg.AnyGroup || e.here.has(h.GID)) {
-		fl.predicted.Expect(f, h)
-		fl.predictedIn = e.view
-	}
-	return t
-}
-
 // next gives a frame with a train to its flow, and returns the train if it is new. Each frame is
 // answered once, by accepting or rejecting each of its packets, and repeats get the same answer.
 func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *Train {
 	seq := h.Sequence
 	switch {
 	case h.Age >= Window:
-		e.Counters.OutOfWindow++ // no sender has that many unanswered
-		e.Fate.Outcome = OutOfWindow
+		e.drop(&e.Counters.OutOfWindow, OutOfWindow) // no sender has that many unanswered
 		return nil
 	case seq == fl.rcvNext && fl.rejects.head == nil: // in order, as most are
 	case !e.isNew(fl, seq, seq-uint32(h.Age)):
@@ -226,7 +216,7 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	if t.First.Kind == arctic.KindTransfer && t.First.Length == 0 { // void: see limit.go
 		t.open = false
 		e.Fate = Fate{Rejected, arctic.ReasonTooLong}
-		e.remember(fl, &rejected{Verdict: Verdict{sequence: seq, Retry: ^uint64(0), RetryReason: arctic.ReasonTooLong}})
+		e.remember(fl, Verdict{sequence: seq, Retry: ^uint64(0), RetryReason: arctic.ReasonTooLong})
 		return nil
 	}
 	return t
@@ -237,20 +227,17 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 func (e *End) isNew(fl *flow, seq, oldest uint32) bool {
 	e.known(fl, oldest)
 	// It is within the window: known has moved rcvNext to Age, or less, before it.
-	if int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq) {
-		e.Counters.Duplicates++
-		e.Fate.Outcome = Duplicate
+	switch {
+	case int32(seq-fl.rcvNext) < 0 || fl.accepted.has(seq):
 		e.oweNow(fl.peer)
-		return false
-	}
-	if fl.isRefused(seq) {
-		e.Counters.Duplicates++
-		e.Fate.Outcome = Duplicate
+	case fl.refused.has(seq):
 		e.Counters.RepeatedRejects++
 		e.answerAgain(fl, seq)
-		return false
+	default:
+		return true
 	}
-	return true
+	e.drop(&e.Counters.Duplicates, Duplicate)
+	return false
 }
 
 // Reached returns how far the card has come with the peer's frames of the level: one more than the
@@ -266,44 +253,39 @@ func (e *End) Holds(t *Train) bool {
 	}
 	t.open, t.flow.reached = false, t.reached
 	e.bye = nil
-	e.Counters.Stale++
-	e.Fate.Outcome = Stale
+	e.drop(&e.Counters.Stale, Stale)
 	return false
 }
 
 // Answer answers the frame of the last train. atOnce says that the frame's sender waits for the
 // acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
-	if v.Retry|v.Fail == 0 {
-		e.Accept(atOnce)
-		return
-	}
-	e.train.open = false
-	e.train.flow.payer = e.train.Payer
-	e.Counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
-	e.Fate = Fate{Rejected, v.first()}
-	v.sequence = e.train.Header.Sequence
-	e.remember(e.train.flow, &rejected{Verdict: *v})
-	if e.bye != nil {
-		e.departed()
-	}
-}
-
-// Accept is Answer for a train whose packets are all accepted.
-func (e *End) Accept(atOnce bool) {
-	e.train.open = false
-	fl := e.train.flow
-	fl.payer = e.train.Payer
-	inOrder := fl.accept(e.train.Header.Sequence)
-	if e.train.Block == nil || e.cfg.Timed {
-		fl.unacked += blocksPerTrain
+	t, fl, p, seq := &e.train, e.train.flow, e.train.peer, e.train.Header.Sequence
+	t.open = false
+	fl.payer = t.Payer
+	if v.Retry|v.Fail != 0 {
+		e.Counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
+		e.Fate = Fate{Rejected, v.first()}
+		v.sequence = seq
+		e.remember(fl, *v)
 	} else {
 		fl.unacked++
-	}
-	if !inOrder || atOnce || int(fl.unacked) >= e.cfg.AckEvery*blocksPerTrain {
-		e.oweNow(fl.peer)
-	} else {
-		e.owe(fl.peer)
+		if t.Block == nil || e.cfg.Timed {
+			fl.unacked += blocksPerTrain - 1
+		}
+		if seq != fl.rcvNext {
+			fl.accepted.add(seq)
+			fl.ahead++
+			atOnce = true
+		} else if fl.rcvNext++; fl.ahead > 0 {
+			fl.advance()
+		}
+		if atOnce || int(fl.unacked) >= e.cfg.AckEvery*blocksPerTrain {
+			e.oweNow(p)
+		} else if p.ackAt == 0 { // on data, or on a frame of its own
+			p.ackAt = e.now + int64(e.cfg.AckDelay)
+			e.timers.set(p, p.ackAt)
+		}
 	}
 	if e.bye != nil {
 		e.departed()
@@ -318,7 +300,7 @@ func (e *End) departed() {
 }
 
 // damaged counts a frame that package arctic refused, by the error.
-func (e *End) damaged(err error) {
+func (e *End) damaged(err error) arctic.Frame {
 	n := &e.Counters
 	for _, d := range []struct {
 		err   error
@@ -332,9 +314,8 @@ func (e *End) damaged(err error) {
 		{arctic.ErrBlock, &n.DroppedPacket, BadTrain},
 	} {
 		if errors.Is(err, d.err) {
-			*d.count++
-			e.Fate.Outcome = d.fate
-			return
+			return e.drop(d.count, d.fate)
 		}
 	}
+	return nil
 }

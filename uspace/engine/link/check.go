@@ -55,15 +55,19 @@ func (f *flow) check(used map[uint32]int) error {
 	if f.flying+f.lost > 0 && f.deadline == 0 {
 		return fmt.Errorf("%d frames in flight and no timer", f.flying+f.lost)
 	}
-	refused := 0
-	for _, w := range f.refused {
+	refused, ahead := 0, 0
+	for i, w := range f.refused {
 		refused += bits.OnesCount64(w)
+		ahead += bits.OnesCount64(f.accepted[i])
+	}
+	if ahead != int(f.ahead) {
+		return fmt.Errorf("%d frames have overtaken others, counted %d", f.ahead, ahead)
 	}
 	asked := 0
 	for r := f.rejects.head; r != nil; r = r.next {
-		if !f.isRefused(r.sequence) || r.next == nil && r != f.rejects.tail {
+		if !f.refused.has(r.sequence) || r.next == nil && r != f.rejects.tail {
 			return fmt.Errorf("rejects of frame %d are remembered: %v, or the list ends wrong", r.sequence,
-				f.isRefused(r.sequence))
+				f.refused.has(r.sequence))
 		}
 		if r.asked {
 			asked++

@@ -52,6 +52,7 @@ type flow struct {
 	level    arctic.Level
 	timeouts uint8 // retransmission timeouts since the last answer
 	inReady  bool
+	ahead    uint16 // frames in accepted: they have overtaken others
 
 	// Sending. Frames sndUna..sndNext-1 are not answered, or an older one is not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
@@ -75,12 +76,12 @@ type flow struct {
 	// been handled. The upper 32 bits of reached count the turns of the sequence (engine/life.go).
 	rcvNext  uint32
 	reached  int64
-	unacked  int32               // frames since the last acknowledgment, weighted (blocksPerTrain)
-	answers  int32               // remembered rejects that are to be sent
-	payer    *Account            // of the last train that was answered; nil: no account
-	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after rcvNext
-	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
-	rejects  rejects             // those of refused, in the order in which the frames came
+	unacked  int32    // frames since the last acknowledgment, weighted (blocksPerTrain)
+	answers  int32    // remembered rejects that are to be sent
+	payer    *Account // of the last train that was answered; nil: no account
+	accepted bitmap   // frames at or after rcvNext that were accepted
+	refused  bitmap   // those that were answered with rejects, which are remembered
+	rejects  rejects  // those of refused, in the order in which the frames came
 
 	// What successive frames have in common. It holds for one End.view, which changes when the card
 	// sees its peers or groups differently.
@@ -128,31 +129,18 @@ func (f *flow) loses(fr *frame) {
 	f.lost++
 }
 
-// isAccepted reports whether the sequence, at or after rcvNext, was accepted.
-func (f *flow) isAccepted(seq uint32) bool {
-	return f.accepted[seq%Window/64]>>(seq%64)&1 != 0
-}
+// bitmap is a set of sequence numbers of a window: bit sequence%Window.
+type bitmap [Window / 64]uint64
 
-func (f *flow) setAccepted(seq uint32)   { f.accepted[seq%Window/64] |= 1 << (seq % 64) }
-func (f *flow) clearAccepted(seq uint32) { f.accepted[seq%Window/64] &^= 1 << (seq % 64) }
-
-// accept notes that a frame at or after rcvNext was accepted. If it was the next one, accept moves
-// rcvNext over it.
-func (f *flow) accept(seq uint32) (inOrder bool) {
-	if seq != f.rcvNext {
-		f.setAccepted(seq)
-		return false
-	}
-	f.rcvNext++
-	f.advance()
-	return true
-}
+func (m *bitmap) has(seq uint32) bool { return m[seq%Window/64]>>(seq%64)&1 != 0 }
+func (m *bitmap) add(seq uint32)      { m[seq%Window/64] |= 1 << (seq % 64) }
+func (m *bitmap) remove(seq uint32)   { m[seq%Window/64] &^= 1 << (seq % 64) }
 
 // advance moves rcvNext over accepted frames.
 func (f *flow) advance() {
-	for f.isAccepted(f.rcvNext) {
-		f.clearAccepted(f.rcvNext)
-		f.rcvNext++
+	for ; f.accepted.has(f.rcvNext); f.rcvNext++ {
+		f.accepted.remove(f.rcvNext)
+		f.ahead--
 	}
 }
 
@@ -163,8 +151,10 @@ func (e *End) known(f *flow, oldest uint32) {
 		return
 	}
 	for range min(oldest-f.rcvNext, Window) {
-		f.clearAccepted(f.rcvNext)
-		if f.isRefused(f.rcvNext) {
+		if f.accepted.has(f.rcvNext) {
+			f.accepted.remove(f.rcvNext)
+			f.ahead--
+		} else if f.refused.has(f.rcvNext) {
 			e.forget(f, f.rcvNext)
 		}
 		f.rcvNext++
@@ -175,9 +165,6 @@ func (e *End) known(f *flow, oldest uint32) {
 
 // selective returns the 64 accepted bits after rcvNext.
 func (f *flow) selective() uint64 {
-	if f.accepted[0]|f.accepted[1]|f.accepted[2]|f.accepted[3] == 0 {
-		return 0 // no frame has overtaken another
-	}
 	at := (f.rcvNext + 1) % Window
 	w, b := at/64, at%64
 	bits := f.accepted[w] >> b

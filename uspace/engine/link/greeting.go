@@ -267,8 +267,7 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	var g arctic.Greeting
 	f.Greeting(&g)
 	if e.buried(p, &g) { // it was under way
-		e.Counters.Stale++
-		e.Fate.Outcome = Stale
+		e.drop(&e.Counters.Stale, Stale)
 		return
 	}
 	// it has heard this card's greeting, and this is its answer
@@ -277,8 +276,7 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 		p.replies++
 	}
 	if trouble := p.refuses(f, &g); trouble != noTrouble {
-		e.Counters.DroppedKey++
-		e.Fate.Outcome = WrongKey
+		e.drop(&e.Counters.DroppedKey, WrongKey)
 		if p.established {
 			if answers {
 				p.doubt = trouble
@@ -297,8 +295,7 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 	if s := p.secured; s != nil {
 		if g.Incarnation == p.incarnation && g.Number <= s.number {
-			e.Counters.DroppedReplayed++
-			e.Fate.Outcome = Replayed
+			e.drop(&e.Counters.DroppedReplayed, Replayed)
 			return
 		}
 		if g.Incarnation == p.incarnation {
@@ -384,8 +381,7 @@ func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 	if p.established && !anew {
 		return
 	}
-	p.established, p.greetAt = true, 0
-	p.heard()
+	p.established, p.greetAt, p.silentSince = true, 0, 0
 	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil {
 			e.makeReady(f)

@@ -187,7 +187,7 @@ func (e *End) tidy(p *peer) int64 {
 
 // waits reports whether the flow waits for its peer or for a process.
 func (f *flow) waits() bool {
-	if f.sndNext != f.sndUna || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
+	if f.sndNext != f.sndUna || f.rejects.head != nil || f.ahead > 0 {
 		return true
 	}
 	for _, s := range f.streams {

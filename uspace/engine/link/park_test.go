@@ -161,7 +161,7 @@ func TestRejectsAreSettled(t *testing.T) {
 	first := f.rcvNext
 	for i := range uint32(Window) {
 		seq := first + i*37%Window // not in order
-		e.remember(f, &rejected{Verdict: Verdict{sequence: seq, Retry: 1}})
+		e.remember(f, Verdict{sequence: seq, Retry: 1})
 		e.answerAgain(f, seq)
 	}
 	if f.answers != Window {
@@ -171,14 +171,14 @@ func TestRejectsAreSettled(t *testing.T) {
 	f.answers--
 	for i := uint32(1); i <= Window; i++ {
 		e.known(f, first+i)
-		if err := f.check(map[uint32]int{}); err != nil || f.isRefused(first+i-1) {
+		if err := f.check(map[uint32]int{}); err != nil || f.refused.has(first+i-1) {
 			t.Fatalf("after %d are settled: %v", i, err)
 		}
 	}
 	if f.answers != 0 || f.rejects != (rejects{}) || f.waits() {
 		t.Errorf("%d to be sent, remembered %v, waits %v", f.answers, f.rejects, f.waits())
 	}
-	e.remember(f, &rejected{Verdict: Verdict{sequence: f.rcvNext + 3, Fail: 1}})
+	e.remember(f, Verdict{sequence: f.rcvNext + 3, Fail: 1})
 	e.forgetReceived(f)
 	if f.rcvNext != 0 || f.answers != 0 || f.waits() {
 		t.Errorf("rcvNext %d, %d to be sent, waits %v", f.rcvNext, f.answers, f.waits())

@@ -200,6 +200,3 @@ func (e *End) abandon(f *flow, reason arctic.Reason) {
 	f.window, f.growth = e.cfg.FirstWindow, 0
 	e.watch(f.peer)
 }
-
-// heard notes a sign of life of an established peer.
-func (p *peer) heard() { p.silentSince = 0 }

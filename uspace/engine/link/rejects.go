@@ -16,13 +16,8 @@ type rejects struct {
 	head, tail *rejected
 }
 
-// isRefused reports whether rejects of the sequence, at or after rcvNext, are remembered.
-func (f *flow) isRefused(seq uint32) bool {
-	return f.refused[seq%Window/64]>>(seq%64)&1 != 0
-}
-
 // remember remembers the rejects of a frame, to be sent in this step.
-func (e *End) remember(f *flow, verdict *rejected) {
+func (e *End) remember(f *flow, v Verdict) {
 	r := e.spare.rejected
 	if r == nil {
 		r = new(rejected)
@@ -30,14 +25,14 @@ func (e *End) remember(f *flow, verdict *rejected) {
 		e.spare.rejected = r.next
 		e.spare.nRejected--
 	}
-	*r = *verdict
+	*r = rejected{Verdict: v}
 	if f.rejects.head == nil {
 		f.rejects.head = r
 	} else {
 		f.rejects.tail.next = r
 	}
 	f.rejects.tail = r
-	f.refused[r.sequence%Window/64] |= 1 << (r.sequence % 64)
+	f.refused.add(r.sequence)
 	e.answer(f, r)
 }
 
@@ -60,7 +55,7 @@ func (e *End) answer(f *flow, r *rejected) {
 }
 
 func (e *End) forget(f *flow, seq uint32) {
-	f.refused[seq%Window/64] &^= 1 << (seq % 64)
+	f.refused.remove(seq)
 	var before *rejected
 	r := f.rejects.head
 	for r.sequence != seq {
@@ -90,5 +85,5 @@ func (e *End) forgetReceived(f *flow) {
 		e.forget(f, f.rejects.head.sequence)
 	}
 	f.rcvNext, f.unacked, f.reached = 0, 0, nextTurn(f.reached)
-	f.accepted = [Window / 64]uint64{}
+	f.accepted, f.ahead = bitmap{}, 0
 }

@@ -52,7 +52,8 @@ func TestTimesAreBounded(t *testing.T) {
 	s.backoff = int64(longest)
 	s.holdOff(e.now, &e.cfg, e.tryGap(), math.MaxUint64)
 	f.timeouts = 255
-	e.owe(p)
+	e.train = Train{Header: &arctic.Header{Sequence: f.rcvNext}, flow: f, peer: p}
+	e.Answer(&Verdict{}, false)
 	if s.hold < e.now || e.now+f.rto(&e.cfg) < e.now || p.ackAt < e.now {
 		t.Errorf("hold until %d, acknowledge at %d", s.hold, p.ackAt)
 	}

@@ -142,7 +142,9 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 	for i, f := range &p.flows {
 		if f != nil {
 			h.Acks[i] = f.rcvNext
-			h.Selective[i] = f.selective()
+			if h.Selective[i] = 0; f.ahead > 0 {
+				h.Selective[i] = f.selective()
+			}
 			f.unacked = 0
 			answers += int(f.answers)
 		} else {
@@ -203,15 +205,6 @@ func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
 		}
 	}
 	return n
-}
-
-// owe makes sure that the peer gets an acknowledgment within AckDelay, on data or
-// on a frame of its own.
-func (e *End) owe(p *peer) {
-	if p.ackAt == 0 {
-		p.ackAt = e.now + int64(e.cfg.AckDelay)
-		e.timers.set(p, p.ackAt)
-	}
 }
 
 // oweNow makes sure that the peer gets an acknowledgment in this step.
