@@ -17,15 +17,10 @@ import (
 type Card struct {
 	memory  *Memory
 	page    *Page
-	send    [arctic.Levels]ring
-	receive [arctic.Levels]ring
+	send    [arctic.Levels]cardSend
+	receive [arctic.Levels]cardReceive
 
-	sendTail       [arctic.Levels]uint32 // next slot to retrieve
-	receiveHead    [arctic.Levels]uint32 // next slot to deliver into
-	receiveTail    [arctic.Levels]uint32 // as last loaded
-	headStored     [arctic.Levels]uint32 // receive head as last stored
-	tailStored     [arctic.Levels]uint32 // send tail as last stored
-	returns        uint32                // next return to write
+	returns        uint32 // next return to write
 	lost           uint32
 	operationsLost uint32
 	// lostAt has, for each word of the page, the number of the last return that was lost there
@@ -37,6 +32,21 @@ type Card struct {
 	fence   uint32 // target of a store that orders the loads behind it; never read
 }
 
+// cardSend is a send queue as the card sees it.
+type cardSend struct {
+	ring
+	tail   uint32 // next slot to retrieve
+	stored uint32 // tail as last stored
+}
+
+// cardReceive is a receive queue as the card sees it.
+type cardReceive struct {
+	ring
+	head   uint32 // next slot to deliver into
+	tail   uint32 // as last loaded
+	stored uint32 // head as last stored
+}
+
 // NewCard returns the card's end of a context that has just been powered up. Both directions are
 // halted and the return ring is empty. The page has the version of the ABI and the sizes of remote
 // memory. NewCard does not initialise the registers (thesis 3.1.2, RESET).
@@ -46,7 +56,8 @@ func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[operationsLost], 0)
 	atomic.StoreUint32(&m.Page[lostSeen], 0)
 	atomic.StoreUint32(&m.Page[versionWord], ABI)
-	c := &Card{memory: m, page: m.Page}
+	c := new(Card)
+	c.Move(m)
 	c.PutRemoteSizes()
 	return c
 }
@@ -72,10 +83,9 @@ func (c *Card) LatchSend() error {
 	if err != nil {
 		return err
 	}
-	c.send = send
-	for l := range arctic.Levels {
-		c.tailStored[l] = c.page.Load(sendTail[l])
-		c.sendTail[l] = c.tailStored[l] & send[l].mask
+	for l, r := range send {
+		stored := atomic.LoadUint32(r.tl)
+		c.send[l] = cardSend{ring: r, tail: stored & r.mask, stored: stored}
 	}
 	return nil
 }
@@ -86,12 +96,9 @@ func (c *Card) LatchReceive() error {
 	if err != nil {
 		return err
 	}
-	c.receive = receive
-	for l := range arctic.Levels {
-		mask := receive[l].mask
-		c.headStored[l] = c.page.Load(receiveHead[l])
-		c.receiveHead[l] = c.headStored[l] & mask
-		c.receiveTail[l] = c.page.Load(receiveTail[l]) & mask
+	for l, r := range receive {
+		stored := atomic.LoadUint32(r.hd)
+		c.receive[l] = cardReceive{ring: r, head: stored & r.mask, tail: atomic.LoadUint32(r.tl) & r.mask, stored: stored}
 	}
 	return nil
 }
@@ -99,16 +106,17 @@ func (c *Card) LatchReceive() error {
 // HaltSend publishes the tails and lets go of the send queues.
 func (c *Card) HaltSend() {
 	c.Publish()
-	c.send = [arctic.Levels]ring{}
-	c.sendTail, c.tailStored = [arctic.Levels]uint32{}, [arctic.Levels]uint32{}
+	for l, r := range c.page.halted(sendBase) {
+		c.send[l] = cardSend{ring: r}
+	}
 }
 
 // HaltReceive publishes the heads and lets go of the receive queues.
 func (c *Card) HaltReceive() {
 	c.Publish()
-	c.receive = [arctic.Levels]ring{}
-	c.receiveHead, c.headStored, c.receiveTail = [arctic.Levels]uint32{}, [arctic.Levels]uint32{},
-		[arctic.Levels]uint32{}
+	for l, r := range c.page.halted(receiveBase) {
+		c.receive[l] = cardReceive{ring: r}
+	}
 }
 
 // Divert makes the card deliver into slots of its own instead of into the halted receive queues:
@@ -117,18 +125,17 @@ func (c *Card) HaltReceive() {
 // published.
 func (c *Card) Divert(n int) {
 	for l := range c.receive {
-		c.receive[l] = ring{slots: make([]Slot, n), mask: uint32(n - 1)}
+		c.receive[l].slots, c.receive[l].mask = make([]Slot, n), uint32(n-1)
 	}
 }
 
 // Diverted returns the slots that were filled since Divert and halts the receive queues again.
 func (c *Card) Diverted() (slots [arctic.Levels][]Slot) {
 	for l := range slots {
-		for i := range c.receiveHead[l] {
-			slots[l] = append(slots[l], *c.receive[l].slot(i))
-		}
+		q := &c.receive[l]
+		slots[l] = q.between(0, q.head)
+		q.stored = q.head // nothing to publish
 	}
-	c.headStored = c.receiveHead // nothing to publish
 	c.HaltReceive()
 	return slots
 }
@@ -138,7 +145,13 @@ func (c *Card) Memory() *Memory { return c.memory }
 
 // Move makes the card use other memory with the same content from now on. Both
 // directions must be halted.
-func (c *Card) Move(m *Memory) { c.memory, c.page = m, m.Page }
+func (c *Card) Move(m *Memory) {
+	c.memory, c.page = m, m.Page
+	send, receive := m.Page.halted(sendBase), m.Page.halted(receiveBase)
+	for l := range arctic.Levels {
+		c.send[l], c.receive[l] = cardSend{ring: send[l]}, cardReceive{ring: receive[l]}
+	}
+}
 
 // Load returns a register.
 func (c *Card) Load(r Register) uint32 { return c.page.Load(r) }
@@ -166,7 +179,7 @@ func (c *Card) Resume() {
 // has written CNTL in the meantime, PutControl stores nothing and returns false. The card then
 // looks again at its next step.
 func (c *Card) PutControl(seen, v uint32) bool {
-	if !atomic.CompareAndSwapUint32(c.page.at(Control), seen, v) {
+	if !atomic.CompareAndSwapUint32(&c.page[int(Control)*registerWords], seen, v) {
 		return false
 	}
 	c.changed = true
@@ -225,7 +238,7 @@ func (c *Card) PutGone() { c.page.PutGone() }
 func (c *Card) Mark() uint32 {
 	m := uint32(0)
 	for l := range arctic.Levels {
-		m = (m*31+c.sendTail[l])*31 + c.receiveHead[l]
+		m = (m*31+c.send[l].tail)*31 + c.receive[l].head
 	}
 	return m
 }
@@ -233,73 +246,70 @@ func (c *Card) Mark() uint32 {
 // Pending returns how many packets wait in the send queue: at most its size
 // minus one, whatever the process wrote.
 func (c *Card) Pending(l Level) int {
-	mask := c.send[l&1].mask
-	return int((c.page.Load(sendHead[l&1]) - c.sendTail[l&1]) & mask)
+	q := &c.send[l&1]
+	return int((atomic.LoadUint32(q.hd) - q.tail) & q.mask)
 }
 
 // Still reports whether the process has done nothing that the card has not seen: CNTL is as last
 // seen, and no packet waits in the send queues.
 func (c *Card) Still(control uint32) bool {
-	p := c.page
-	return p.Load(Control) == control &&
-		(p.Load(RPSQHead)-c.sendTail[arctic.Reply])&c.send[arctic.Reply].mask|(p.Load(RQSQHead)-c.sendTail[arctic.Request])&c.send[arctic.Request].mask == 0
+	reply, request := &c.send[Reply], &c.send[Request]
+	return atomic.LoadUint32(&c.page[int(Control)*registerWords]) == control &&
+		(atomic.LoadUint32(reply.hd)-reply.tail)&reply.mask|(atomic.LoadUint32(request.hd)-request.tail)&request.mask == 0
 }
 
 // Slot returns the i-th pending slot of the send queue. Its content may change
 // under the card: load the header once, copy, check the copy.
 func (c *Card) Slot(l Level, i int) *Slot {
-	return c.send[l&1].slot(c.sendTail[l&1] + uint32(i))
+	q := &c.send[l&1]
+	return &q.slots[(q.tail+uint32(i))&q.mask]
 }
 
 // Retire takes the first n pending slots off the send queue. The process gets them back at Publish.
 func (c *Card) Retire(l Level, n int) {
-	c.sendTail[l&1] = (c.sendTail[l&1] + uint32(n)) & c.send[l&1].mask
+	q := &c.send[l&1]
+	q.tail = (q.tail + uint32(n)) & q.mask
 }
 
 // Vacant returns the head slot of the receive queue to deliver into, or nil when the queue is full.
 // Deliver completes the slot.
 func (c *Card) Vacant(l Level) *Slot {
-	l &= 1
-	mask := c.receive[l].mask
-	next := (c.receiveHead[l] + 1) & mask
-	if next == c.receiveTail[l] {
-		c.receiveTail[l] = c.page.Load(receiveTail[l]) & mask
-		if next == c.receiveTail[l] {
+	q := &c.receive[l&1]
+	next := (q.head + 1) & q.mask
+	if next == q.tail {
+		q.tail = atomic.LoadUint32(q.tl) & q.mask
+		if next == q.tail {
 			return nil
 		}
 	}
-	return c.receive[l].slot(c.receiveHead[l])
+	return &q.slots[q.head&q.mask]
 }
 
 // Room returns how many slots of the receive queue are vacant.
 func (c *Card) Room(l Level) int {
-	l &= 1
-	mask := c.receive[l].mask
-	c.receiveTail[l] = c.page.Load(receiveTail[l]) & mask
-	return int((c.receiveTail[l] - c.receiveHead[l] - 1) & mask)
+	q := &c.receive[l&1]
+	q.tail = atomic.LoadUint32(q.tl) & q.mask
+	return int((q.tail - q.head - 1) & q.mask)
 }
 
 // Deliver completes the slot that Vacant returned. The process sees it after Publish.
 func (c *Card) Deliver(l Level) {
-	c.receiveHead[l&1] = (c.receiveHead[l&1] + 1) & c.receive[l&1].mask
+	q := &c.receive[l&1]
+	q.head = (q.head + 1) & q.mask
 }
 
 // Publish stores the indices that changed since the last call, once a step instead
 // of once a packet.
 func (c *Card) Publish() {
-	c.publish(arctic.Request, RQRQHead, RQSQTail)
-	c.publish(arctic.Reply, RPRQHead, RPSQTail)
-}
-
-// publish stores the changed indices of one level in its head and tail registers.
-func (c *Card) publish(l Level, head, tail Register) {
-	if h := c.receiveHead[l&1]; c.headStored[l&1] != h {
-		c.headStored[l&1], c.changed = h, true
-		c.page.Store(head, h)
-	}
-	if t := c.sendTail[l&1]; c.tailStored[l&1] != t {
-		c.tailStored[l&1], c.changed = t, true
-		c.page.Store(tail, t)
+	for l := range c.send {
+		if q := &c.receive[l]; q.stored != q.head {
+			q.stored, c.changed = q.head, true
+			atomic.StoreUint32(q.hd, q.head)
+		}
+		if q := &c.send[l]; q.stored != q.tail {
+			q.stored, c.changed = q.tail, true
+			atomic.StoreUint32(q.tl, q.tail)
+		}
 	}
 }
 

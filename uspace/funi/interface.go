@@ -29,8 +29,6 @@ type Interface struct {
 type sendQueue struct {
 	ring
 	head, tail uint32
-	register   *uint32 // HD in the page
-	asleep     *uint32 // the word of the page that says that the process has to ring
 }
 
 type receiveQueue struct {
@@ -79,12 +77,12 @@ func (i *Interface) GID() uint16 { return uint16(i.page.Load(GID)) }
 func (i *Interface) Reserve(l Level) *Slot {
 	q := &i.send[l&1]
 	if (q.head+1)&q.mask == q.tail {
-		q.tail = i.page.Load(sendTail[l&1]) & q.mask
+		q.tail = atomic.LoadUint32(q.tl) & q.mask
 		if (q.head+1)&q.mask == q.tail {
 			return nil
 		}
 	}
-	return q.slot(q.head)
+	return &q.slots[q.head&q.mask]
 }
 
 // KnownTail returns the tail of the send queue as it was last read from the card's
@@ -96,8 +94,8 @@ func (i *Interface) Commit(l Level) {
 	q := &i.send[l&1]
 	q.head = (q.head + 1) & q.mask
 	i.committed[l&1]++
-	atomic.StoreUint32(q.register, q.head)
-	if n := atomic.LoadUint32(q.asleep); n != 0 {
+	atomic.StoreUint32(q.hd, q.head)
+	if n := atomic.LoadUint32(&i.page[asleepWord]); n != 0 {
 		i.memory.rouse(n)
 	}
 }
@@ -105,13 +103,15 @@ func (i *Interface) Commit(l Level) {
 // Unsent returns how many slots of the level the card has not yet given back.
 func (i *Interface) Unsent(l Level) int {
 	q := &i.send[l&1]
-	q.tail = i.page.Load(sendTail[l&1]) & q.mask
+	q.tail = atomic.LoadUint32(q.tl) & q.mask
 	return int((q.head - q.tail) & q.mask)
 }
 
 // Tail returns the index up to which the card has given the slots of the level back, as its
 // register says now.
-func (i *Interface) Tail(l Level) uint32 { return i.page.Load(sendTail[l&1]) & i.send[l&1].mask }
+func (i *Interface) Tail(l Level) uint32 {
+	return atomic.LoadUint32(i.send[l&1].tl) & i.send[l&1].mask
+}
 
 // Committed returns how many slots of the level were committed since the interface was made,
 // whatever size the queue has had. The card has given back all of them but the last Unsent.
@@ -129,15 +129,15 @@ func (i *Interface) Heads() uint32 { return i.send[Reply].head<<16 ^ i.send[Requ
 func (i *Interface) Receive(l Level) *Slot {
 	q := &i.receive[l&1]
 	if q.head == q.tail {
-		q.head = i.page.Load(receiveHead[l&1]) & q.mask
+		q.head = atomic.LoadUint32(q.hd) & q.mask
 		if q.head == q.tail {
 			if (q.tail-q.told)&q.mask > q.mask>>4 {
-				i.giveSlots(l, q)
+				i.giveSlots(q)
 			}
 			return nil
 		}
 	}
-	return q.slot(q.tail)
+	return &q.slots[q.tail&q.mask]
 }
 
 // SeemsEmpty reports whether Receive would have to read the card's register before it can
@@ -148,12 +148,12 @@ func (i *Interface) SeemsEmpty(l Level) bool {
 }
 
 // ReceiveHead returns the head of the receive queue, as the card's register says now.
-func (i *Interface) ReceiveHead(l Level) uint32 { return i.page.Load(receiveHead[l&1]) }
+func (i *Interface) ReceiveHead(l Level) uint32 { return atomic.LoadUint32(i.receive[l&1].hd) }
 
 // Arrived returns how many messages of the level wait to be received.
 func (i *Interface) Arrived(l Level) int {
 	q := &i.receive[l&1]
-	return int((i.page.Load(receiveHead[l&1]) - q.tail) & q.mask)
+	return int((atomic.LoadUint32(q.hd) - q.tail) & q.mask)
 }
 
 // Release gives the slot that Receive returned back to the card. The register is not written for
@@ -164,14 +164,14 @@ func (i *Interface) Release(l Level) {
 	q := &i.receive[l&1]
 	q.tail = (q.tail + 1) & q.mask
 	if q.tail&(q.mask>>1) == 0 {
-		i.giveSlots(l, q)
+		i.giveSlots(q)
 	}
 }
 
 // giveSlots lets the card deliver into what was released.
-func (i *Interface) giveSlots(l Level, q *receiveQueue) {
+func (i *Interface) giveSlots(q *receiveQueue) {
 	q.told = q.tail
-	i.page.Store(receiveTail[l&1], q.tail)
+	atomic.StoreUint32(q.tl, q.tail)
 	// else no ring: nothing waits for room in a context that sleeps
 	if n := atomic.LoadUint32(&i.page[asleepWord]); n&threadSleeps != 0 {
 		i.memory.rouse(n)

@@ -60,45 +60,49 @@ func alignedWords(n int) []uint32 {
 	return w[skip : skip+n : skip+n]
 }
 
-// ring is one queue, as both ends see it: slots, and a mask for indices.
+// ring is one queue, as both ends see it: slots, a mask for indices, and the registers HD and TL.
+// Without slots it is halted.
 type ring struct {
-	slots []Slot
-	mask  uint32
+	slots  []Slot
+	mask   uint32
+	hd, tl *uint32
 }
 
-func (r *ring) slot(i uint32) *Slot {
-	return &r.slots[i&r.mask]
+// halted returns the queues of one direction without slots.
+func (p *Page) halted(bases [arctic.Levels]Register) (r [arctic.Levels]ring) {
+	for l, base := range bases {
+		head := int(RPSQHead + 2*(base-RPSQBase))
+		r[l] = ring{hd: &p[head*registerWords], tl: &p[(head+1)*registerWords]}
+	}
+	return r
 }
 
 // rings reads Q_MASK and the BASE registers of one direction once, and returns its queues, or
 // ErrSlots or ErrLayout. Bases are truncated to 32-word alignment (thesis 3.1.2).
-func (m *Memory) rings(bases [arctic.Levels]Register) (r [arctic.Levels]ring, err error) {
+func (m *Memory) rings(bases [arctic.Levels]Register) ([arctic.Levels]ring, error) {
+	r, err := m.Page.halted(bases), error(nil)
 	mask := m.Page.Load(QMask)
 	slots := int(mask) + 1
 	if mask >= MaxSlots || !legal(slots) {
 		return r, fmt.Errorf("reading Q_MASK %#x: %w", mask, ErrSlots)
 	}
 	for l := range r {
-		if r[l], err = m.ring(m.Page.Load(bases[l]), slots); err != nil {
+		if r[l].slots, err = m.slots(m.Page.Load(bases[l]), slots); err != nil {
 			return r, err
 		}
+		r[l].mask = mask
 	}
 	return r, nil
 }
 
-// ring returns the queue of that many slots, a legal number, at a base.
-func (m *Memory) ring(base uint32, slots int) (ring, error) {
+// slots returns the slots of the queue of that many slots, a legal number, at a base.
+func (m *Memory) slots(base uint32, slots int) ([]Slot, error) {
 	at, words := uint64(base)&^(slotBytes-1)/4, uint64(slots*SlotWords)
 	if at+words > uint64(len(m.Queues)) {
-		return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base, slots,
+		return nil, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base, slots,
 			len(m.Queues)*4, ErrLayout)
 	}
-	return ring{slots: slotsOf(m.Queues[at : at+words]), mask: uint32(slots - 1)}, nil
-}
-
-// slotsOf returns the slots that words, a multiple of SlotWords, consist of.
-func slotsOf(words []uint32) []Slot {
-	return unsafe.Slice((*Slot)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/SlotWords)
+	return unsafe.Slice((*Slot)(unsafe.Pointer(unsafe.SliceData(m.Queues[at:at+words]))), slots), nil
 }
 
 // legal reports whether a queue may have the given number of slots.

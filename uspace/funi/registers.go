@@ -88,15 +88,13 @@ type Page [PageSize / 4]uint32
 
 // Load returns the value of a register.
 func (p *Page) Load(r Register) uint32 {
-	return atomic.LoadUint32(p.at(r))
+	return atomic.LoadUint32(&p[int(r&(Registers-1))*registerWords])
 }
 
 // Store sets the value of a register.
 func (p *Page) Store(r Register, v uint32) {
-	atomic.StoreUint32(p.at(r), v)
+	atomic.StoreUint32(&p[int(r&(Registers-1))*registerWords], v)
 }
-
-func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
 
 // Version returns the version of the ABI that the card speaks, or 0 if no card has been here.
 func (p *Page) Version() uint32 { return atomic.LoadUint32(&p[versionWord]) }
@@ -104,12 +102,10 @@ func (p *Page) Version() uint32 { return atomic.LoadUint32(&p[versionWord]) }
 // Fault returns why MERR was last set.
 func (p *Page) Fault() arctic.Reason { return arctic.Reason(atomic.LoadUint32(&p[faultWord])) }
 
-// The index registers of each level: send head and tail, receive head and tail.
+// The registers of each level.
 var (
 	sendBase    = [arctic.Levels]Register{RQSQBase, RPSQBase}
-	sendHead    = [arctic.Levels]Register{RQSQHead, RPSQHead}
 	sendTail    = [arctic.Levels]Register{RQSQTail, RPSQTail}
 	receiveBase = [arctic.Levels]Register{RQRQBase, RPRQBase}
 	receiveHead = [arctic.Levels]Register{RQRQHead, RPRQHead}
-	receiveTail = [arctic.Levels]Register{RQRQTail, RPRQTail}
 )

@@ -60,8 +60,7 @@ func (i *Interface) Resize(slots int, drive func() error) error {
 			continue // start-up: the registers are not initialised
 		}
 		s, r := &i.send[l], &i.receive[l]
-		s.tail = i.page.Load(sendTail[l]) & s.mask
-		r.head = i.page.Load(receiveHead[l]) & r.mask
+		s.tail, r.head = atomic.LoadUint32(s.tl)&s.mask, atomic.LoadUint32(r.hd)&r.mask
 		unsent[l], unreceived[l] = s.between(s.tail, s.head), r.between(r.tail, r.head)
 		if max(len(unsent[l]), len(unreceived[l])) >= slots {
 			return fmt.Errorf("changing to queues of %d slots with %d packets: %w", slots,
@@ -74,8 +73,8 @@ func (i *Interface) Resize(slots int, drive func() error) error {
 	for l := range arctic.Levels {
 		s, r := &i.send[l], &i.receive[l]
 		s.head, r.head = s.put(unsent[l]), r.put(unreceived[l])
-		i.page.Store(sendHead[l], s.head)
-		i.page.Store(receiveHead[l], r.head)
+		atomic.StoreUint32(s.hd, s.head)
+		atomic.StoreUint32(r.hd, r.head)
 	}
 	return nil
 }
@@ -150,8 +149,7 @@ func (i *Interface) layOut(slots int) error {
 		return err
 	}
 	for l := range arctic.Levels {
-		i.send[l], i.receive[l] = sendQueue{ring: send[l], register: i.page.at(sendHead[l]),
-			asleep: &i.page[asleepWord]}, receiveQueue{ring: receive[l]}
+		i.send[l], i.receive[l] = sendQueue{ring: send[l]}, receiveQueue{ring: receive[l]}
 	}
 	return nil
 }
@@ -159,30 +157,20 @@ func (i *Interface) layOut(slots int) error {
 // setBase writes a BASE register, which zeroes HD and TL (thesis 3.1.2).
 func (i *Interface) setBase(r Register, base uint32) {
 	i.page.Store(r, base)
-	for l := range arctic.Levels {
-		switch r {
-		case sendBase[l]:
-			i.page.Store(sendHead[l], 0)
-			i.page.Store(sendTail[l], 0)
-		case receiveBase[l]:
-			i.page.Store(receiveHead[l], 0)
-			i.page.Store(receiveTail[l], 0)
-		}
-	}
+	head := RPSQHead + 2*(r-RPSQBase)
+	i.page.Store(head, 0)
+	i.page.Store(head+1, 0)
 }
 
 // between copies the slots from index tail to before head.
 func (r *ring) between(tail, head uint32) (slots []Slot) {
 	for ; tail != head; tail = (tail + 1) & r.mask {
-		slots = append(slots, *r.slot(tail))
+		slots = append(slots, r.slots[tail&r.mask])
 	}
 	return slots
 }
 
 // put copies slots into an empty ring from index 0 on, and returns the head.
 func (r *ring) put(slots []Slot) uint32 {
-	for n := range slots {
-		*r.slot(uint32(n)) = slots[n]
-	}
-	return uint32(len(slots))
+	return uint32(copy(r.slots, slots))
 }

@@ -9,6 +9,7 @@ package funi
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -19,7 +20,7 @@ import (
 type VirtualQueue struct {
 	iface     *Interface
 	level     Level
-	block     ring // not the card's
+	block     []Slot // not the card's
 	base      uint32
 	head      uint32 // packets in it
 	real      bool   // the reserved slot is the real queue's
@@ -41,7 +42,7 @@ func (i *Interface) NewVirtualQueue(l Level) (*VirtualQueue, error) {
 		v.base = uint32(1-int(l)) * uint32(i.Slots()*slotBytes)
 	}
 	var err error
-	if v.block, err = i.memory.ring(v.base, i.Slots()); err != nil {
+	if v.block, err = i.memory.slots(v.base, i.Slots()); err != nil {
 		return nil, fmt.Errorf("opening the virtual %v send queue: %w", l, err)
 	}
 	i.virtual[l] = v
@@ -61,10 +62,10 @@ func (v *VirtualQueue) Reserve() *Slot {
 		}
 	}
 	v.real = false
-	if v.head == v.block.mask {
+	if int(v.head) == len(v.block)-1 {
 		return nil
 	}
-	return v.block.slot(v.head)
+	return &v.block[v.head]
 }
 
 // Commit sends the slot that Reserve returned: now, or after a switch.
@@ -97,10 +98,10 @@ func (v *VirtualQueue) Advance() {
 	q := &i.send[v.level]
 	base := i.page.Load(sendBase[v.level])
 	i.setBase(sendBase[v.level], v.base)
-	q.ring, v.block = v.block, q.ring
+	q.slots, v.block = v.block, q.slots
 	v.base = base
 	q.head, q.tail, v.head = v.head, 0, 0
-	i.page.Store(sendHead[v.level], q.head)
+	atomic.StoreUint32(q.hd, q.head)
 	v.switching = false
 	if other := i.virtual[v.level^1]; other == nil || !other.switching {
 		i.setModes(i.modes &^ CSQM)
