@@ -536,7 +536,7 @@ var mutations = []mutation{
 		`e.ops.unsettled > 0 && e.open() <= 0`, `e.ops.unsettled > 0`,
 		rma("TestLostReturnsOfMulticasts")},
 	{"unheard", "../am/undelivered.go",
-		`if !ok && !e.lostMore() {`, `if !ok {`,
+		`if !ok && e.iface.ReturnsLost() == e.lost {`, `if !ok {`,
 		library("TestLostAfterTheLook")},
 	{"everybody", "../funi/lost.go",
 		`uint32(lostOne) | uint32(node/LostNodes)<<lostShift`, `uint32(node/LostNodes) << lostShift`,
@@ -728,9 +728,8 @@ var mutations = []mutation{
 	{"given", "../rats/heap.go",
 		`h.order[at] = uint8(order) | inUse`, `h.order[at] = uint8(order)`,
 		rats("TestHeap")},
-	{"unwoken", "wake.go",
-		`	x.iface.PublishWrites()
-`, ``,
+	{"unwoken", "../funi/card.go",
+		`	if c.wrote {`, `	if false {`,
 		unit("TestWritesWake")},
 	{"premature", "area.go",
 		`	holds := x.fifo[h.Level].holdsForm(w)

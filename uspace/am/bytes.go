@@ -152,20 +152,12 @@ func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 	if len(b) > ShortBytes || handler >= Handlers {
 		return e.bytes.sendGathered(node, handler, gather{first: b})
 	}
-	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
-		s = e.iface.Reserve(funi.Request)
-	}
-	if s == nil {
-		var err error
-		if s, err = e.reserve(node, 0); err != nil {
-			return err
-		}
+	s, err := e.reserve(node, 0)
+	if err != nil {
+		return err
 	}
 	e.bytes.compose(s, node, handler, b)
-	if !e.paced(funi.Request, s) {
-		e.iface.Commit(funi.Request)
-	}
+	e.commit(funi.Request, s)
 	return nil
 }
 
@@ -182,11 +174,8 @@ func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 	if err != nil {
 		return err
 	}
-	e := m.endpoint
-	e.bytes.compose(s, m.Source, handler, b)
-	if !e.paced(funi.Reply, s) {
-		e.iface.Commit(funi.Reply)
-	}
+	m.endpoint.bytes.compose(s, m.Source, handler, b)
+	m.endpoint.commit(funi.Reply, s)
 	return nil
 }
 

@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-
-	"github.com/funet/funet/uspace/funi"
 )
 
 // ErrCancelled reports that the context of Bind has ended. Errors that wrap it also wrap the
@@ -74,22 +72,13 @@ func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 // endpoint's context has left the card (funi.ErrDetached), or a handler of bytes has failed
 // (Failed).
 func (c *core) ended(doing string) error {
-	if c.bound.ended.Load() || c.iface.Gone() || c.failed != nil {
-		return c.why(doing)
-	}
-	return nil
-}
-
-// why returns the reason itself, for ended.
-func (c *core) why(doing string) error {
-	if c.bound.ended.Load() {
+	switch err := c.iface.Err(); {
+	case c.bound.ended.Load():
 		return fmt.Errorf("%s on node %d: %w: %w", doing, c.node, ErrCancelled, context.Cause(c.bound.ctx))
-	}
-	if c.failed != nil {
+	case c.failed != nil:
 		return c.failed
-	}
-	if err := c.iface.Err(); err != nil {
+	case err != nil:
 		return fmt.Errorf("%s on node %d: %w", doing, c.node, err)
 	}
-	return fmt.Errorf("%s on node %d: %w", doing, c.node, funi.ErrDetached)
+	return nil
 }

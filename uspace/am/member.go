@@ -285,14 +285,6 @@ func (k *member) stamp(node int) uint32 {
 	return k.peers[node].life&lifeMask<<receiverShift | uint32(k.o.Life)<<senderShift
 }
 
-// stamped returns the first word of a message, with the lives if its type carries them.
-func (c *core) stamped(node int, typ uint16, first uint32) uint32 {
-	if tellsLives(typ) {
-		return c.stamp(node, first)
-	}
-	return first
-}
-
 // stamp adds the lives to a word.
 func (c *core) stamp(node int, word uint32) uint32 {
 	if c.member != nil {

@@ -43,19 +43,11 @@ func (e *Endpoint) Work(cycles int) { e.charge(cycles) }
 
 // commit sends the slot that was reserved and filled in.
 func (c *core) commit(l funi.Level, s *funi.Slot) {
-	if !c.paced(l, s) {
-		c.iface.Commit(l)
+	if c.pace != nil {
+		c.pace.commit(l, s)
+		return
 	}
-}
-
-// paced is commit if there is a processor to charge it to; otherwise it returns false. Sends that
-// must be fast call it themselves, because commit is too long to be inlined.
-func (c *core) paced(l funi.Level, s *funi.Slot) bool {
-	if c.pace == nil {
-		return false
-	}
-	c.pace.commit(l, s)
-	return true
+	c.iface.Commit(l)
 }
 
 // full charges a look at a full send queue, without the poll that follows.

@@ -39,12 +39,9 @@ func (t *tags) hurry(p *pair) {
 	}
 }
 
-// idle reports whether there is nothing to say.
-func (t *tags) idle() bool { return len(t.busy) == 0 && t.granted.first == nil }
-
 // say sends queued messages and pieces, and reports whether there were any. It does not wait.
 func (t *tags) say() bool {
-	if t.idle() {
+	if len(t.busy) == 0 && t.granted.first == nil {
 		return false
 	}
 	t.busy, t.closing = t.closing[:0], t.busy

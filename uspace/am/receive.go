@@ -37,27 +37,37 @@ func (e *Endpoint) Poll() (int, error) {
 		return e.pace.poll()
 	}
 	n := 0
-	if e.iface.Waiting() {
+	if e.iface.News(e.lost) {
 		n = e.handleAll() // what the last drive brought; else two would fill the queue
 	}
 	e.drive()
-	if n == 0 && !e.iface.Waiting() && !e.lostMore() && e.member == nil && e.tags.idle() && !e.bytes.busy &&
-		!e.bytes.waits && len(e.remote.back) == 0 {
-		return 0, e.ended("waiting") // most looks of those who wait are in vain
+	replies, news := e.iface.Heads(), e.iface.News(e.lost)
+	if news {
+		n += e.handleAll()
+		news = e.iface.News(e.lost)
 	}
-	return e.tidy(n + e.handleAll())
+	replied := e.iface.Heads() != replies
+	if news || e.member != nil || len(e.tags.busy) > 0 || e.tags.granted.first != nil || e.bytes.busy || e.bytes.waits ||
+		len(e.remote.back) > 0 || e.failed != nil || e.bound.ended.Load() {
+		return e.tidy(n, replied)
+	}
+	if replied {
+		e.drive() // what the handlers replied leaves now
+	}
+	return n, nil
 }
 
-// tidy does the rest of a poll that has handled n messages, or may have something to send.
-func (e *Endpoint) tidy(n int) (int, error) {
+// tidy does the rest of a poll that has handled n messages, and may have something to send or to
+// report.
+func (e *Endpoint) tidy(n int, replied bool) (int, error) {
 	if e.member != nil {
 		if err := e.member.tend(); err != nil {
 			return n, err
 		}
 	}
 	said := e.tags.say()
-	if e.bytes.pumps(n) && e.bytes.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
-		e.drive() // what the handlers replied leaves now
+	if e.bytes.pumps(n) && e.bytes.pump() || said || replied {
+		e.drive()
 	}
 	return n, e.returned()
 }

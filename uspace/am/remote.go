@@ -230,31 +230,20 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	if len(b) > ShortCall {
 		return e.remote.startLong(node, handler, b, done)
 	}
-	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
-		s = e.iface.Reserve(funi.Request)
-	}
 	r := &e.remote
-	if s == nil || !r.ids.room(MaxRemoteCalls) {
-		var err error
-		if s, err = r.room(node); err != nil {
-			return 0, err
-		}
+	s, err := r.room(node)
+	if err != nil {
+		return 0, err
 	}
 	ticket := r.add(node, handler, done)
 	compose(s, uint16(node), typeCall, ticket, e.stamp(node, handler), b)
-	if !e.paced(funi.Request, s) {
-		e.iface.Commit(funi.Request)
-	}
+	e.commit(funi.Request, s)
 	return callID | ID(ticket), nil
 }
 
 // room waits for a free place in the table and a slot of the send queue, and returns the
 // slot.
 func (r *remote) room(node int) (*funi.Slot, error) {
-	if err := r.refusal(node, 0); err != nil {
-		return nil, err
-	}
 	for {
 		s, err := r.reserve(node, 0) // which polls: a place may come free
 		if err != nil {
@@ -385,9 +374,7 @@ func (m *Message) answer(ticket, status uint32, b []byte) {
 		return
 	}
 	compose(s, uint16(m.Source), typeAnswer, ticket, status<<16, b)
-	if e := m.endpoint; !e.paced(funi.Reply, s) {
-		e.iface.Commit(funi.Reply)
-	}
+	m.endpoint.commit(funi.Reply, s)
 }
 
 // refuse answers with an error.

@@ -56,24 +56,14 @@ func (m *Message) Reply(handler uint32, words ...uint32) error {
 	return m.reply(typeN, handler, words)
 }
 
-// post4 sends a request with a first word and four more. The usual case, a free slot, comes first.
+// post4 sends a request with a first word and four more.
 func (c *core) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
-	var s *funi.Slot
-	if uint(node) < uint(c.nodes) && !c.inHandler() && c.member == nil {
-		s = c.iface.Reserve(funi.Request)
+	s, err := c.reserve(node, 4)
+	if err != nil {
+		return err
 	}
-	if s == nil {
-		var err error
-		if s, err = c.reserve(node, 4); err != nil {
-			return err
-		}
-		first = c.stamped(node, typ, first)
-	}
-	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
-	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
-	if !c.paced(funi.Request, s) {
-		c.iface.Commit(funi.Request)
-	}
+	s[2], s[3], s[4], s[5] = w0, w1, w2, w3
+	c.launch(funi.Request, s, node, typ, first, 4)
 	return nil
 }
 
@@ -83,10 +73,7 @@ func (c *core) post(node int, typ uint16, first uint32, words []uint32) error {
 	if err != nil {
 		return err
 	}
-	fill(s, node, typ, c.stamped(node, typ, first), words)
-	if !c.paced(funi.Request, s) {
-		c.iface.Commit(funi.Request)
-	}
+	c.launch(funi.Request, s, node, typ, first, copy(s[funi.PayloadWord+1:], words))
 	return nil
 }
 
@@ -96,11 +83,8 @@ func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 	if err != nil {
 		return err
 	}
-	s.SetHeader(funi.NewHeader(uint16(m.Source), typ, 5))
-	s[1], s[2], s[3], s[4], s[5] = m.endpoint.stamped(m.Source, typ, first), w0, w1, w2, w3
-	if e := m.endpoint; !e.paced(funi.Reply, s) {
-		e.iface.Commit(funi.Reply)
-	}
+	s[2], s[3], s[4], s[5] = w0, w1, w2, w3
+	m.endpoint.launch(funi.Reply, s, m.Source, typ, first, 4)
 	return nil
 }
 
@@ -110,18 +94,17 @@ func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 	if err != nil {
 		return err
 	}
-	fill(s, m.Source, typ, m.endpoint.stamped(m.Source, typ, first), words)
-	if e := m.endpoint; !e.paced(funi.Reply, s) {
-		e.iface.Commit(funi.Reply)
-	}
+	m.endpoint.launch(funi.Reply, s, m.Source, typ, first, copy(s[funi.PayloadWord+1:], words))
 	return nil
 }
 
-// fill composes a message of any length.
-func fill(s *funi.Slot, node int, typ uint16, first uint32, words []uint32) {
-	s.SetHeader(funi.NewHeader(uint16(node), typ, 1+len(words)))
-	s[funi.PayloadWord] = first
-	copy(s[funi.PayloadWord+1:], words)
+// launch sends a slot with the number of words that are in it behind the first word.
+func (c *core) launch(l funi.Level, s *funi.Slot, node int, typ uint16, first uint32, words int) {
+	if c.member != nil && tellsLives(typ) {
+		first |= c.member.stamp(node)
+	}
+	s[0], s[funi.PayloadWord] = uint32(funi.NewHeader(uint16(node), typ, 1+words)), first
+	c.commit(l, s)
 }
 
 // refusal returns why a request to a node must not be sent here, or nil.

@@ -117,7 +117,8 @@ func (e *Endpoint) returned() error {
 	if len(e.remote.back) > 0 {
 		e.remote.tellLost()
 	}
-	if !ok && !e.lostMore() {
+	// The card may lose a return and count it after the ring was read, when the ring is already empty.
+	if !ok && e.iface.ReturnsLost() == e.lost {
 		return e.ended("waiting")
 	}
 	if e.pace == nil {
@@ -177,10 +178,6 @@ func (e *Endpoint) returned() error {
 	u.vain = probes == u.Count && e.underWay() == under
 	return u
 }
-
-// lostMore reports whether returns were lost and not reported yet. The card may lose a return and
-// count it after the ring was read, when the ring is already empty.
-func (e *Endpoint) lostMore() bool { return e.iface.ReturnsLost() != e.lost }
 
 // underWay returns how many operations wait for other nodes.
 func (e *Endpoint) underWay() int {

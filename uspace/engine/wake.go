@@ -22,7 +22,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -226,8 +225,7 @@ func (c *Card) TakeCalled() []*Context {
 // call puts the context on the list of those to wake if its process waits for something that was
 // published since the last call. Every function that publishes calls it afterwards.
 func (t *contexts) call(x *Context) {
-	x.iface.PublishWrites()
-	if x.iface.Changed() && x.iface.Awaited() && !x.called {
+	if x.iface.Awaited() && !x.called {
 		x.called = true
 		t.called = append(t.called, x)
 	}
@@ -314,8 +312,7 @@ func (s *scheduler) look() {
 
 // stirs reports whether the process has done something that the card has not seen.
 func (x *Context) stirs() bool {
-	return x.iface.Pending(arctic.Reply) > 0 || x.iface.Pending(arctic.Request) > 0 ||
-		x.iface.Load(funi.Control) != x.seen
+	return !x.iface.Still(x.seen)
 }
 
 // drowsy reports whether nothing has happened in the context since the last nap, and nothing waits

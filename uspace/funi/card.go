@@ -26,9 +26,9 @@ type Card struct {
 	// lostAt has, for each word of the page, the number of the last return that was lost there
 	// (lost.go)
 	lostAt  [LostNodes]uint32
-	changed bool   // see Changed
+	changed bool   // the process has something to see that Awaited has not told
 	writes  uint32 // writes of others into the process's memory (written.go)
-	wrote   bool   // some of them since PublishWrites
+	wrote   bool   // some of them since Awaited
 	fence   uint32 // target of a store that orders the loads behind it; never read
 }
 
@@ -204,23 +204,27 @@ func (c *Card) Doze(n uint32) {
 // Wake tells the process that it need not ring.
 func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
 
-// Changed reports whether the process has something to see that was not there at the last call of
-// Changed. That is a delivery, a return, retired slots, a new CNTL, another register that Store has
-// set, or writes that the process asks for.
-func (c *Card) Changed() bool {
-	was := c.changed
-	c.changed = false
-	return was
-}
-
-// Unseen reports whether PublishWrites or Changed would report something. It changes nothing.
+// Unseen reports whether Awaited has something to tell. It changes nothing.
 func (c *Card) Unseen() bool { return c.changed || c.wrote }
 
-// Awaited reports whether the process sleeps until the card publishes something. If it does,
-// Awaited forgets that, and the caller wakes the process once. Call it after Publish,
-// PublishWrites, Return and PutControl. That includes a PutControl that stored the value from
-// before the process's write.
+// Awaited reports whether the process sleeps, and has something to see that was not there at the
+// last call. That is a delivery, a return, retired slots, a new CNTL, another register that Store
+// has set, or writes that the process asks for, whose count Awaited stores. Awaited forgets that
+// the process sleeps, and the caller wakes it once. Call it after Publish, Return and PutControl.
+// That includes a PutControl that stored the value from before the process's write.
 func (c *Card) Awaited() bool {
+	if c.wrote {
+		c.wrote = false
+		atomic.StoreUint32(&c.fence, 0) // what was written is visible before the load
+		if atomic.LoadUint32(&c.page[wakeWord])&wakeWrites != 0 {
+			atomic.StoreUint32(&c.page[writtenWord], c.writes)
+			c.changed = true
+		}
+	}
+	if !c.changed {
+		return false
+	}
+	c.changed = false
 	v := atomic.LoadUint32(&c.page[wakeWord])
 	if v&wakeOnce == 0 {
 		return false
@@ -255,7 +259,8 @@ func (c *Card) Pending(l Level) int {
 func (c *Card) Still(control uint32) bool {
 	reply, request := &c.send[Reply], &c.send[Request]
 	return atomic.LoadUint32(&c.page[int(Control)*registerWords]) == control &&
-		(atomic.LoadUint32(reply.hd)-reply.tail)&reply.mask|(atomic.LoadUint32(request.hd)-request.tail)&request.mask == 0
+		(atomic.LoadUint32(reply.hd)-reply.tail)&reply.mask == 0 &&
+		(atomic.LoadUint32(request.hd)-request.tail)&request.mask == 0
 }
 
 // Slot returns the i-th pending slot of the send queue. Its content may change

@@ -284,7 +284,7 @@ func (i *Interface) NextNotification(n *Notification) bool {
 // number of returns were lost.
 func (i *Interface) Brought(lost uint32) bool {
 	return i.notes != atomic.LoadUint32(&i.page[notesHead]) || i.returns != atomic.LoadUint32(&i.page[returnHead]) ||
-		i.ReturnsLost() != lost
+		atomic.LoadUint32(&i.page[returnsLost])-i.lost != lost
 }
 
 // Remote returns how much remote memory the context can open.

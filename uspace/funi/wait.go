@@ -114,10 +114,10 @@ func (p *Page) Why() string {
 // Err returns nil while the context lives. After that it returns ErrDetached, with the reason that
 // the card gives.
 func (p *Page) Err() error {
-	switch why := p.Why(); {
-	case !p.Gone():
+	if !p.Gone() {
 		return nil
-	case why != "":
+	}
+	if why := p.Why(); why != "" {
 		return fmt.Errorf("%w: %s", ErrDetached, why)
 	}
 	return ErrDetached
@@ -125,8 +125,16 @@ func (p *Page) Err() error {
 
 // Waiting reports whether a message, a return or a notification waits to be taken.
 func (i *Interface) Waiting() bool {
-	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != i.page.Returned() ||
-		i.notes != i.page.Notified()
+	return i.Arrived(Reply)+i.Arrived(Request) > 0 || i.Brought(i.ReturnsLost())
+}
+
+// News reports whether anything is in the page for the process: what Waiting and Brought report, or
+// the end of the context.
+func (i *Interface) News(lost uint32) bool {
+	reply, request := &i.receive[Reply], &i.receive[Request]
+	return (atomic.LoadUint32(reply.hd)-reply.tail)&reply.mask != 0 ||
+		(atomic.LoadUint32(request.hd)-request.tail)&request.mask != 0 || i.Brought(lost) ||
+		atomic.LoadUint32(&i.page[goneWord]) != 0
 }
 
 // Gone reports whether the card has detached the context. Then all calls that wait for the card

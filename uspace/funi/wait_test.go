@@ -57,6 +57,12 @@ func TestProcessWakesTheThread(t *testing.T) {
 	commit()
 }
 
+// awaited has the card store something, and reports whether the process is to be woken for it.
+func awaited(c *funi.Card) bool {
+	c.Store(funi.GID, 0)
+	return c.Awaited()
+}
+
 // deliver has n messages delivered and released: half a queue of them gives slots back.
 func deliver(t *testing.T, i *funi.Interface, c *funi.Card, n int) {
 	t.Helper()
@@ -77,16 +83,19 @@ func deliver(t *testing.T, i *funi.Interface, c *funi.Card, n int) {
 // everything that the card does for it.
 func TestCardWakesTheProcess(t *testing.T) {
 	i, c, m := pair(t, 64)
-	if c.Awaited() {
+	if awaited(c) {
 		t.Error("a fresh context is awaited")
 	}
 	m.Page.Arm()
-	if !c.Awaited() || c.Awaited() {
+	if c.Awaited() {
+		t.Error("a process is woken for nothing")
+	}
+	if !awaited(c) || awaited(c) {
 		t.Error("the card is not told once of one Arm")
 	}
 	m.Page.Arm()
 	m.Page.Disarm()
-	if c.Awaited() {
+	if awaited(c) {
 		t.Error("Disarm does not disarm")
 	}
 	for name, do := range map[string]func(){
@@ -178,7 +187,7 @@ func TestPageAtTheStart(t *testing.T) {
 	}
 	m.Page.Arm()
 	m.Page.PutGone()
-	if i, err := funi.Initialize(m); err != nil || i.Gone() || c.Awaited() {
+	if i, err := funi.Initialize(m); err != nil || i.Gone() || awaited(c) {
 		t.Errorf("a new context is gone or awaited: %v", err)
 	}
 }

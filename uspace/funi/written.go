@@ -49,23 +49,8 @@ func (p *Page) Written() uint32 { return atomic.LoadUint32(&p[writtenWord]) }
 // The card's end.
 
 // Wrote notes that the card has changed the process's memory for another, to be told by
-// PublishWrites.
+// Awaited.
 func (c *Card) Wrote() {
 	c.writes++
 	c.wrote = true
-}
-
-// PublishWrites stores the count of writes if there were any since the last call and the process
-// asks for it.
-func (c *Card) PublishWrites() {
-	if !c.wrote {
-		return
-	}
-	c.wrote = false
-	atomic.StoreUint32(&c.fence, 0) // what was written is visible before the load
-	if atomic.LoadUint32(&c.page[wakeWord])&wakeWrites == 0 {
-		return
-	}
-	atomic.StoreUint32(&c.page[writtenWord], c.writes)
-	c.changed = true
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Rule: the card counts writes for a process that asks, and says so once; arming, disarming and
@@ -21,8 +23,9 @@ func TestWatch(t *testing.T) {
 		if !c.Unseen() {
 			t.Error("a write is nothing that was not told")
 		}
-		c.PublishWrites()
-		return c.Changed()
+		seen := m.Page.Written()
+		c.Awaited()
+		return m.Page.Written() != seen
 	}
 	if write() || m.Page.Written() != 0 {
 		t.Error("the card tells of a write that nobody asked for")
@@ -33,7 +36,7 @@ func TestWatch(t *testing.T) {
 	for name, do := range map[string]func(){
 		"nothing": func() {}, "Arm": m.Page.Arm, "Disarm": m.Page.Disarm,
 		"a wake": func() {
-			if m.Page.Arm(); !c.Awaited() || c.Awaited() {
+			if m.Page.Arm(); !awaited(c) || awaited(c) {
 				t.Error("the card is not told once of one Arm")
 			}
 		},
@@ -42,12 +45,12 @@ func TestWatch(t *testing.T) {
 		if n := m.Page.Published(); !write() || m.Page.Published() == n || m.Page.Written() == n.Written {
 			t.Errorf("after %s the card does not tell of a write", name)
 		}
-		if c.PublishWrites(); c.Changed() || c.Unseen() {
+		if m.Page.Arm(); c.Awaited() || c.Unseen() {
 			t.Errorf("after %s the card tells twice of a write", name)
 		}
 	}
 	m.Page.Disarm()
-	if c.Awaited() {
+	if awaited(c) {
 		t.Error("a process that watches and does not sleep is woken")
 	}
 	if i.Watch(false); write() {
@@ -62,18 +65,24 @@ func TestScribbledWatch(t *testing.T) {
 		_, c, m := pair(t, 8)
 		for n := uint32(1); n < 20; n++ {
 			wake, scribble := rapid.Uint32().Draw(rt, "wake"), rapid.Uint32().Draw(rt, "written")
+			changed := rapid.Bool().Draw(rt, "changed")
+			if changed {
+				c.Store(funi.GID, n)
+			}
 			m.Page[0x4d8/4], m.Page[0x6a8/4] = wake, scribble
 			c.Wrote()
-			c.PublishWrites()
-			want := scribble
+			want, left := scribble, wake
 			if wake&2 != 0 {
 				want = n
 			}
-			if m.Page.Written() != want || c.Changed() != (wake&2 != 0) {
-				rt.Fatalf("write %d with %#x in wake: the count is %d", n, wake, m.Page.Written())
+			if changed || wake&2 != 0 {
+				left &^= 1
 			}
-			if c.Awaited() != (wake&1 != 0) || m.Page[0x4d8/4] != wake&^1 {
-				rt.Fatalf("%#x has become %#x", wake, m.Page[0x4d8/4])
+			if c.Awaited() != (left != wake) || m.Page[0x4d8/4] != left {
+				rt.Fatalf("%#x has become %#x; want %#x", wake, m.Page[0x4d8/4], left)
+			}
+			if m.Page.Written() != want || c.Unseen() {
+				rt.Fatalf("write %d with %#x in wake: the count is %d", n, wake, m.Page.Written())
 			}
 		}
 	})
@@ -113,8 +122,7 @@ func TestNoWriteIsLostOnTwoProcessors(t *testing.T) {
 			}
 			memory.write(n)
 			c.Wrote()
-			c.PublishWrites()
-			if c.Changed() && c.Awaited() {
+			if c.Awaited() {
 				woken.Store(n)
 			}
 		}
