@@ -179,90 +179,90 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	defer attach.CloseDescriptors(got)
 	begin, a := s.spent(), answer{}
 	s.host.endSpares(spareFor)
-	var out []int
-	var made *kept
+	out, err := s.do(r, got, &a)
+	if a.fail(err); err != nil {
+		out = nil
+	}
+	a.SpentNs = int64(s.spent() - begin)
+	err = send(s.conn, a, out...)
+	if made := s.ports[a.ID]; r.Op == opMake && made != nil { // the process has the socket, and nobody else
+		err = errors.Join(err, made.letGo())
+	}
+	return err
+}
+
+// do carries out a request, and returns the descriptors that go with the answer.
+func (s *Helper) do(r *request, got []int, a *answer) (out []int, err error) {
 	sw := s.host.sw
 	switch r.Op {
 	case opSwitch:
 		if r.Version < mapsSince {
-			a.fail(fmt.Errorf("taking over the maps of the switch: %w", ErrVersion))
-			break
+			return nil, fmt.Errorf("taking over the maps of the switch: %w", ErrVersion)
 		}
 		fds := sw.Shared().FDs()
-		out = fds[:]
+		return fds[:], nil
 	case opCapture:
 		if r.Snap == 0 {
-			a.fail(sw.StopCapture())
-			break
+			return nil, sw.StopCapture()
 		}
 		fds, err := sw.StartCapture(r.Snap)
-		if a.fail(err); err == nil {
-			out = fds[:]
-		}
+		return fds[:], err
 	case opAddJob:
-		a.fail(s.addJob(r.Job, r.Nodes))
+		return nil, s.addJob(r.Job, r.Nodes)
 	case opRemoveJob:
 		if k, ok := s.jobs[r.Job]; ok {
 			delete(s.jobs, r.Job)
 			s.host.store.drop(name("job", uint64(k.at)))
 		}
-		a.fail(sw.RemoveJob(r.Job))
+		return nil, sw.RemoveJob(r.Job)
 	case opPlace:
-		a.fail(s.place(r))
+		return nil, s.place(r)
 	case opHeld:
-		s.held(r.From, &a)
+		s.held(r.From, a)
 		a.Version, a.Lineage = common(r.Version), s.host.head.Lineage
 	case opKeep:
-		a.fail(s.keep(r.Index, got))
+		return nil, s.keep(r.Index, got)
 	case opKept:
-		if fd, ok := s.links[r.Index]; ok {
-			out = []int{fd}
-		} else {
-			a.fail(fmt.Errorf("no program of interface %d is kept", r.Index))
+		fd, ok := s.links[r.Index]
+		if !ok {
+			return nil, fmt.Errorf("no program of interface %d is kept", r.Index)
 		}
+		return []int{fd}, nil
 	case opRelease:
 		s.release(r.Index)
 	case opTotals:
-		var err error
 		a.Totals, err = s.totals()
-		a.fail(err)
 	case opShare:
-		a.fail(s.share(r, got))
+		return nil, s.share(r, got)
 	case opShared:
-		if m := s.shared[PairOf(r.ID, r.With)]; m != nil {
-			out = []int{int(m.memory.Fd())}
-		} else {
-			a.fail(fmt.Errorf("ports %d and %d have no memory", r.ID, r.With))
+		m := s.shared[PairOf(r.ID, r.With)]
+		if m == nil {
+			return nil, fmt.Errorf("ports %d and %d have no memory", r.ID, r.With)
 		}
+		return []int{int(m.memory.Fd())}, nil
 	case opQuit:
 		if s.quit = len(s.ports) == 0; s.quit {
 			s.releaseAll()
 		}
 	case opMake:
-		var err error
-		made, err = s.make(r, got)
-		a.fail(err)
-		if err == nil {
-			a.ID = made.id
-			out = []int{made.FD}
+		made, err := s.make(r, got)
+		if err != nil {
+			return nil, err
 		}
+		a.ID = made.id
+		return []int{made.FD}, nil
 	case opGone:
-		p, err := s.endedPort(r.ID), error(nil)
+		p := s.endedPort(r.ID)
 		if p == nil {
-			err = fmt.Errorf("no port %d has ended", r.ID)
-		} else if a.Gone, err = s.gone(p); a.Gone {
+			return nil, fmt.Errorf("no port %d has ended", r.ID)
+		}
+		if a.Gone, err = s.gone(p); a.Gone {
 			delete(s.ended, r.ID)
 		}
-		a.fail(err)
 	default:
-		s.aboutPort(r, &a)
+		return nil, s.aboutPort(r, a)
 	}
-	a.SpentNs = int64(s.spent() - begin)
-	err := send(s.conn, a, out...)
-	if made != nil { // the process has the socket, and nobody else
-		err = errors.Join(err, made.letGo())
-	}
-	return err
+	return nil, err
 }
 
 func (s *Helper) addJob(j bpf.Job, nodes int) error {
@@ -287,12 +287,17 @@ func (s *Helper) endedPort(id uint32) *kept {
 	return s.ended[id]
 }
 
+// only duplicates the only descriptor of a request.
+func only(got []int, what string) (fd int, err error) {
+	if len(got) != 1 {
+		return -1, fmt.Errorf("no %s came with the request", what)
+	}
+	return unix.FcntlInt(uintptr(got[0]), unix.F_DUPFD_CLOEXEC, 0)
+}
+
 // keep keeps the link of a NIC program.
 func (s *Helper) keep(at int, got []int) error {
-	if len(got) != 1 {
-		return errors.New("no link came with the request")
-	}
-	fd, err := unix.FcntlInt(uintptr(got[0]), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := only(got, "link")
 	if err != nil {
 		return err
 	}
@@ -318,8 +323,8 @@ func (s *Helper) release(at int) {
 // spent returns the processor time of all requests so far: of this thread and the namespace's.
 func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spent }
 
-func (s *Helper) aboutPort(r *request, a *answer) {
-	p, err := s.ports[r.ID], error(nil)
+func (s *Helper) aboutPort(r *request, a *answer) (err error) {
+	p := s.ports[r.ID]
 	switch {
 	// by the helper before, whose answer was lost
 	case r.Op == opEnd && p == nil && s.endedPort(r.ID) != nil:
@@ -344,7 +349,7 @@ func (s *Helper) aboutPort(r *request, a *answer) {
 	default:
 		err = fmt.Errorf("the helper does not know the request %q; run the same funid", r.Op)
 	}
-	a.fail(err)
+	return err
 }
 
 // count writes the counters of ended ports to the ledger.
@@ -389,10 +394,7 @@ func (s *Helper) held(from int, a *answer) {
 
 // make makes a port, and tells the switch where its node is.
 func (s *Helper) make(r *request, got []int) (_ *kept, err error) {
-	if len(got) != 1 {
-		return nil, errors.New("no memory came with the request")
-	}
-	fd, err := unix.FcntlInt(uintptr(got[0]), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := only(got, "memory")
 	if err != nil {
 		return nil, err
 	}

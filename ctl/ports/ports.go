@@ -161,9 +161,6 @@ func (h *Host) bury(handle *netlink.Handle) {
 	}
 }
 
-// Switch returns the host's switch, for the NIC program (bpf.Load.Switch), jobs and places.
-func (h *Host) Switch() *bpf.Switch { return h.sw }
-
 // Port is a port that was made.
 type Port struct {
 	FD     int    // the socket, until letGo

@@ -52,17 +52,15 @@ func (c *Client) Shared(p Pair) (int, error) {
 func (s *Helper) share(r *request, got []int) error {
 	pair := PairOf(r.ID, r.With)
 	switch {
-	case len(got) != 1:
-		return errors.New("no memory came with the request")
 	case s.ports[r.ID] == nil || s.ports[r.With] == nil || r.ID == r.With:
 		return fmt.Errorf("ports %d and %d are not both there", r.ID, r.With)
 	// by the helper before, whose answer was lost
-	case s.shared[pair] != nil && sameFile(s.shared[pair].memory, got[0]):
+	case s.shared[pair] != nil && len(got) == 1 && sameFile(s.shared[pair].memory, got[0]):
 		return nil
 	case s.shared[pair] != nil:
 		return fmt.Errorf("ports %d and %d have memory", r.ID, r.With)
 	}
-	fd, err := unix.FcntlInt(uintptr(got[0]), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := only(got, "memory")
 	if err == nil {
 		m := &shared{os.NewFile(uintptr(fd), "the memory of two ports"), r.Bytes}
 		if err = s.host.store.keep(m.name(pair), fd); err != nil {
@@ -109,12 +107,9 @@ func (s *Helper) endShared(id uint32) error {
 // erase removes the pages of memory, and closes it. Otherwise a process could keep the pages
 // uncounted. The file is immutable (package daemon, memory.go). A process that maps it reads zeros.
 func erase(memory *os.File, bytes int64) error {
-	raw, err := memory.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return cmp.Or(raw.Control(func(fd uintptr) {
-		_ = unix.IoctlSetPointerInt(int(fd), unix.FS_IOC_SETFLAGS, 0) // else it never was
-		_ = unix.Fallocate(int(fd), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, bytes)
+	return cmp.Or(withFD(memory, func(fd int) error {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0) // else it never was
+		_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, bytes)
+		return nil
 	}), memory.Close())
 }

@@ -172,10 +172,9 @@ func (s *Store) close() error {
 
 // descriptor duplicates a file's descriptor, and closes the file.
 func descriptor(f *os.File) (fd int, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return -1, errors.Join(err, f.Close())
-	}
-	controlled := raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) })
-	return fd, errors.Join(controlled, err, f.Close())
+	err = withFD(f, func(own int) (err error) {
+		fd, err = unix.FcntlInt(uintptr(own), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
+	return fd, errors.Join(err, f.Close())
 }
