@@ -13,15 +13,11 @@ import (
 // routeRoom is how many routes an answer has room for.
 const routeRoom = 8000
 
-func (c *connection) administer(message []byte) error {
+func (c *connection) administer(m *report.Command) error {
 	if !c.d.administrator(&c.peer) {
 		return fmt.Errorf("administering funid as user %d: %w", c.peer.uid, attach.ErrForbidden)
 	}
-	var m report.Command
-	if err := bodyOf(message, attach.KindAdmin, &m); err != nil {
-		return err
-	}
-	answer, err := c.command(&m)
+	answer, err := c.command(m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.Do, err)
 	}

@@ -52,13 +52,7 @@ type attachment struct {
 	process int // write end of the pipe that wakes the process
 }
 
-func (c *connection) attach(message []byte) error {
-	r, err := attach.DecodeAttachRequest(message)
-	if err != nil {
-		return err
-	}
-	return c.attachAs(&r, false)
-}
+func (c *connection) attach(r *attach.AttachRequest) error { return c.attachAs(r, false) }
 
 // attachAs makes a context; arrives says that it comes from another card.
 func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error) {
@@ -229,11 +223,7 @@ const (
 	lastLook  = 250 * time.Millisecond
 )
 
-func (c *connection) linger(message []byte) error {
-	r, err := attach.DecodeDetachRequest(message)
-	if err != nil {
-		return err
-	}
+func (c *connection) linger(r *attach.DetachRequest) error {
 	begin, gone := time.Now(), false
 	for end := begin.Add(min(r.Linger, longestLinger)); ; {
 		done, err := c.detachIf(gone || !time.Now().Before(end))

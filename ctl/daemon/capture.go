@@ -27,13 +27,9 @@ const (
 )
 
 // capture carries out KindCapture: it answers until the connection or the daemon ends.
-func (c *connection) capture(message []byte) error {
+func (c *connection) capture(ask *capture.Request) error {
 	if !c.d.administrator(&c.peer) {
 		return fmt.Errorf("capturing frames as user %d: %w", c.peer.uid, attach.ErrForbidden)
-	}
-	var ask capture.Request
-	if err := bodyOf(message, attach.KindCapture, &ask); err != nil {
-		return err
 	}
 	if ask.Snap < 0 || ask.Snap > capture.MaxSnap {
 		return fmt.Errorf("capturing %d bytes of each frame, not 1 to %d, or 0 for all: %w", ask.Snap, capture.MaxSnap,

@@ -18,7 +18,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/capture"
 	"github.com/funet/funet/ctl/config"
+	"github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/ctl/trace"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -116,48 +119,70 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
 	}
-	switch k {
-	case attach.KindStatus, attach.KindTraffic, attach.KindInfo, attach.KindNeighbours:
-		if n := len(message) - attach.HeaderSize; n > 0 {
-			return fmt.Errorf("a request of kind %d with %d bytes after the header: %w", k, n, attach.ErrMalformed)
-		}
-	}
-	carries := [...]func(*connection, []byte) error{
-		attach.KindAttach: (*connection).attach, attach.KindSegment: (*connection).segment,
-		attach.KindUnsegment: (*connection).unsegment, attach.KindJob: (*connection).makeJob,
-		attach.KindStatus: (*connection).status, attach.KindAdmin: (*connection).administer,
-		attach.KindDetach: (*connection).linger, attach.KindArrive: (*connection).arrive,
-		attach.KindLeave: (*connection).leave, attach.KindImage: (*connection).image,
-		attach.KindWhither: (*connection).whither, attach.KindPort: (*connection).givePort,
-		attach.KindResume: (*connection).resume, attach.KindFate: (*connection).doubt,
-		attach.KindNeighbours: (*connection).listNeighbours, attach.KindShare: (*connection).share,
-		attach.KindCapture: (*connection).capture, attach.KindTrace: (*connection).trace,
-		attach.KindTraffic: (*connection).traffic, attach.KindInfo: (*connection).info,
-	}
 	if int(k) >= len(carries) || carries[k] == nil {
 		return fmt.Errorf("request of kind %d: %w", k, attach.ErrKind)
 	}
 	return carries[k](c, message)
 }
 
-func (c *connection) info([]byte) error { return c.answerJSON(attach.KindInfo, c.d.info()) }
+// carries has what carries out a request, by its kind.
+var carries = [...]func(*connection, []byte) error{
+	attach.KindAttach:     carry(attach.DecodeAttachRequest, (*connection).attach),
+	attach.KindSegment:    carry(attach.DecodeSegmentRequest, (*connection).segment),
+	attach.KindUnsegment:  carry(attach.DecodeUnsegmentRequest, (*connection).unsegment),
+	attach.KindJob:        carry(attach.DecodeJobRequest, (*connection).makeJob),
+	attach.KindStatus:     carry(bodyless, (*connection).status),
+	attach.KindAdmin:      carry(document[report.Command], (*connection).administer),
+	attach.KindDetach:     carry(attach.DecodeDetachRequest, (*connection).linger),
+	attach.KindArrive:     carry(attach.DecodeArriveRequest, (*connection).arrive),
+	attach.KindLeave:      carry(attach.DecodeLeaveRequest, (*connection).leave),
+	attach.KindImage:      carry(attach.DecodeImageRequest, (*connection).image),
+	attach.KindWhither:    (*connection).whither,
+	attach.KindPort:       carry(attach.DecodePortRequest, (*connection).givePort),
+	attach.KindResume:     carry(attach.DecodeResumeRequest, (*connection).resume),
+	attach.KindFate:       carry(attach.DecodeDoubt, (*connection).doubt),
+	attach.KindNeighbours: carry(bodyless, (*connection).listNeighbours),
+	attach.KindShare:      carry(attach.DecodeShareRequest, (*connection).share),
+	attach.KindCapture:    carry(document[capture.Request], (*connection).capture),
+	attach.KindTrace:      carry(document[trace.Request], (*connection).trace),
+	attach.KindTraffic:    carry(bodyless, (*connection).traffic),
+	attach.KindInfo:       carry(bodyless, (*connection).info),
+}
 
-// bodyOf decodes the JSON of a request, which has no fields that this version does not know.
-func bodyOf(message []byte, k attach.Kind, request any) error {
-	body, err := attach.DecodeBody(message, k)
-	if err != nil {
-		return err
+// carry decodes a request for do.
+func carry[T any](decode func([]byte) (T, error), do func(*connection, *T) error) func(*connection, []byte) error {
+	return func(c *connection, message []byte) error {
+		r, err := decode(message)
+		if err != nil {
+			return err
+		}
+		return do(c, &r)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
+}
+
+// nothing is the body of a request without one.
+type nothing struct{}
+
+func bodyless(message []byte) (none nothing, err error) {
+	if n := len(message) - attach.HeaderSize; n > 0 {
+		err = fmt.Errorf("a request with %d bytes after the header: %w", n, attach.ErrMalformed)
+	}
+	return none, err
+}
+
+func (c *connection) info(*nothing) error { return c.answerJSON(attach.KindInfo, c.d.info()) }
+
+// document decodes the JSON of a request, which has no fields that this version does not know.
+func document[T any](message []byte) (v T, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(message[attach.HeaderSize:]))
 	decoder.DisallowUnknownFields()
-	err = decoder.Decode(request)
-	if err == nil {
+	if err = decoder.Decode(&v); err == nil {
 		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
-			return nil
+			return v, nil
 		}
 		err = errors.New("something follows it")
 	}
-	return fmt.Errorf("reading a command: %w: %w", err, attach.ErrCommand)
+	return v, fmt.Errorf("reading a command: %w: %w", err, attach.ErrCommand)
 }
 
 func (c *connection) answerJSON(k attach.Kind, v any) error {

@@ -167,11 +167,7 @@ func (c *connection) hearFates(j *job) {
 	}
 }
 
-func (c *connection) doubt(message []byte) error {
-	q, err := attach.DecodeDoubt(message)
-	if err != nil {
-		return err
-	}
+func (c *connection) doubt(q *attach.Doubt) error {
 	p := c.itsPort()
 	switch {
 	case p == nil || int(q.Node) >= len(p.job.cards):

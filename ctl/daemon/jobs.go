@@ -47,11 +47,7 @@ type job struct {
 	faults report.Faults
 }
 
-func (c *connection) makeJob(message []byte) error {
-	r, err := attach.DecodeJobRequest(message)
-	if err != nil {
-		return err
-	}
+func (c *connection) makeJob(r *attach.JobRequest) (err error) {
 	d := c.d
 	for node, card := range r.Cards {
 		if !d.knows(card) {

@@ -51,13 +51,7 @@ type sign struct {
 	rule    *config.Rule
 }
 
-func (c *connection) arrive(message []byte) error {
-	r, err := attach.DecodeArriveRequest(message)
-	if err != nil {
-		return err
-	}
-	return c.attachAs(&r, true)
-}
+func (c *connection) arrive(r *attach.AttachRequest) error { return c.attachAs(r, true) }
 
 // joinArriving checks that a process may come from another card as a node, and makes it a member.
 func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, error) {
@@ -77,15 +71,12 @@ func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, err
 	return j, nil
 }
 
-func (c *connection) leave(message []byte) error {
-	r, err := attach.DecodeLeaveRequest(message)
-	if err != nil {
-		return err
-	}
+func (c *connection) leave(r *attach.LeaveRequest) error {
 	begin, paused := time.Now(), time.Time{}
 	end := begin.Add(min(r.Patience, longestLeave))
 	var image []byte
 	var x *engine.Context
+	var err error
 	for gone := false; ; {
 		looked := time.Now()
 		var halted bool
@@ -246,12 +237,8 @@ func (c *connection) tell(x *engine.Context) (untold int) {
 	}
 }
 
-func (c *connection) image(message []byte) error {
-	r, err := attach.DecodeImageRequest(message)
-	if err != nil {
-		return err
-	}
-	whole, err := c.collect(&r)
+func (c *connection) image(r *attach.ImageRequest) error {
+	whole, err := c.collect(r)
 	if err != nil {
 		return fmt.Errorf("taking an image: %w", err)
 	}

@@ -83,7 +83,7 @@ func userSpace(pid int32) string {
 	return string(users) + "\n" + string(groups)
 }
 
-func (c *connection) listNeighbours([]byte) error {
+func (c *connection) listNeighbours(*nothing) error {
 	p := c.itsPort()
 	if p == nil {
 		return fmt.Errorf("listing neighbours of a process without a port: %w", attach.ErrNode)
@@ -101,11 +101,7 @@ func (c *connection) listNeighbours([]byte) error {
 	return c.send(answer)
 }
 
-func (c *connection) share(message []byte) error {
-	r, err := attach.DecodeShareRequest(message)
-	if err != nil {
-		return err
-	}
+func (c *connection) share(r *attach.ShareRequest) error {
 	fd, err := c.sharedWith(r.Node)
 	if err != nil {
 		return fmt.Errorf("making memory for a process and its neighbour node %d: %w", r.Node, err)

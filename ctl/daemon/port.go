@@ -181,12 +181,8 @@ func (d *Daemon) placeJobs() {
 	}
 }
 
-func (c *connection) givePort(message []byte) error {
-	r, err := attach.DecodePortRequest(message)
-	if err != nil {
-		return err
-	}
-	answer, memory, socket, err := c.newPort(&r)
+func (c *connection) givePort(r *attach.AttachRequest) error {
+	answer, memory, socket, err := c.newPort(r)
 	if err != nil {
 		return fmt.Errorf("making the port of node %d of group %d: %w", r.Node, r.GID, err)
 	}

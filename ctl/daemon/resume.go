@@ -153,11 +153,8 @@ func (h *heirs) others(gid uint16, tag uint64) bool {
 	return ok && j.Job.Tag != tag
 }
 
-func (c *connection) resume(message []byte) error {
-	r, err := attach.DecodeResumeRequest(message)
-	if err == nil {
-		err = c.takePort(&r)
-	}
+func (c *connection) resume(r *attach.ResumeRequest) error {
+	err := c.takePort(r)
 	if err != nil {
 		return fmt.Errorf("going on with the port of node %d of group %d: %w", r.Node, r.GID, err)
 	}

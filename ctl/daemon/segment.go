@@ -13,12 +13,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-func (c *connection) segment(message []byte) error {
-	r, err := attach.DecodeSegmentRequest(message)
-	if err != nil {
-		return err
-	}
-	m, err := c.newSegment(&r)
+func (c *connection) segment(r *attach.SegmentRequest) error {
+	m, err := c.newSegment(r)
 	if err != nil {
 		return err
 	}
@@ -63,11 +59,7 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	return m, nil
 }
 
-func (c *connection) unsegment(message []byte) error {
-	r, err := attach.DecodeUnsegmentRequest(message)
-	if err != nil {
-		return err
-	}
+func (c *connection) unsegment(r *attach.UnsegmentRequest) error {
 	if err := c.endSegment(r.Base); err != nil {
 		return err
 	}

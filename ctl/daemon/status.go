@@ -27,7 +27,7 @@ const (
 	missingRoom = 16
 )
 
-func (c *connection) status([]byte) error {
+func (c *connection) status(*nothing) error {
 	return c.answerJSON(attach.KindStatus, c.d.statusFor(c))
 }
 

@@ -45,11 +45,7 @@ func (t *tracing) wants(a *attachment) bool {
 }
 
 // trace carries out KindTrace: it answers until the connection or the daemon ends.
-func (c *connection) trace(message []byte) error {
-	var ask trace.Request
-	if err := bodyOf(message, attach.KindTrace, &ask); err != nil {
-		return err
-	}
+func (c *connection) trace(ask *trace.Request) error {
 	if ask.Every < 1 || ask.Every > trace.MaxEvery {
 		return fmt.Errorf("tracing one packet of %d, not of 1 to %d: %w", ask.Every, trace.MaxEvery, attach.ErrCommand)
 	}

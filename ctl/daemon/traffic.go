@@ -26,7 +26,7 @@ const (
 	trafficPeers    = 48
 )
 
-func (c *connection) traffic([]byte) error {
+func (c *connection) traffic(*nothing) error {
 	t, err := c.trafficFor()
 	if err != nil {
 		return err
