@@ -18,6 +18,7 @@ import (
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/tests/help"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/sim/chaos"
 )
@@ -63,7 +64,7 @@ func everyCommand(c *cobra.Command, f func(*cobra.Command)) {
 // Rule: the help of every command has an example, whose commands are there with their flags, and
 // says what Ctrl-C does.
 func TestHelpOfEveryCommand(t *testing.T) {
-	for _, lack := range usage.Bare(root()) {
+	for _, lack := range help.Bare(root()) {
 		t.Error(lack)
 	}
 	everyCommand(root(), func(c *cobra.Command) {
@@ -88,7 +89,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 			}
 		}
 	})
-	if usage.Bare(&cobra.Command{Use: "x", Run: func(*cobra.Command, []string) {}}) == nil {
+	if help.Bare(&cobra.Command{Use: "x", Run: func(*cobra.Command, []string) {}}) == nil {
 		t.Error("this test takes anything")
 	}
 }
@@ -103,7 +104,7 @@ func TestVersion(t *testing.T) {
 // Rule: a shell completes every value that is one of a few words; somebody has decided of each
 // flag, and what is offered is taken.
 func TestCompletionOfValues(t *testing.T) {
-	for _, flag := range whole().Completed.Undecided(root()) {
+	for _, flag := range help.Undecided(root(), whole().Completed) {
 		t.Errorf("%s: say in complete.go what its values are", flag)
 	}
 	for key := range whole().Completed {
@@ -123,7 +124,7 @@ func TestCompletionOfValues(t *testing.T) {
 			t.Errorf("complete.go knows %q, which there is not", key)
 		}
 	}
-	if all := (usage.Completed{}).Undecided(root()); len(all) < 40 {
+	if all := help.Undecided(root(), usage.Completed{}); len(all) < 40 {
 		t.Errorf("without a table only %q are not decided on", all)
 	}
 	as := func(f func(string) error) func(*testing.T, []string) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/output"
-	"github.com/funet/funet/ctl/usage"
+	"github.com/funet/funet/tests/help"
 )
 
 // What no lab and no card can be is refused at once, with the flag and what it takes: nothing of
@@ -64,7 +64,7 @@ func TestRefusedBeforeALab(t *testing.T) {
 
 // Help has no names of arguments that are none.
 func TestHelp(t *testing.T) {
-	for _, odd := range usage.Odd(root()) {
+	for _, odd := range help.Odd(root()) {
 		t.Error(odd)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/unit"
 
 	"github.com/funet/funet/ctl/daemon"
-	"github.com/funet/funet/ctl/usage"
+	"github.com/funet/funet/tests/help"
 )
 
 // TestUnit: systemd can read the unit. The unit starts the program with the configuration, as a
@@ -68,7 +68,7 @@ func TestUnit(t *testing.T) {
 
 // Help has no names of arguments that are none.
 func TestHelp(t *testing.T) {
-	for _, odd := range usage.Odd(command()) {
+	for _, odd := range help.Odd(command()) {
 		t.Error(odd)
 	}
 }

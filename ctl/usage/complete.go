@@ -75,25 +75,6 @@ func (all Completed) With(more Completed) Completed {
 	return both
 }
 
-// Undecided returns the flags of c and of the commands below it whose value is a word and which
-// have no key. There are few of them, so each deserves a decision.
-func (all Completed) Undecided(c *cobra.Command) (flags []string) {
-	path := pathOf(c)
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		_, one := all[strings.TrimSpace(path+" --"+f.Name)]
-		_, every := all["--"+f.Name]
-		if strings.HasPrefix(f.Value.Type(), "string") && !one && !every {
-			flags = append(flags, c.CommandPath()+" --"+f.Name)
-		}
-	})
-	for _, sub := range c.Commands() {
-		if !sub.Hidden {
-			flags = append(flags, all.Undecided(sub)...)
-		}
-	}
-	return flags
-}
-
 func pathOf(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 }

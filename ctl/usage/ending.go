@@ -37,21 +37,3 @@ func endings(c *cobra.Command, above string, sentences map[string]string) {
 
 // Ending returns the sentence of a command, or "".
 func Ending(c *cobra.Command) string { return c.Annotations[ending] }
-
-// Bare returns what the help of the visible commands lacks, from c downwards: an example, or the
-// effect of Ctrl-C.
-func Bare(c *cobra.Command) (lacks []string) {
-	if c.Hidden || c.Name() == "help" || c.GroupID == PagesGroup {
-		return nil
-	}
-	if c.HasParent() && c.Example == "" {
-		lacks = append(lacks, c.CommandPath()+" has no example")
-	}
-	if Ending(c) == "" && !c.HasSubCommands() {
-		lacks = append(lacks, c.CommandPath()+" does not say what Ctrl-C does")
-	}
-	for _, sub := range c.Commands() {
-		lacks = append(lacks, Bare(sub)...)
-	}
-	return lacks
-}

@@ -91,36 +91,3 @@ func Strict(c *cobra.Command) {
 		}
 	}
 }
-
-// Odd returns faults in the help of a command and of those below it. Package pflag takes a name in
-// back quotes within a flag's text as the name of the flag's argument. Only a name in capital
-// letters, such as FILE, is meant as one.
-func Odd(c *cobra.Command) (odd []string) {
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		name, _ := pflag.UnquoteUsage(f)
-		if name != "" && !capitals(name) && name != typeName(f) {
-			odd = append(odd, fmt.Sprintf("%s: --%s %s", c.CommandPath(), f.Name, name))
-		}
-	})
-	for _, sub := range c.Commands() {
-		odd = append(odd, Odd(sub)...)
-	}
-	return odd
-}
-
-// typeName returns the name that help gives to a flag's argument if the flag names none.
-func typeName(f *pflag.Flag) string {
-	plain := *f
-	plain.Usage = ""
-	name, _ := pflag.UnquoteUsage(&plain)
-	return name
-}
-
-func capitals(s string) bool {
-	for _, r := range s {
-		if r < 'A' || r > 'Z' {
-			return false
-		}
-	}
-	return true
-}

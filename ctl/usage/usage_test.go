@@ -56,19 +56,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Back quotes in a flag's text that name no argument are noticed.
-func TestOdd(t *testing.T) {
-	c := command()
-	if odd := Odd(c); odd != nil {
-		t.Errorf("%q", odd)
-	}
-	c.Flags().Bool("daemons", false, "for `prog run`")
-	c.Flags().String("user", "", "see `id`")
-	if odd := Odd(c); len(odd) != 2 {
-		t.Errorf("%q", odd)
-	}
-}
-
 // Rule (Strict): help and completion refuse what they do not know, and do what they do.
 func TestStrict(t *testing.T) {
 	for line, want := range map[string]string{

@@ -52,9 +52,6 @@ func Listen(iface string, port uint16, card func() *Card) (*Answerer, error) {
 	return &Answerer{s: s, card: card, allowed: answersPerSecond, at: time.Now()}, nil
 }
 
-// Close closes the sockets of an Answerer whose Serve is not called.
-func (a *Answerer) Close() { a.s.close() }
-
 // Serve answers until the context ends. It may be called once.
 func (a *Answerer) Serve(ctx context.Context) {
 	done := make(chan struct{})

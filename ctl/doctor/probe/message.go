@@ -44,14 +44,6 @@ const (
 	Carriers
 )
 
-// String returns the name of the carrier.
-func (c Carrier) String() string {
-	if c == UDP {
-		return "UDP"
-	}
-	return fmt.Sprintf("EtherType %#04X", bpf.EtherType)
-}
-
 // Length says how long a message is.
 type Length int
 
