@@ -5,7 +5,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -28,8 +27,9 @@ import (
 // share the processors.
 func throughDaemons(ctx context.Context, m *match) (sample, error) {
 	d := lab.DaemonOptions{XDP: m.f.Mode, Bind: m.f.Bind, Jumbo: m.f.Jumbo}
-	return onDaemons[sample](ctx, m.lab, d, launch.Options{Nodes: 2, Program: "funet",
+	r, err := program.OnDaemons[sample](ctx, m.lab, d, launch.Options{Nodes: 2, Program: "funet",
 		Args: append([]string{"pingpong", "--json"}, pingPong(m.exchanges).Arguments()...)})
+	return append(r, sample{})[0], err
 }
 
 // directly measures a ping-pong of two processes of an ordinary user with direct ports, on two
@@ -55,20 +55,9 @@ func directly(hosts int) func(ctx context.Context, m *match) (sample, error) {
 func twoContexts(ctx context.Context, m *match) (sample, error) {
 	d := lab.DaemonOptions{XDP: m.f.Mode, Bind: m.f.Bind, Jumbo: m.f.Jumbo, Polling: "spin", Hosts: 1,
 		More: "cpu: 1\n"}
-	return onDaemons[sample](ctx, m.lab, d, launch.Options{Nodes: 2, Once: true, Program: "funet",
+	r, err := program.OnDaemons[sample](ctx, m.lab, d, launch.Options{Nodes: 2, Once: true, Program: "funet",
 		Args: []string{selfName, "--exchanges", fmt.Sprint(m.exchanges)}})
-}
-
-// onDaemons runs a job on daemons started for it and reads what node 0 prints.
-func onDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (r R, err error) {
-	printed, err := program.OnDaemons(ctx, l, d, o)
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal([]byte(printed[0]), &r); err != nil {
-		return r, fmt.Errorf("reading what node 0 printed: %w", err)
-	}
-	return r, nil
+	return append(r, sample{})[0], err
 }
 
 // selfName is the name of the command that twoContexts runs.

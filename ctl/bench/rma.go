@@ -77,9 +77,8 @@ func (o *rma) enter(ctx context.Context, m *match) error {
 	if o.daemons {
 		d := lab.DaemonOptions{XDP: m.f.Mode, Bind: m.f.Bind, Jumbo: m.f.Jumbo}
 		m.nodes = func(ctx context.Context, _ *program.Flags, name string, args []string) ([]node, error) {
-			n, err := onDaemons[node](ctx, m.lab, d, launch.Options{Nodes: 2, Label: true, Program: "funet",
+			return program.OnDaemons[node](ctx, m.lab, d, launch.Options{Nodes: 2, Program: "funet",
 				Args: append([]string{name, "--json"}, args...)})
-			return []node{n}, err
 		}
 	}
 	trips, blocks, messages := max(o.exchanges, 2), max(o.exchanges/100, 2*rmaDepth), max(10*o.exchanges, 2)

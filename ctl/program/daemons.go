@@ -6,7 +6,6 @@ package program
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,9 +17,9 @@ import (
 	"github.com/funet/funet/ctl/launch"
 )
 
-// OnDaemons runs a job on daemons started for it. It returns the output of each node, or with
-// o.Once the output of the one program.
-func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (printed []string, err error) {
+// OnDaemons runs a job on daemons started for it. It decodes the JSON document of each node, or with
+// o.Once that of the one program.
+func OnDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (_ []R, err error) {
 	if err := l.StartDaemons(d); err != nil {
 		return nil, errors.Join(err, l.StopDaemons())
 	}
@@ -41,19 +40,16 @@ func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Op
 		return nil, err
 	}
 	if o.Once {
-		return []string{out.String()}, nil
+		return decode[R]([]bytes.Buffer{out})
 	}
-	texts := make([]strings.Builder, o.Nodes)
+	texts := make([]bytes.Buffer, o.Nodes)
 	for line := range strings.Lines(out.String()) {
 		node := 0
 		if _, err := fmt.Sscanf(line, "[%d] ", &node); err == nil && node < len(texts) {
 			texts[node].WriteString(line[strings.Index(line, "] ")+2:])
 		}
 	}
-	for i := range texts {
-		printed = append(printed, texts[i].String())
-	}
-	return printed, nil
+	return decode[R](texts)
 }
 
 // DirectPorts returns the configuration of daemons on a lab that give direct ports.
@@ -75,16 +71,6 @@ func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts in
 	}
 	d := f.DirectPorts()
 	d.Hosts = hosts
-	printed, err := OnDaemons(ctx, l, d, launch.Options{Nodes: nodes, Cards: launch.DirectCards, User: user,
-		Program: "funet", Args: all})
-	if err != nil {
-		return nil, err
-	}
-	results := make([]R, len(printed))
-	for i := range results {
-		if err := json.Unmarshal([]byte(printed[i]), &results[i]); err != nil {
-			return nil, fmt.Errorf("reading what node %d printed: %w", i, err)
-		}
-	}
-	return results, nil
+	return OnDaemons[R](ctx, l, d, launch.Options{Nodes: nodes, Cards: launch.DirectCards, User: user, Program: "funet",
+		Args: all})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -310,20 +311,18 @@ func InRange(flag string, v, low, high int) error {
 
 // ParseAttach reads --xdp: auto, native or generic.
 func ParseAttach(s string) (xdp.AttachMode, error) {
-	for _, m := range []xdp.AttachMode{xdp.AttachAuto, xdp.AttachNative, xdp.AttachGeneric} {
-		if s == m.String() {
-			return m, nil
-		}
-	}
-	return 0, fmt.Errorf("--xdp %s: use auto, native or generic", s)
+	return parseMode("xdp", s, xdp.AttachAuto, xdp.AttachNative, xdp.AttachGeneric)
 }
 
 // ParseBind reads --bind: auto, copy or zero-copy.
 func ParseBind(s string) (xdp.BindMode, error) {
-	for _, m := range []xdp.BindMode{xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy} {
-		if s == m.String() {
-			return m, nil
-		}
+	return parseMode("bind", s, xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy)
+}
+
+func parseMode[M fmt.Stringer](flag, s string, all ...M) (mode M, err error) {
+	names := Named(all...)
+	if i := slices.Index(names, s); i >= 0 {
+		return all[i], nil
 	}
-	return 0, fmt.Errorf("--bind %s: use auto, copy or zero-copy", s)
+	return mode, fmt.Errorf("--%s %s: use %s, %s or %s", flag, s, names[0], names[1], names[2])
 }

@@ -132,9 +132,14 @@ func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	results := make([]R, len(hosts))
+	return decode[R](outputs)
+}
+
+// decode decodes the JSON document of each node.
+func decode[R any](printed []bytes.Buffer) ([]R, error) {
+	results := make([]R, len(printed))
 	for i := range results {
-		if err := json.Unmarshal(outputs[i].Bytes(), &results[i]); err != nil {
+		if err := json.Unmarshal(printed[i].Bytes(), &results[i]); err != nil {
 			return nil, fmt.Errorf("reading what node %d printed: %w", i, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
@@ -73,6 +74,45 @@ func (o PingPongOptions) run(n *Node) (*PingPongResult, error) {
 	}
 	r.Nodes, r.Place = n.Endpoint.Nodes(), n.Where()
 	return r, nil
+}
+
+// trips are the figures of round trips that only measurements print, in microseconds.
+type trips struct {
+	P50 float64 `json:"rtt_p50_us"`
+	P99 float64 `json:"rtt_p99_us"`
+}
+
+// NewTimes returns a histogram of nanoseconds, in which a round trip of 10 s is as long as longer
+// ones.
+func NewTimes() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(10*time.Second), 3) }
+
+// timed makes round trips, and records in h those after the first warmUp. Each begins when the one
+// before has ended. now is a clock of nanoseconds.
+func timed(h *hdrhistogram.Histogram, now func() int64, warmUp, count int, trip func(i int) error) error {
+	begin := now()
+	for i := range warmUp + count {
+		if err := trip(i); err != nil {
+			return err
+		}
+		end := now()
+		if i >= warmUp {
+			_ = h.RecordValue(end - begin) // longer than the histogram reaches is as good as its end
+		}
+		begin = end
+	}
+	return nil
+}
+
+// times is timed by the clock of the process, which returns the figures.
+func times(warmUp, count int, trip func(i int) error) (trips, error) {
+	base, h := time.Now(), NewTimes()
+	err := timed(h, func() int64 { return int64(time.Since(base)) }, warmUp, count, trip)
+	return tripsOf(h), err
+}
+
+func tripsOf(h *hdrhistogram.Histogram) trips {
+	t := RoundTrips(h)
+	return trips{t.P50, t.P99}
 }
 
 // RoundTrips returns the figures of a histogram of nanoseconds.

@@ -50,8 +50,7 @@ var ratsSizes = funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}
 
 // RatsResult is the JSON document of one node. Node 0 has times of round trips in microseconds.
 type RatsResult struct {
-	P50 float64 `json:"rtt_p50_us"`
-	P99 float64 `json:"rtt_p99_us"`
+	trips
 	Place
 }
 
@@ -94,54 +93,41 @@ type ratsNode struct {
 
 // open opens the process's place and runs the program.
 func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err error) {
-	do := map[string]func(*ratsNode, *hdrhistogram.Histogram) error{
-		RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}[o.Do]
-	if do == nil {
-		return nil, fmt.Errorf("there is no measurement %q", o.Do)
-	}
-	n := &Node{ctx: ctx}
-	var fo funet.Options
-	if err = n.describe(f, &fo); err != nil {
-		return nil, err
-	}
-	fo.Remote = ratsSizes
-	carrier, place, err := fo.Carrier(ctx)
+	do, err := measurement(map[string]func(*ratsNode, *hdrhistogram.Histogram) error{
+		RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}, o.Do)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, carrier.Close(linger)) }()
-	e, err := rats.New(carrier.Interface(), place.Node, rand.Reader)
-	if err != nil {
-		return nil, err
+	r = new(RatsResult)
+	r.Place, err = onCarrier(ctx, f, ratsSizes, func(c funet.Carrier, node int) error {
+		e, err := rats.New(c.Interface(), node, rand.Reader)
+		if err != nil {
+			return err
+		}
+		if own, is := c.(*card.Card); is {
+			e.Pace(own.CPU())
+		}
+		n := &ratsNode{RatsOptions: o, drive: driven(ctx, c), now: c.Now, peer: uint16(1 - node), first: node == 0,
+			wait: f.Wait}
+		h := NewTimes()
+		if err = n.manage(e, c.Segment); err == nil {
+			err = do(n, h)
+		}
+		if n.first {
+			r.trips = tripsOf(h)
+		}
+		return err
+	})
+	return r, err
+}
+
+// manage makes the manager of an endpoint, with memory of the node's.
+func (n *ratsNode) manage(e *rats.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error)) (err error) {
+	s := funi.Segment{Base: ratsBase, Rights: funi.Keyed | funi.Source}
+	if s.Memory, err = segment(s.Base, ratsMemory, s.Rights); err == nil {
+		n.m, err = rats.Manage(e, s)
 	}
-	memory, err := carrier.Segment(ratsBase, ratsMemory, funi.Keyed|funi.Source)
-	if err != nil {
-		return nil, err
-	}
-	m, err := rats.Manage(e, funi.Segment{Base: ratsBase, Memory: memory, Rights: funi.Keyed | funi.Source})
-	if err != nil {
-		return nil, err
-	}
-	r = &RatsResult{Place: n.placeOf(carrier, place.Node, f)}
-	if place.Node > 1 {
-		return r, nil
-	}
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
-	n.Own, _ = carrier.(*card.Card)
-	if n.Own != nil {
-		e.Pace(n.Own.CPU())
-	}
-	node := &ratsNode{RatsOptions: o, drive: driven(ctx, carrier), now: carrier.Now, m: m, peer: uint16(1 - place.Node),
-		first: place.Node == 0, wait: f.Wait}
-	if err := do(node, h); err != nil {
-		return nil, err
-	}
-	if node.first {
-		t := RoundTrips(h)
-		r.P50, r.P99 = t.P50, t.P99
-	}
-	r.Host = n.host()
-	return r, nil
+	return err
 }
 
 // until drives the card until done returns true.
@@ -153,19 +139,6 @@ func (n *ratsNode) until(done func() bool) error {
 		n.m.Poll()
 	}
 	return nil
-}
-
-// driven returns a function that drives a carrier, and now and then checks whether the context or
-// the carrier has ended.
-func driven(ctx context.Context, c funet.Carrier) func() error {
-	i := 0
-	return func() error {
-		c.Drive()
-		if i++; i&1023 == 0 {
-			return cmp.Or(context.Cause(ctx), c.Err())
-		}
-		return nil
-	}
 }
 
 // exchange gives the other node a seed and returns the other's, by initial requests.
@@ -243,17 +216,10 @@ func (n *ratsNode) rounds(h *hdrhistogram.Histogram, say, hear func(i uint32) er
 			}
 		}
 	}
-	begin := n.now()
-	for i := range uint32(n.WarmUp + n.Count) {
-		if err := errors.Join(say(i), hear(i)); err != nil {
-			return err
-		}
-		end := n.now()
-		if int(i) >= n.WarmUp {
-			// longer than the histogram reaches is as good as its end
-			_ = h.RecordValue(end - begin)
-		}
-		begin = end
+	if err := timed(h, n.now, n.WarmUp, n.Count, func(i int) error {
+		return errors.Join(say(uint32(i)), hear(uint32(i)))
+	}); err != nil {
+		return err
 	}
 	if err := say(ratsLast); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/funet/funet/hwprofiles"
-	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/sim"
 	"github.com/funet/funet/uspace/timing"
@@ -33,10 +32,6 @@ func RatsInVirtualTime(p *hwprofiles.Profile, o RatsOptions) (*PingPongResult, e
 	h := hdrhistogram.New(1, int64(10*time.Second), 4)
 	k, err := sim.NewPacedRemote(p, 2, virtualSlots, ratsSizes, func(process *sim.Process) error {
 		node := int(process.Context().Node())
-		memory, err := process.Segment(ratsBase, ratsMemory, funi.Keyed|funi.Source)
-		if err != nil {
-			return err
-		}
 		e, err := rats.New(process.Interface(), node, rand.NewChaCha8([32]byte{byte(node)}))
 		if err != nil {
 			return err
@@ -45,14 +40,13 @@ func RatsInVirtualTime(p *hwprofiles.Profile, o RatsOptions) (*PingPongResult, e
 			return timing.ErrRats
 		}
 		e.Pace(process.CPU())
-		m, err := rats.Manage(e, funi.Segment{Base: ratsBase, Memory: memory, Rights: funi.Keyed | funi.Source})
-		if err != nil {
-			return err
-		}
 		n := &ratsNode{RatsOptions: o, drive: func() error {
 			process.Drive()
 			return nil
-		}, now: process.Now, m: m, peer: uint16(1 - node), first: node == 0, wait: time.Second}
+		}, now: process.Now, peer: uint16(1 - node), first: node == 0, wait: time.Second}
+		if err := n.manage(e, process.Segment); err != nil {
+			return err
+		}
 		return n.tags(h)
 	})
 	if err != nil {

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/am"
@@ -36,8 +34,7 @@ const remoteHandler = 0
 // RemoteResult is the JSON document of one node. Node 0 has the times of calls in microseconds, and
 // the node where messages arrive has their rate. An answer counts as a message.
 type RemoteResult struct {
-	P50  float64 `json:"rtt_p50_us"`
-	P99  float64 `json:"rtt_p99_us"`
+	trips
 	Rate float64 `json:"msgs_per_s"`
 	Place
 }
@@ -68,10 +65,10 @@ func Remote() *cobra.Command {
 // run runs the program on one node.
 func (o RemoteOptions) run(n *Node) (*RemoteResult, error) {
 	r := &RemoteResult{Place: n.Where()}
-	do := map[string]func(*Node, *RemoteResult) error{
-		RemoteCalls: o.calls, RemoteSends: o.sends, RemoteRequests: o.requests}[o.Do]
-	if do == nil {
-		return nil, fmt.Errorf("there is no measurement %q", o.Do)
+	do, err := measurement(map[string]func(*Node, *RemoteResult) error{
+		RemoteCalls: o.calls, RemoteSends: o.sends, RemoteRequests: o.requests}, o.Do)
+	if err != nil {
+		return nil, err
 	}
 	return r, do(n, r)
 }
@@ -86,20 +83,25 @@ func (o RemoteOptions) calls(n *Node, r *RemoteResult) error {
 	if err != nil || e.Node() != 0 {
 		return errors.Join(err, e.Barrier(n.ctx)) // in which it answers
 	}
-	if err := o.call(n, o.WarmUp, nil); err != nil {
-		return err
+	trip := o.caller(n)
+	for i := range o.WarmUp {
+		if err := trip(i); err != nil {
+			return err
+		}
 	}
 	begin := n.Now()
 	if o.Goroutines == 1 {
-		h := hdrhistogram.New(1, int64(10*time.Second), 3)
-		err = o.call(n, o.Count, h)
-		t := RoundTrips(h)
-		r.P50, r.P99 = t.P50, t.P99
+		r.trips, err = times(0, o.Count, trip)
 	} else {
 		errs := make([]error, o.Goroutines)
 		var all sync.WaitGroup
-		for i := range errs {
-			all.Go(func() { errs[i] = o.call(n, o.Count/o.Goroutines, nil) })
+		for g := range errs {
+			all.Go(func() {
+				trip := o.caller(n)
+				for i := 0; i < o.Count/o.Goroutines && errs[g] == nil; i++ {
+					errs[g] = trip(i)
+				}
+			})
 		}
 		all.Wait()
 		err = errors.Join(errs...)
@@ -108,11 +110,10 @@ func (o RemoteOptions) calls(n *Node, r *RemoteResult) error {
 	return errors.Join(err, e.Barrier(n.ctx))
 }
 
-// call makes calls one after the other. It records their durations in h, if that is not nil.
-func (o RemoteOptions) call(n *Node, count int, h *hdrhistogram.Histogram) (err error) {
+// caller returns a function that makes a call, for one goroutine.
+func (o RemoteOptions) caller(n *Node) func(i int) error {
 	request, answer := make([]byte, o.Bytes), make([]byte, 0, o.Bytes)
-	begin := time.Now()
-	for i := range count {
+	return func(i int) (err error) {
 		binary.LittleEndian.PutUint32(request, uint32(i))
 		if answer, err = n.place.AppendCall(n.ctx, answer[:0], 1, remoteHandler, request); err != nil {
 			return err
@@ -120,14 +121,8 @@ func (o RemoteOptions) call(n *Node, count int, h *hdrhistogram.Histogram) (err 
 		if !bytes.Equal(answer, request) {
 			return fmt.Errorf("%w: call %d brought back %x", apps.ErrVerify, i, answer)
 		}
-		if h != nil {
-			end := time.Now()
-			// longer than the histogram reaches is as good as its end
-			_ = h.RecordValue(int64(end.Sub(begin)))
-			begin = end
-		}
+		return nil
 	}
-	return nil
 }
 
 // sends sends messages of bytes.

@@ -8,13 +8,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/apps"
@@ -74,8 +72,7 @@ const (
 // RMAResult is the JSON document of one node. Node 0 has the times of round trips in microseconds,
 // the goodput of blocks, or the rate of writes.
 type RMAResult struct {
-	P50     float64 `json:"rtt_p50_us"`
-	P99     float64 `json:"rtt_p99_us"`
+	trips
 	Goodput float64 `json:"goodput_gbit_per_s"`
 	Rate    float64 `json:"msgs_per_s"`
 	Place
@@ -108,41 +105,27 @@ type rmaNode struct {
 
 // open opens the process's place and runs the program.
 func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
-	do := map[string]func(*rmaNode, *RMAResult) error{
+	do, err := measurement(map[string]func(*rmaNode, *RMAResult) error{
 		RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate,
 		RMABulk: (*rmaNode).bulk,
 		RMAGet:  (*rmaNode).operations, RMAAdd: (*rmaNode).operations, RMASwap: (*rmaNode).operations,
-		RMAGets: (*rmaNode).gets}[o.Do]
-	if do == nil {
-		return nil, fmt.Errorf("there is no operation %q", o.Do)
-	}
-	n := &Node{ctx: ctx}
-	var fo funet.Options
-	if err = n.describe(f, &fo); err != nil {
-		return nil, err
-	}
-	fo.Remote = funi.RemoteSizes{KeySlots: 2, Areas: 16, Notifications: 128}
-	carrier, place, err := fo.Carrier(ctx)
+		RMAGets: (*rmaNode).gets}, o.Do)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, carrier.Close(linger)) }()
-	r = &RMAResult{Place: n.placeOf(carrier, place.Node, f)}
-	if place.Node > 1 {
-		return r, nil
-	}
-	node := &rmaNode{RMAOptions: o, ctx: ctx, carrier: carrier, iface: carrier.Interface(),
-		peer: uint16(1 - place.Node), first: place.Node == 0}
-	if node.memory, err = carrier.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
-		return nil, err
-	}
-	if err := node.meet(time.Now().Add(f.Wait)); err != nil {
-		return nil, err
-	}
-	if err := do(node, r); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r = new(RMAResult)
+	sizes := funi.RemoteSizes{KeySlots: 2, Areas: 16, Notifications: 128}
+	r.Place, err = onCarrier(ctx, f, sizes, func(c funet.Carrier, node int) (err error) {
+		n := &rmaNode{RMAOptions: o, ctx: ctx, carrier: c, iface: c.Interface(), peer: uint16(1 - node), first: node == 0}
+		if n.memory, err = c.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
+			return err
+		}
+		if err := n.meet(time.Now().Add(f.Wait)); err != nil {
+			return err
+		}
+		return do(n, r)
+	})
+	return r, err
 }
 
 // word returns a word of this node's memory that the other node's writes change.
@@ -236,7 +219,6 @@ func (n *rmaNode) meet(end time.Time) error {
 
 // roundTrips writes a number, and waits until the same number comes back.
 func (n *rmaNode) roundTrips(r *RMAResult) error {
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	var b [rmaBytes]byte
 	p := funi.Put{Offset: rmaWord, Counted: n.Do == RMANotify, Data: b[:]}
 	var i uint64
@@ -249,8 +231,8 @@ func (n *rmaNode) roundTrips(r *RMAResult) error {
 	if p.Counted {
 		came = func() bool { return n.iface.NextNotification(&note) }
 	}
-	begin := time.Now()
-	for i = 1; i <= uint64(n.WarmUp+n.Count); i++ {
+	t, err := times(n.WarmUp, n.Count, func(trip int) error {
+		i = uint64(trip + 1)
 		if n.first {
 			if err := say(); err != nil {
 				return err
@@ -263,22 +245,14 @@ func (n *rmaNode) roundTrips(r *RMAResult) error {
 			return fmt.Errorf("%w: notification %d came with %d in memory", apps.ErrVerify, i, got)
 		}
 		if !n.first {
-			if err := say(); err != nil {
-				return err
-			}
+			return say()
 		}
-		end := time.Now()
-		if i > uint64(n.WarmUp) {
-			// longer than the histogram reaches is as good as its end
-			_ = h.RecordValue(int64(end.Sub(begin)))
-		}
-		begin = end
-	}
+		return nil
+	})
 	if n.first {
-		t := RoundTrips(h)
-		r.P50, r.P99 = t.P50, t.P99
+		r.trips = t
 	}
-	return nil
+	return err
 }
 
 // rate writes one way. The area counts all writes, so its one notification proves that each came
@@ -414,7 +388,6 @@ func (n *rmaNode) operations(r *RMAResult) error {
 	if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
 		return err
 	}
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	var b [rmaBytes]byte
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: rmaWindow, Address: rmaTable, Element: arctic.Uint64,
 		Bytes: rmaBytes, Operands: b[:], Fetch: true}}
@@ -430,8 +403,8 @@ func (n *rmaNode) operations(r *RMAResult) error {
 		o.Operation = arctic.RemoteSwap
 	}
 	want := uint64(1)
-	begin := time.Now()
-	for i := range n.WarmUp + n.Count {
+	var err error
+	r.trips, err = times(n.WarmUp, n.Count, func(i int) error {
 		o.Cookie = uint32(i)
 		if n.Do == RMASwap {
 			binary.NativeEndian.PutUint64(b[:], want+1)
@@ -444,7 +417,6 @@ func (n *rmaNode) operations(r *RMAResult) error {
 		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
 			return err
 		}
-		end := time.Now()
 		if note.Kind != funi.NoteCompletion || note.Reason != arctic.ReasonNone {
 			return fmt.Errorf("%s on node %d: %v", n.Do, n.peer, note.Reason)
 		}
@@ -452,13 +424,11 @@ func (n *rmaNode) operations(r *RMAResult) error {
 			return fmt.Errorf("%w: %s %d answers %d as %d, want %d", apps.ErrVerify, n.Do, i, got, note.Cookie, want)
 		}
 		want += step
-		if i >= n.WarmUp {
-			_ = h.RecordValue(int64(end.Sub(begin)))
-		}
-		begin = end
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	t := RoundTrips(h)
-	r.P50, r.P99 = t.P50, t.P99
 	return n.answer(0)
 }
 

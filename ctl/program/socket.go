@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/pin"
@@ -63,8 +62,7 @@ const (
 // SocketResult is the JSON document of one node. Node 0 has times and rates; for streams and
 // datagrams, the node where they end has the rates.
 type SocketResult struct {
-	P50  float64 `json:"rtt_p50_us"`
-	P99  float64 `json:"rtt_p99_us"`
+	trips
 	Rate float64 `json:"per_s"` // connections, or datagrams that arrived
 	Gbit float64 `json:"gbit_per_s"`
 	Jain float64 `json:"jain"`
@@ -107,17 +105,17 @@ type network struct {
 
 // run runs the program on one node.
 func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err error) {
-	do := map[string]func(context.Context, *network, *SocketResult) error{
-		SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
-		SocketStreams: o.streams, SocketConnections: o.connections, SocketDatagrams: o.datagrams}[o.Do]
-	if do == nil && o.Do != SocketIdle {
-		return nil, fmt.Errorf("there is no measurement %q", o.Do)
-	}
 	if o.Do == SocketIdle {
 		if o.Over != OverFunet {
 			return nil, errors.New("what idle connections of TCP need is the kernel's, and not seen here")
 		}
 		return o.idle(ctx, f)
+	}
+	do, err := measurement(map[string]func(context.Context, *network, *SocketResult) error{
+		SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
+		SocketStreams: o.streams, SocketConnections: o.connections, SocketDatagrams: o.datagrams}, o.Do)
+	if err != nil {
+		return nil, err
 	}
 	// As bench calls has gRPC: what the runtime spreads over the processors of both ends is in the
 	// way of the other end.
@@ -166,13 +164,7 @@ func openSocket(ctx context.Context, f *Flags, so socket.Options) (*socket.Stack
 	if err != nil {
 		return nil, Place{}, err
 	}
-	place := Place{Node: s.Node(), Profile: f.profile}
-	if n.with != nil {
-		place.Carrier, place.XDPMode, place.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
-	} else {
-		place.Carrier, place.XDPMode, place.BindMode = "embedded", f.Mode, f.Bind
-	}
-	return s, place, nil
+	return s, n.placeOf(nil, s.Node(), f), nil
 }
 
 // overFunet opens the process's place in the job.
@@ -436,10 +428,8 @@ func (o SocketOptions) roundTrips(ctx context.Context, n *network, r *SocketResu
 	if _, err := c.Write(head(doEcho, o.Bytes)); err != nil {
 		return err
 	}
-	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	message, answer := make([]byte, o.Bytes), make([]byte, o.Bytes)
-	begin := time.Now()
-	for i := range o.WarmUp + o.Count {
+	r.trips, err = times(o.WarmUp, o.Count, func(i int) error {
 		message[0] = byte(i)
 		if _, err := c.Write(message); err != nil {
 			return err
@@ -447,19 +437,12 @@ func (o SocketOptions) roundTrips(ctx context.Context, n *network, r *SocketResu
 		if _, err := io.ReadFull(c, answer); err != nil {
 			return err
 		}
-		end := time.Now()
 		if !bytes.Equal(message, answer) {
 			return fmt.Errorf("%w: message %d came back as another", apps.ErrVerify, i)
 		}
-		if i >= o.WarmUp {
-			// longer than the histogram reaches is as good as its end
-			_ = h.RecordValue(int64(end.Sub(begin)))
-		}
-		begin = end
-	}
-	t := RoundTrips(h)
-	r.P50, r.P99 = t.P50, t.P99
-	return nil
+		return nil
+	})
+	return err
 }
 
 // beside makes round trips beside a connection that is written to as fast as possible.
