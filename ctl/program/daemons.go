@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/ctl/launch"
 )
 
-// OnDaemons runs a job on daemons started for it. It decodes the JSON document of each node, or with
-// o.Once that of the one program.
+// OnDaemons runs a job on daemons started for it. It decodes the JSON document of each node, or
+// with o.Once that of the one program.
 func OnDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (_ []R, err error) {
 	if err := l.StartDaemons(d); err != nil {
 		return nil, errors.Join(err, l.StopDaemons())

@@ -1,6 +1,7 @@
 package program
 
-// This file makes the commands of programs that only benchmarks run on a lab, and has what they share.
+// This file makes the commands of programs that only benchmarks run on a lab. It has what these
+// programs share.
 
 import (
 	"cmp"

@@ -96,7 +96,7 @@ func timed(h *hdrhistogram.Histogram, now func() int64, warmUp, count int, trip 
 		}
 		end := now()
 		if i >= warmUp {
-			_ = h.RecordValue(end - begin) // longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(end - begin) // without those too long for it
 		}
 		begin = end
 	}

@@ -207,8 +207,8 @@ func (e *end) room() {
 	}
 }
 
-// begin adds an instance, which is what. It gives memory a key, and opens areas for the key: one with
-// a credit, and then others with a credit of 1; none if others is negative. After an error the
+// begin adds an instance, which is what. It gives memory a key, and opens areas for the key: one
+// with a credit, and then others with a credit of 1; none if others is negative. After an error the
 // instance closes itself. Its memory is the caller's again if it has no key.
 func (e *end) begin(m *Manager, what protocol, memory []byte, credit, others int) error {
 	if !m.room(1+others, credit+others) {

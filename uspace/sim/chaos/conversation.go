@@ -54,15 +54,11 @@ type session struct {
 	shut             bool // the server has closed its end
 	fromErr, toErr   error
 	thirdErr         error
-	part             int // of the server's target
-	writer           *rats.Writer
-	client           *rats.Client
-	reader           *rats.Reader
-	sender           *rats.Sender
-	receiver         *rats.Receiver
-	inquiry          *rats.Inquiry
-	simple           [2]*rats.Simple // of client and server
-	out              [3][]byte       // and what they and the third send from
+	part             int            // of the server's target
+	own              closer         // the client's instance
+	receiver         *rats.Receiver // the server's, or simple
+	simple           *rats.Simple
+	out              [3][]byte // what client, server and third send from
 	handle           [3]rats.Handle
 	parts            []rats.Handle // of a group, that the client has sent
 	// a message of the simple protocol, or a read, has no answer yet
@@ -84,8 +80,7 @@ func (s *session) alive() bool {
 
 // idle reports whether the client has not begun, or has no inquiry under way.
 func (s *session) idle() bool {
-	return s.writer == nil && s.client == nil && s.reader == nil && s.sender == nil && s.inquiry == nil &&
-		s.simple[0] == nil && (s.kind != groupSession || s.sent == 0)
+	return s.own == nil && (s.kind != groupSession || s.sent == 0)
 }
 
 // missing returns what a session lacks that should be complete, or "".
@@ -153,14 +148,9 @@ func (k *keyed) openOne(s *session) (ok bool) {
 	case readSession:
 		s.seed, err = k.reads.Seed()
 	case simpleSession, groupSession:
-		var b []byte
-		if b, err = k.Alloc(simpleBytes); err == nil {
-			if s.simple[1], err = k.NewSimple(b); err != nil {
-				k.Free(b)
-			} else {
-				s.seed = s.simple[1].Seed()
-				k.ends = append(k.ends, s.simple[1])
-			}
+		if s.simple, err = k.newSimple(); err == nil {
+			s.seed = s.simple.Seed()
+			k.ends = append(k.ends, s.simple)
 		}
 	case streamSession:
 		size := 1 << (10 + s.number%4)
@@ -286,19 +276,18 @@ func (k *keyed) client(s *session) (over bool) {
 		k.free(s, 0)
 		return s.out[0] == nil
 	}
-	if s.senderFirst && s.sender == nil && s.fromErr == nil {
-		var err error
-		if s.sender, err = k.NewSender(); err != nil {
+	if s.senderFirst && s.own == nil && s.fromErr == nil {
+		sender, err := begun(k, s, k.NewSender)
+		if err != nil {
 			s.refused = true
 			return true
 		}
-		k.ends = append(k.ends, s.sender)
-		s.seed = s.sender.Seed()
+		s.seed = sender.Seed()
 	}
 	if s.senderFirst && s.fromErr == nil && !s.asked && k.Settled() {
 		s.asked = true
 		if s.to.keyed == nil || s.to.process == nil {
-			s.sender.Close()
+			s.own.Close()
 			s.refused = true
 			return true
 		}
@@ -307,7 +296,7 @@ func (k *keyed) client(s *session) (over bool) {
 	}
 	if !s.have && s.kind != requestSession {
 		if s.senderFirst && !s.alive() {
-			s.sender.Close()
+			s.own.Close()
 			return true
 		}
 		return !s.alive()
@@ -331,25 +320,41 @@ func (k *keyed) closeClient(s *session) bool {
 		s.to.process.Wake() // it closes too
 	}
 	s.closed = true
-	switch {
-	case s.writer != nil:
-		s.writer.Close()
-		k.judge(s, &s.fromErr, s.writer.Err())
-	case s.client != nil:
-		s.client.Close()
-		k.judge(s, &s.fromErr, s.client.Err())
-	case s.reader != nil:
-		s.reader.Close()
-	case s.sender != nil:
-		s.sender.Close()
-	case s.inquiry != nil:
-		s.inquiry.Close()
-	case s.simple[0] != nil:
-		s.simple[0].Close()
+	if s.own != nil {
+		s.own.Close()
+	}
+	lasts := false // until what it has sent has arrived
+	switch e := s.own.(type) {
+	case *rats.Writer, *rats.Client:
+		k.judge(s, &s.fromErr, e.Err())
+		lasts = !e.Closed()
 	}
 	k.free(s, 0)
-	lasts := s.writer != nil && !s.writer.Closed() || s.client != nil && !s.client.Closed()
 	return s.out[0] == nil && !lasts
+}
+
+// begun returns the client's instance, which open makes first if there is none.
+func begun[E closer](k *keyed, s *session, open func() (E, error)) (own E, err error) {
+	if s.own == nil {
+		if own, err = open(); err != nil {
+			return own, err
+		}
+		s.own = own
+		k.ends = append(k.ends, own)
+	}
+	return s.own.(E), nil
+}
+
+func (k *keyed) newSimple() (*rats.Simple, error) {
+	b, err := k.Alloc(simpleBytes)
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.NewSimple(b)
+	if err != nil {
+		k.Free(b)
+	}
+	return s, err
 }
 
 // free frees the memory that a role of the session has sent from, when the card has taken it.
@@ -366,17 +371,15 @@ func (k *keyed) free(s *session, role int) {
 	s.out[role] = nil
 }
 
-func (k *keyed) writeTags(s *session) (err error) {
-	if s.writer == nil {
-		if s.writer, err = k.WriteTo(s.seed); err != nil {
-			return err
-		}
-		k.ends = append(k.ends, s.writer)
+func (k *keyed) writeTags(s *session) error {
+	w, err := begun(k, s, func() (*rats.Writer, error) { return k.WriteTo(s.seed) })
+	if err != nil {
+		return err
 	}
 	for ; s.sent < s.total; s.sent++ {
 		var b [rats.MaxTagged]byte
 		fill(b[:], s.number, s.sent)
-		if err := s.writer.WriteTag(uint32(s.part*partBytes+s.sent*tagBytes), b[:],
+		if err := w.WriteTag(uint32(s.part*partBytes+s.sent*tagBytes), b[:],
 			s.number<<tagShift|uint32(s.sent)); err != nil {
 			return err
 		}
@@ -385,19 +388,17 @@ func (k *keyed) writeTags(s *session) (err error) {
 	return nil
 }
 
-func (k *keyed) sendDatagrams(s *session) (err error) {
-	if s.client == nil {
-		if s.client, err = k.SendDatagrams(s.seed); err != nil {
-			return err
-		}
-		k.ends = append(k.ends, s.client)
+func (k *keyed) sendDatagrams(s *session) error {
+	c, err := begun(k, s, func() (*rats.Client, error) { return k.SendDatagrams(s.seed) })
+	if err != nil {
+		return err
 	}
 	for ; s.sent < s.total; s.sent++ {
 		b := make([]byte, s.size(s.sent, datagramBytes))
 		binary.LittleEndian.PutUint32(b, s.number)
 		binary.LittleEndian.PutUint32(b[4:], uint32(s.sent))
 		fill(b[8:], s.number, s.sent)
-		if ok, err := s.client.Send(b); err != nil || !ok {
+		if ok, err := c.Send(b); err != nil || !ok {
 			return err
 		}
 	}
@@ -424,8 +425,8 @@ func (k *keyed) say(s *session, role int, to rats.Seed, i, most int, with rats.M
 	return err
 }
 
-func (k *keyed) came(s *session, role int) (g rats.Message, ok bool, err error) {
-	if ok, err = s.simple[role].Recv(&g); !ok {
+func (k *keyed) came(s *session, role int, at *rats.Simple) (g rats.Message, ok bool, err error) {
+	if ok, err = at.Recv(&g); !ok {
 		return g, false, errors.Join(err, k.failed(s, s.handle[role]))
 	}
 	k.m.run.oracle.progress = k.m.run.oracle.now()
@@ -443,17 +444,10 @@ func (k *keyed) failed(s *session, h rats.Handle) error {
 	return nil
 }
 
-func (k *keyed) pingPong(s *session) (err error) {
-	if s.simple[0] == nil {
-		b, err := k.Alloc(simpleBytes)
-		if err != nil {
-			return err
-		}
-		if s.simple[0], err = k.NewSimple(b); err != nil {
-			k.Free(b)
-			return err
-		}
-		k.ends = append(k.ends, s.simple[0])
+func (k *keyed) pingPong(s *session) error {
+	own, err := begun(k, s, k.newSimple)
+	if err != nil {
+		return err
 	}
 	for {
 		if !s.flying {
@@ -462,19 +456,19 @@ func (k *keyed) pingPong(s *session) (err error) {
 				return nil
 			}
 			s.sent++
-			if err := k.say(s, 0, s.seed, s.sent-1, simpleBytes, s.simple[0].MetadataForSelf()); err != nil {
+			if err := k.say(s, 0, s.seed, s.sent-1, simpleBytes, own.MetadataForSelf()); err != nil {
 				s.sent--
 				return err
 			}
 			s.flying = true
 		}
-		g, ok, err := k.came(s, 0)
+		g, ok, err := k.came(s, 0, own)
 		if !ok {
 			return err
 		}
 		i := s.sent - 1
 		if g.Words != 2 || g.Own[0] != s.number || int(g.Own[1]) != i || g.Length != s.size(2*i+1, simpleBytes) ||
-			!holds(s.simple[0].Memory()[:g.Length], s.number, 2*i+1) || !g.HasReply {
+			!holds(own.Memory()[:g.Length], s.number, 2*i+1) || !g.HasReply {
 			k.damaged(s, i)
 		}
 		s.flying, s.seed = false, g.Reply
@@ -563,16 +557,14 @@ func (k *keyed) help() {
 	})
 }
 
-func (k *keyed) read(s *session) (err error) {
-	if s.reader == nil {
-		if s.reader, err = k.ReadFrom(s.seed, readBytes/2); err != nil {
-			return err
-		}
-		k.ends = append(k.ends, s.reader)
+func (k *keyed) read(s *session) error {
+	reader, err := begun(k, s, func() (*rats.Reader, error) { return k.ReadFrom(s.seed, readBytes/2) })
+	if err != nil {
+		return err
 	}
 	for {
 		if s.flying {
-			b, ok, err := s.reader.Ready()
+			b, ok, err := reader.Ready()
 			beyond := s.offset+s.length > readBytes
 			if beyond && errors.Is(err, rats.ErrRange) {
 				ok, err = true, nil
@@ -596,60 +588,57 @@ func (k *keyed) read(s *session) (err error) {
 			return nil
 		}
 		s.offset, s.length = k.m.random.IntN(readBytes), k.m.random.IntN(readBytes/2)
-		if err := s.reader.AsyncRemoteRead(uint32(s.offset), s.length); err != nil {
+		if err := reader.AsyncRemoteRead(uint32(s.offset), s.length); err != nil {
 			return err
 		}
 		s.flying = true
 	}
 }
 
-func (k *keyed) write(s *session) (err error) {
-	if s.sender == nil {
-		if s.sender, err = k.SendTo(s.seed); err != nil {
-			return err
-		}
-		k.ends = append(k.ends, s.sender)
+func (k *keyed) write(s *session) error {
+	sender, err := begun(k, s, func() (*rats.Sender, error) { return k.SendTo(s.seed) })
+	if err != nil {
+		return err
 	}
 	for s.sent < s.total {
 		b := make([]byte, min(s.total-s.sent, 1+k.m.random.IntN(3000)))
 		for j := range b {
 			b[j] = streamByte(s.number, s.sent+j)
 		}
-		n, err := s.sender.WriteBytes(b)
+		n, err := sender.WriteBytes(b)
 		if s.sent += n; err != nil || n < len(b) {
 			return err
 		}
 	}
-	s.sender.CloseWrite()
-	s.done = s.sender.Done()
-	return s.sender.Err()
+	sender.CloseWrite()
+	s.done = sender.Done()
+	return sender.Err()
 }
 
 func streamByte(number uint32, place int) byte { return byte(int(number) + place*7>>2) }
 
-func (k *keyed) request(s *session) (err error) {
+func (k *keyed) request(s *session) error {
 	for {
-		if s.inquiry == nil {
-			if s.inquiry, err = k.Ask(s.to.node, s.to.serverKey(), s.number, uint32(s.sent)); err != nil {
-				return err
-			}
-			k.ends = append(k.ends, s.inquiry)
-			s.sent++
+		inquiry, err := begun(k, s, func() (*rats.Inquiry, error) {
+			return k.Ask(s.to.node, s.to.serverKey(), s.number, uint32(s.got))
+		})
+		if err != nil {
+			return err
 		}
-		w, ok, at, err := s.inquiry.RecvReply(k.p.Now())
+		w, ok, at, err := inquiry.RecvReply(k.p.Now())
 		if at != 0 {
 			k.due = min(k.due, at)
 		}
 		if !ok {
 			return err
 		}
-		if len(w) != 2 || w[0] != uint32(s.sent-1) || w[1] != ^s.number {
-			k.damaged(s, s.sent-1)
+		if len(w) != 2 || w[0] != uint32(s.got) || w[1] != ^s.number {
+			k.damaged(s, s.got)
 		}
 		k.m.run.oracle.progress = k.m.run.oracle.now()
 		s.got++
-		s.inquiry.Close()
-		if s.inquiry = nil; s.got == s.total {
+		inquiry.Close()
+		if s.own = nil; s.got == s.total {
 			s.done = true
 			return nil
 		}
@@ -670,8 +659,8 @@ func (k *keyed) serve(s *session) (over bool) {
 	case s.kind == groupSession:
 		var g rats.Message
 		var ok bool
-		if g, ok, err = k.came(s, 1); ok {
-			if s.got++; g.Own[0] != s.number || !holds(s.simple[1].Memory(), s.number, 0) {
+		if g, ok, err = k.came(s, 1, s.simple); ok {
+			if s.got++; g.Own[0] != s.number || !holds(s.simple.Memory(), s.number, 0) {
 				k.damaged(s, 0)
 			}
 			if s.from.process != nil {
@@ -688,8 +677,8 @@ func (k *keyed) serve(s *session) (over bool) {
 	if s.toErr == nil && !s.closed && s.alive() {
 		return false
 	}
-	if s.shut = true; s.simple[1] != nil {
-		s.simple[1].Close()
+	if s.shut = true; s.simple != nil {
+		s.simple.Close()
 	} else {
 		s.receiver.Close()
 	}
@@ -703,7 +692,7 @@ func (k *keyed) tryClosed() {
 		if len(k.stale) == staleWrites || k.Room() == 0 {
 			return
 		}
-		if s.from != k.m || !s.alive() || s.simple[1] == nil || !s.simple[1].Closed() || !s.to.keyed.Settled() {
+		if s.from != k.m || !s.alive() || s.simple == nil || !s.simple.Closed() || !s.to.keyed.Settled() {
 			continue
 		}
 		h, err := k.Write(s.first.Ticket, 0, []byte{0xff})
@@ -717,18 +706,18 @@ func (k *keyed) tryClosed() {
 // answer takes messages of a session of simple datagrams, and sends the replies.
 func (k *keyed) answer(s *session) error {
 	if s.beat == 0 {
-		g, ok, err := k.came(s, 1)
+		g, ok, err := k.came(s, 1, s.simple)
 		if !ok {
 			return err
 		}
 		i := int(g.Own[1])
 		if g.Words != 2 || g.Own[0] != s.number || !k.arrive(s, i) || g.Length != s.size(2*i, simpleBytes) ||
-			!holds(s.simple[1].Memory()[:g.Length], s.number, 2*i) || !g.HasReply {
+			!holds(s.simple.Memory()[:g.Length], s.number, 2*i) || !g.HasReply {
 			k.damaged(s, i)
 		}
 		s.beat, s.reply = i+1, g.Reply
 	}
-	if err := k.say(s, 1, s.reply, s.beat-1, simpleBytes, s.simple[1].MetadataForSelf()); err != nil {
+	if err := k.say(s, 1, s.reply, s.beat-1, simpleBytes, s.simple.MetadataForSelf()); err != nil {
 		return err
 	}
 	s.beat = 0

@@ -78,6 +78,7 @@ type closer interface {
 	Close()
 	Closed() bool
 	Probe()
+	Err() error
 }
 
 // remoteSizes is how much remote memory members have.

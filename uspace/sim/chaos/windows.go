@@ -15,7 +15,9 @@ package chaos
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -97,6 +99,10 @@ type operation struct {
 	// unsure marks a lock that an unlock of the same member may have ended: both were under way at
 	// once, in no order
 	unsure bool
+}
+
+func (o *operation) String() string {
+	return fmt.Sprintf("operation %d of members %d and %d", o.number, o.from.m.number, o.to.m.number)
 }
 
 // carriedOut reports whether the operation was carried out, as far as is known.
@@ -345,21 +351,20 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 		return
 	}
 	o.ended, o.reason = r.world.Now(), reason
-	for i, c := range w.calls {
-		if c == o {
-			w.calls = append(w.calls[:i], w.calls[i+1:]...)
-			break
-		}
-	}
+	w.calls = slices.DeleteFunc(w.calls, func(c *operation) bool { return c == o })
 	if o.stage != none {
 		w.busy[o.stage] = false
 	}
 	if o.part != nil {
 		o.part.busy = false
 	}
-	switch reason {
-	case arctic.ReasonNone, arctic.ReasonNoBuffer:
+	if reason == arctic.ReasonNone || reason == arctic.ReasonNoBuffer {
 		return
+	}
+	if o.kind == arctic.RemotePut {
+		o.part.unknown = true // some packets of it may have come before
+	}
+	switch reason {
 	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised,
 		arctic.ReasonReplaced:
 		o.doubtful = true // a put of several packets may have been carried out in part, too
@@ -367,36 +372,23 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 			o.part.unknown = true
 		}
 		if r.scenario.Faults&^calm == 0 {
-			r.lost("operation %d of members %d and %d failed, and nothing was wrong: %v",
-				o.number, w.m.number, o.to.m.number, reason)
+			r.lost("%v failed, and nothing was wrong: %v", o, reason)
 		}
 	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonSourceNode, arctic.ReasonJob, arctic.ReasonNoRoute,
 		arctic.ReasonKey:
-		if o.part != nil && o.kind == arctic.RemotePut {
-			o.part.unknown = true // some packets of it may have come before
-		}
 		if reason == arctic.ReasonSourceNode && r.scenario.Faults&^calm == 0 {
-			r.lost("operation %d of members %d and %d failed, and every card was told: %v",
-				o.number, w.m.number, o.to.m.number, reason)
+			r.lost("%v failed, and every card was told: %v", o, reason)
 		}
 	case arctic.ReasonWithheld: // its owner has taken longer than the card lets others wait
-		if o.part != nil && o.kind == arctic.RemotePut {
-			o.part.unknown = true // some packets of it may have come before
-		}
 		if o.openBefore { // what is present is so until it is closed
-			r.damaged("operation %d of members %d and %d: the window was present, and is said to have been suspended",
-				o.number, w.m.number, o.to.m.number)
+			r.damaged("%v: the window was present, and is said to have been suspended", o)
 		}
 	case arctic.ReasonLocked:
 		if o.kind != arctic.RemoteLock && o.kind != arctic.RemoteUnlock && !o.to.everLocked() {
-			r.damaged("operation %d of members %d and %d: the window is locked, and nobody has locked it", o.number,
-				w.m.number, o.to.m.number)
-		}
-		if o.part != nil && o.kind == arctic.RemotePut {
-			o.part.unknown = true
+			r.damaged("%v: the window is locked, and nobody has locked it", o)
 		}
 	default:
-		r.damaged("operation %d (%d) of members %d and %d: %v", o.number, o.kind, w.m.number, o.to.m.number, reason)
+		r.damaged("%v (%d): %v", o, o.kind, reason)
 	}
 }
 
@@ -420,8 +412,7 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 		r.puts++
 	case arctic.RemoteGet:
 		if !o.part.unknown && !bytes.Equal(o.staged(), o.part.holds[:o.size]) {
-			r.damaged("operation %d of members %d and %d got %d bytes that nobody has put there",
-				o.number, w.m.number, o.to.m.number, o.size)
+			r.damaged("%v got %d bytes that nobody has put there", o, o.size)
 		}
 		r.gets++
 	case arctic.RemoteLock:
@@ -471,21 +462,15 @@ func (r *run) settleLost() {
 
 // settleWindows checks the effects of operations, when nothing is under way any more.
 func (r *run) settleWindows() {
-	for _, w := range r.windows {
-		alive := w.m.process != nil && w.m.windows == w
-		if !alive {
-			continue
-		}
-		if !holds(w.memory[windowBytes:windowBytes+windowGuard], ^w.m.life(), 7) {
-			r.damaged("member %d: memory behind its window has changed", w.m.number)
-		}
-	}
 	byWindow := map[*windows][]*operation{}
 	for _, o := range r.operations {
 		byWindow[o.to] = append(byWindow[o.to], o)
 	}
 	for _, w := range r.windows { // not in the order of the map: a run is the same each time
 		alive := w.m.process != nil && w.m.windows == w
+		if alive && !holds(w.memory[windowBytes:windowBytes+windowGuard], ^w.m.life(), 7) {
+			r.damaged("member %d: memory behind its window has changed", w.m.number)
+		}
 		for word := range windowWords {
 			r.orders += linearize(r, w, word, byWindow[w], alive)
 		}
