@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -205,6 +206,14 @@ func (r report) MarshalJSON() ([]byte, error) {
 func (r report) WriteTable(w io.Writer) error {
 	_, err := io.WriteString(w, r.table)
 	return err
+}
+
+// print adds to the table.
+func (r *report) print(format string, args ...any) { r.table += fmt.Sprintf(format, args...) }
+
+// line adds a line to the table, without the spaces at its end.
+func (r *report) line(format string, args ...any) {
+	r.print("%s\n", strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 // with adds figures.

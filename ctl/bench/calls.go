@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,25 +93,22 @@ func (o *calls) report(m *match) (r report, err error) {
 		figure{"rounds_send1m_ratio", m.ratios("send1m", "xfer")},
 		figure{"call_bytes", payload}, figure{"exchanges", o.exchanges}, figure{"messages", o.messages},
 		figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
-	var b strings.Builder
-	fmt.Fprintf(&b, "calls of %d bytes and answers of as many, one after the other; medians of %d rounds; XDP %s, %s\n",
+	r.print("calls of %d bytes and answers of as many, one after the other; medians of %d rounds; XDP %s, %s\n",
 		payload, m.rounds, m.attach, m.bind)
-	fmt.Fprintf(&b, "%-10s %9s %14s  %s\n", "", "p50 us", "call by it", "by round")
-	fmt.Fprintf(&b, "%-10s %9.2f %14s\n", "call", m.median("call"), "-")
+	r.print("%-10s %9s %14s  %s\n", "", "p50 us", "call by it", "by round")
+	r.print("%-10s %9.2f %14s\n", "call", m.median("call"), "-")
 	for _, name := range []string{"pingpong", "grpc"} {
-		fmt.Fprintf(&b, "%-10s %9.2f %14.3f  %s\n", name, m.median(name), m.ratio("call", name),
+		r.print("%-10s %9.2f %14.3f  %s\n", name, m.median(name), m.ratio("call", name),
 			ratios3(m.ratios("call", name)))
 	}
-	b.WriteString("pingpong: a request and a reply of 16 bytes; grpc: unary calls over one TCP connection, with the runtime's scheduler, an end on each processor\n")
-	fmt.Fprintf(&b,
-		"messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
+	r.print("pingpong: a request and a reply of 16 bytes; grpc: unary calls over one TCP connection, with the runtime's scheduler, an end on each processor\n")
+	r.print("messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
 		m.median("send16")/1e6, m.median("request16")/1e6, m.ratio("request16", "send16"),
 		ratios3(m.ratios("request16", "send16")))
-	fmt.Fprintf(&b, "messages of 1 MiB: %.2f Gbit/s; blocks: %.2f; the first by the second %.3f (%s)\n",
+	r.print("messages of 1 MiB: %.2f Gbit/s; blocks: %.2f; the first by the second %.3f (%s)\n",
 		m.median("send1m"), m.median("xfer"), m.ratio("send1m", "xfer"), ratios3(m.ratios("send1m", "xfer")))
 	for _, g := range rates {
-		fmt.Fprintf(&b, "%d goroutines call: %.2f million messages/s\n", g.N, g.PerSecond/1e6)
+		r.print("%d goroutines call: %.2f million messages/s\n", g.N, g.PerSecond/1e6)
 	}
-	r.table = b.String()
 	return r, nil
 }

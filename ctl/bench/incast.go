@@ -6,7 +6,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -79,20 +78,18 @@ func (o *incast) report(m *match) (r report, err error) {
 		figure{"rounds_incast_congestion", o.congestion[all.name]},
 		figure{"messages", o.messages}, figure{"words", incastWords}, figure{"xdp_mode", m.attach},
 		figure{"bind_mode", m.bind})
-	var b strings.Builder
-	fmt.Fprintf(&b, "messages of %d words to one host, medians of %d rounds; XDP %s, %s\n", incastWords, m.rounds,
+	r.print("messages of %d words to one host, medians of %d rounds; XDP %s, %s\n", incastWords, m.rounds,
 		m.attach, m.bind)
-	fmt.Fprintf(&b, "%-12s %8s %10s %10s %9s  %s\n", "senders", "Gbit/s", "rejected", "sent again",
+	r.print("%-12s %8s %10s %10s %9s  %s\n", "senders", "Gbit/s", "rejected", "sent again",
 		"timeouts", "rounds")
 	for name, senders := range o.sides() {
 		var c congestion
 		for _, round := range o.congestion[name] {
 			c.add(round)
 		}
-		fmt.Fprintf(&b, "%-12d %8.2f %10d %10d %9d  %s\n", senders, m.median(name), c.Rejected, c.Retransmitted,
+		r.print("%-12d %8.2f %10d %10d %9d  %s\n", senders, m.median(name), c.Rejected, c.Retransmitted,
 			c.Timeouts, list("%.2f", m.of(name).figures, 1))
 	}
-	fmt.Fprintf(&b, "%-12s %8.2f\n", "ratio", ratio)
-	r.table = b.String()
+	r.print("%-12s %8.2f\n", "ratio", ratio)
 	return r, nil
 }

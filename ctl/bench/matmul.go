@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -207,28 +206,26 @@ func (o *matmul) report(m *match) (r report, err error) {
 	}
 	r.with(figure{"mtu", mtu}, figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
 
-	var b strings.Builder
-	fmt.Fprintf(&b,
-		"product of two matrices of %d x %d doubles in column blocks on %d nodes, verified; medians of %d rounds; MTU %d, XDP %s, %s\n",
+	r.print("product of two matrices of %d x %d doubles in column blocks on %d nodes, verified; medians of %d rounds; MTU %d, XDP %s, %s\n",
 		o.size, o.size, nodes, m.rounds, mtu, m.attach, m.bind)
-	fmt.Fprintf(&b, "%-8s %10s %13s %12s  %s\n", "", "seconds", "single node", "utilisation", "seconds of each round")
+	r.print("%-8s %10s %13s %12s  %s\n", "", "seconds", "single node", "utilisation", "seconds of each round")
 	row := func(name string, p product) {
-		fmt.Fprintf(&b, "%-8s %10.4f %13.4f %11.1f%%  %s\n", name, *p.All, *p.Single, *p.Utilisation*100,
+		r.print("%-8s %10.4f %13.4f %11.1f%%  %s\n", name, *p.All, *p.Single, *p.Utilisation*100,
 			list("%.4f", p.Rounds, 1))
 	}
 	row("funet", funet)
 	if present {
 		row("openmpi", mpi)
-		fmt.Fprintf(&b, "openmpi takes %.2f times as long; it calls MPI every %d columns, the fastest of those tried\n",
+		r.print("openmpi takes %.2f times as long; it calls MPI every %d columns, the fastest of those tried\n",
 			*ratio, o.poll)
 	} else {
-		fmt.Fprintf(&b, "openmpi: absent; %s\n", o.note)
+		r.print("openmpi: absent; %s\n", o.note)
 	}
-	fmt.Fprintf(&b, "utilisation: time of a single node, which polls too, by %d times that of all\n", nodes)
-	fmt.Fprintf(&b, "kernels: four columns at a time; funet: %s", o.kernel)
+	r.print("utilisation: time of a single node, which polls too, by %d times that of all\n", nodes)
+	r.print("kernels: four columns at a time; funet: %s", o.kernel)
 	if present {
-		fmt.Fprintf(&b, "; openmpi: %s", matmulKernel)
+		r.print("; openmpi: %s", matmulKernel)
 	}
-	r.table = b.String() + "\n"
+	r.print("\n")
 	return r, nil
 }

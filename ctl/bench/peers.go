@@ -231,10 +231,9 @@ func (o *peersBench) report(m *match) (r report, err error) {
 	attach, bind := m.got.Attach.String(), m.got.Bind.String()
 	r.with(figure{"rounds", m.rounds}, figure{"xdp_mode", attach}, figure{"bind_mode", bind},
 		figure{"frame_bytes", m.frame}, figure{"peers", o.entries})
-	var b strings.Builder
-	fmt.Fprintf(&b, "round trip of %d bytes, medians of %d rounds; raw_afxdp: frames of %d bytes, XDP %s, %s\n",
+	r.print("round trip of %d bytes, medians of %d rounds; raw_afxdp: frames of %d bytes, XDP %s, %s\n",
 		payload, m.rounds, m.frame, attach, bind)
-	fmt.Fprintf(&b, "%-14s %9s %9s %9s %9s  %s\n", "peer", "p50 us", "p99 us", "x funet", "by round", "note")
+	r.print("%-14s %9s %9s %9s %9s  %s\n", "peer", "p50 us", "p99 us", "x funet", "by round", "note")
 	for _, key := range keys() {
 		e := o.entries[key]
 		if e == nil {
@@ -250,10 +249,8 @@ func (o *peersBench) report(m *match) (r report, err error) {
 		if e.Error != "" {
 			notes = append(notes, "error: "+e.Error)
 		}
-		line := fmt.Sprintf("%-14s %9s %9s %9s %9s  %s", key, two(e.P50), two(e.P99), two(e.Ratio),
-			two(e.RoundRatio), strings.Join(notes, "; "))
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		r.line("%-14s %9s %9s %9s %9s  %s", key, two(e.P50), two(e.P99), two(e.Ratio), two(e.RoundRatio),
+			strings.Join(notes, "; "))
 	}
-	r.table = b.String()
 	return r, nil
 }

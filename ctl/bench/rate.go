@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -70,17 +69,15 @@ func (o *rate) report(m *match) (r report, err error) {
 		figure{"messages", o.messages}, figure{"sendmmsg_messages", o.messages / perDatagram},
 		figure{"sendmmsg_batch", rateBatch}, figure{"words", rateWords}, figure{"xdp_mode", m.attach},
 		figure{"bind_mode", m.bind})
-	var b strings.Builder
-	fmt.Fprintf(&b, "messages of %d words one way, medians of %d rounds; XDP %s, %s\n", rateWords, m.rounds, m.attach,
+	r.print("messages of %d words one way, medians of %d rounds; XDP %s, %s\n", rateWords, m.rounds, m.attach,
 		m.bind)
-	fmt.Fprintf(&b, "%-14s %12s  %s\n", "sender", "million/s", "rounds")
+	r.print("%-14s %12s  %s\n", "sender", "million/s", "rounds")
 	row := func(name string, perSecond float64, rounds []float64, more string) {
-		fmt.Fprintf(&b, "%-14s %12.2f  %s%s\n", name, perSecond/1e6, list("%.2f", rounds, 1e6), more)
+		r.print("%-14s %12.2f  %s%s\n", name, perSecond/1e6, list("%.2f", rounds, 1e6), more)
 	}
 	row("funet", funet, m.of("funet").figures, "")
 	row(fmt.Sprintf("sendmmsg(%d)", rateBatch), sendmmsg, m.of("sendmmsg").figures, "")
 	row("  offered", offered, o.offered, fmt.Sprintf("; %.1f %% lost", 100*lost))
-	fmt.Fprintf(&b, "%-14s %12.2f\n", "ratio", ratio)
-	r.table = b.String()
+	r.print("%-14s %12.2f\n", "ratio", ratio)
 	return r, nil
 }

@@ -4,8 +4,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -66,21 +64,19 @@ func (o *keyed) report(m *match) (r report, err error) {
 		figure{"rounds_bulk16k_ratio_to_xfer", m.ratios("bulk", "xfer")},
 		figure{"rounds", m.rounds}, figure{"exchanges", o.exchanges}, figure{"xdp_mode", m.attach},
 		figure{"bind_mode", m.bind})
-	var b strings.Builder
-	fmt.Fprintf(&b, "package rats beside active messages and transfers; p50 us, medians of %d rounds; XDP %s, %s\n",
+	r.print("package rats beside active messages and transfers; p50 us, medians of %d rounds; XDP %s, %s\n",
 		m.rounds, m.attach, m.bind)
 	for _, line := range [][4]string{
 		{"tagged writes, there and back", "tags", "am's request and reply", "am"},
 		{"simple datagrams, there and back", "calls", "am's request and reply", "am"},
 		{"16 KiB with notification, answered", "bulk", "a block of 16 KiB", "xfer"},
 	} {
-		fmt.Fprintf(&b, "%-34s %8.2f   %-28s %8.2f   ratio %6.3f (%s)\n", line[0], m.median(line[1]), line[2],
+		r.print("%-34s %8.2f   %-28s %8.2f   ratio %6.3f (%s)\n", line[0], m.median(line[1]), line[2],
 			m.median(line[3]), m.ratio(line[1], line[3]), ratios3(m.ratios(line[1], line[3])))
 	}
-	b.WriteString("\nthe process's own time for a call, without the card's, beside that of HPL-95-86 (PA-7200, 120 MHz)\n")
+	r.print("\nthe process's own time for a call, without the card's, beside that of HPL-95-86 (PA-7200, 120 MHz)\n")
 	for _, c := range own {
-		fmt.Fprintf(&b, "%-34s %8.0f ns   table %d, on the path %8.2f us\n", c.Call, c.NS, c.Table, c.Paper)
+		r.print("%-34s %8.0f ns   table %d, on the path %8.2f us\n", c.Call, c.NS, c.Table, c.Paper)
 	}
-	r.table = b.String()
 	return r, nil
 }

@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -168,33 +167,31 @@ func (o *rma) report(m *match) (r report, err error) {
 		figure{"rounds_put8_ratio_to_rate", m.ratios("put8_rate", "rate")},
 		figure{"rounds", m.rounds}, figure{"exchanges", o.exchanges}, figure{"ucx_exchanges", o.ucxExchanges()},
 		figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
-	var b strings.Builder
-	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", m.rounds, m.attach,
+	r.print("operations on another process's memory, medians of %d rounds; XDP %s, %s\n", m.rounds, m.attach,
 		m.bind)
-	fmt.Fprintf(&b, "%-34s %9s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "UCX us", "x UCX",
+	r.print("%-34s %9s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "UCX us", "x UCX",
 		"x am by round")
 	for _, op := range ops {
 		per := "-" // some of UCX's operations take milliseconds
 		if op.ToUCX != nil {
 			per = fmt.Sprintf("%.2g", *op.ToUCX)
 		}
-		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, two(op.UCX), per,
+		r.print("%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, two(op.UCX), per,
 			ratios3(op.Rounds))
 	}
-	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", m.median("am"))
+	r.print("%-34s %9.2f\n", "am's request and reply", m.median("am"))
 	line := func(title, unit, name, beside, other string, by float64) {
-		fmt.Fprintf(&b, "%-34s %9.2f %s, %s %.2f, ratio %.3f (%s)\n", title, m.median(name)/by, unit, beside,
+		r.print("%-34s %9.2f %s, %s %.2f, ratio %.3f (%s)\n", title, m.median(name)/by, unit, beside,
 			m.median(other)/by, m.ratio(name, other), ratios3(m.ratios(name, other)))
 	}
 	line("blocks of 1 MiB, 8 at once", "Gbit/s", "put_1m", "transfers", "xfer_1m", 1)
 	line("gets of 1 MiB, 8 at once", "Gbit/s", "get_1m", "transfers", "xfer_1m", 1)
 	line("8 bytes, one way", "million/s", "put8_rate", "messages", "rate", 1e6)
 	if note != "" {
-		fmt.Fprintf(&b, "ucx: %s\n", note)
+		r.print("ucx: %s\n", note)
 	}
 	for _, v := range others {
-		v.write(&b)
+		r.print("%v\n", &v)
 	}
-	r.table = b.String()
 	return r, nil
 }

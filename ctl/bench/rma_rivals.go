@@ -188,8 +188,8 @@ func parseFabtests(text string) (float64, error) {
 	return nanos(mb * 8 / 1e3), err
 }
 
-// write prints a rival's figures for people.
-func (v *rivalResult) write(b *strings.Builder) {
+// String has a rival's figures for people.
+func (v *rivalResult) String() string {
 	var words []string
 	for _, op := range slices.Sorted(maps.Keys(v.P50)) {
 		words = append(words, fmt.Sprintf("%s %.2f us (x %.3f)", op, v.P50[op], v.Ratio[op]))
@@ -205,5 +205,5 @@ func (v *rivalResult) write(b *strings.Builder) {
 	if v.Note != "" {
 		words = append(words, v.Note)
 	}
-	fmt.Fprintf(b, "%s: %s\n", v.Name, strings.Join(words, ", "))
+	return v.Name + ": " + strings.Join(words, ", ")
 }

@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,14 +123,11 @@ func (o *sockets) report(m *match) (r report, err error) {
 		figure{"rounds_datagrams_ratio", m.ratios("datagrams", "tcp_datagrams")},
 		figure{"rounds", m.rounds}, figure{"message_bytes", payload}, figure{"exchanges", o.exchanges},
 		figure{"xdp_mode", m.attach}, figure{"bind_mode", m.bind})
-	var b strings.Builder
-	fmt.Fprintf(&b,
-		"connections of package socket beside Go's TCP, one program, the same lab; medians of %d rounds; XDP %s, %s\n",
+	r.print("connections of package socket beside Go's TCP, one program, the same lab; medians of %d rounds; XDP %s, %s\n",
 		m.rounds, m.attach, m.bind)
-	fmt.Fprintf(&b, "%-38s %10s %10s %8s  %s\n", "", "FUNet", "TCP", "ratio", "by round")
+	r.print("%-38s %10s %10s %8s  %s\n", "", "FUNet", "TCP", "ratio", "by round")
 	line := func(name string, funet, tcp, ratio float64, rounds []float64) {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-38s %10.2f %10.2f %8.3f  %s", name, funet, tcp, ratio,
-			ratios3(rounds)), " ") + "\n")
+		r.line("%-38s %10.2f %10.2f %8.3f  %s", name, funet, tcp, ratio, ratios3(rounds))
 	}
 	of := func(title, name string, rounds []float64) {
 		tcp := "tcp_" + name
@@ -145,10 +141,9 @@ func (o *sockets) report(m *match) (r report, err error) {
 		nil)
 	of("connections a second", "conns", m.ratios("conns", "tcp_conns"))
 	of("datagrams a second (UDP)", "datagrams", m.ratios("datagrams", "tcp_datagrams"))
-	fmt.Fprintf(&b, "%d idle connections: %.1f KiB each, and both processes together use %.2f %% of a processor\n",
+	r.print("%d idle connections: %.1f KiB each, and both processes together use %.2f %% of a processor\n",
 		o.idle, m.median("idle")/1024, *median(o.cpu))
-	fmt.Fprintf(&b, "bulk by blocks as bench xfer moves them, at the same MTU: %.2f Gbit/s, ratio %.3f (%s)\n",
+	r.print("bulk by blocks as bench xfer moves them, at the same MTU: %.2f Gbit/s, ratio %.3f (%s)\n",
 		m.median("xfer"), m.ratio("bulk", "xfer"), ratios3(m.ratios("bulk", "xfer")))
-	r.table = b.String()
 	return r, nil
 }

@@ -299,10 +299,9 @@ func (o *xfer) report() (r report) {
 	if o.control != "" {
 		r.with(figure{"iperf3_tcp_congestion_control", o.control})
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", o.block,
+	r.print("memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", o.block,
 		o.depth, o.rounds, o.seconds)
-	fmt.Fprintf(&b, "%-6s %8s %9s %7s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", rawAFXDP, "ratio", "iperf3",
+	r.print("%-6s %8s %9s %7s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", rawAFXDP, "ratio", "iperf3",
 		"ratio", "sent again", "by iperf3", "way", "ratios of each round")
 	for _, run := range o.runs {
 		var again, tcpAgain uint64
@@ -324,18 +323,15 @@ func (o *xfer) report() (r report) {
 			}
 			rounds = append(rounds, ratios)
 		}
-		line := fmt.Sprintf("%-6d %8.2f %9.2f %7.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, run.Raw,
+		r.line("%-6d %8.2f %9.2f %7.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, run.Raw,
 			run.RatioRaw, two(run.Iperf3), two(run.Ratio), again, by,
 			run.XDPMode+", "+run.BindMode+run.way.String(), strings.Join(rounds, " "))
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	fmt.Fprintf(&b,
-		"%s: the same frames in the same way, one copy in and one out, no protocol; ratios are FUNet's by the others'\n", rawAFXDP)
+	r.print("%s: the same frames in the same way, one copy in and one out, no protocol; ratios are FUNet's by the others'\n", rawAFXDP)
 	if o.iperf3Note == "" {
-		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", o.control)
+		r.print("iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", o.control)
 	} else {
-		fmt.Fprintf(&b, "iperf3: absent; %s\n", o.iperf3Note)
+		r.print("iperf3: absent; %s\n", o.iperf3Note)
 	}
-	r.table = b.String()
 	return r
 }

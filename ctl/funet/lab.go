@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -251,8 +252,8 @@ func labList() *cobra.Command {
 			}
 			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "daemons", "since"}}
 			for _, i := range infos {
-				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology),
-					strconv.Itoa(i.MTU), daemonsOf(&i), i.Created.Format("2006-01-02 15:04:05")})
+				rows = append(rows, output.Row(i.Name, i.State, i.Hosts, i.Topology, i.MTU, daemonsOf(&i),
+					i.Created.Format(time.DateTime)))
 			}
 			return output.Table(os.Stdout, rows...)
 		},

@@ -34,9 +34,6 @@ func jumbo(p xdp.Capabilities) xdp.Trial {
 	return p.Generic
 }
 
-// reasonColumn is the column of the reasons: behind native_frags and unknown.
-const reasonColumn = 25
-
 func probeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -76,11 +73,7 @@ has an XDP program is left alone.`,
 				} else if why != "" {
 					said[why] = t.name
 				}
-				lines := output.Fold(why, output.Width-reasonColumn)
-				rows = append(rows, []string{t.name, t.trial.Answer.String(), lines[0]})
-				for _, l := range lines[1:] {
-					rows = append(rows, []string{"", "", l})
-				}
+				rows = append(rows, []string{t.name, t.trial.Answer.String(), why})
 			}
 			if asJSON {
 				return output.JSON(r)

@@ -59,12 +59,20 @@ func (s *service) ask(k attach.Kind, request, v any) error {
 	return nil
 }
 
-// admin sends a command and shows the answer.
-func (s *service) admin(m report.Command, r output.Report) error {
-	if err := s.ask(attach.KindAdmin, m, r); err != nil {
-		return err
+// administer has c send the request that its arguments ask for, and show the answer, which r takes.
+func administer(c *cobra.Command, r output.Report, request func([]string) (report.Command, error)) *cobra.Command {
+	var s service
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		m, err := request(args)
+		if err == nil {
+			err = s.ask(attach.KindAdmin, m, r)
+		}
+		if err != nil {
+			return err
+		}
+		return output.Show(s.json, r)
 	}
-	return output.Show(s.json, r)
+	return s.register(c)
 }
 
 func statusCommand() *cobra.Command {
@@ -245,13 +253,12 @@ func writePorts(w io.Writer, ports []report.PortStatus) error {
 	rows := [][]string{{"direct port of GID", "node", "user", "process", "bytes", "frames to hosts", "here", "dropped",
 		"shares memory with"}}
 	for _, p := range ports {
-		sent, here, dropped := "-", "-", "-"
+		frames := output.Row("-", "-", "-")
 		if n := p.Frames; n != nil {
-			sent, here = fmt.Sprint(n.Sent), fmt.Sprint(n.Local)
-			dropped = reasons(n)
+			frames = output.Row(n.Sent, n.Local, reasons(n))
 		}
-		rows = append(rows, []string{fmt.Sprint(p.GID), fmt.Sprint(p.Node), output.UserName(p.UID), fmt.Sprint(p.PID),
-			fmt.Sprint(p.Bytes), sent, here, dropped, fmt.Sprintf("%d nodes here", p.Shared)})
+		rows = append(rows, slices.Concat(output.Row(p.GID, p.Node, output.UserName(p.UID), p.PID, p.Bytes), frames,
+			output.Row(fmt.Sprintf("%d nodes here", p.Shared))))
 	}
 	return output.Table(w, rows...)
 }
@@ -262,15 +269,12 @@ func writeJobs(w io.Writer, jobs []report.JobCounted) error {
 		"retried", "returned", "refused"}}
 	for _, j := range jobs {
 		t := &j.Traffic
-		row := []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes),
-			fmt.Sprint(j.Attached)}
-		if j.Direct { // the daemon sees no packet of it
-			rows = append(rows, append(row, "direct ports", "-", "-", "-", "-"))
-			continue
+		moved := output.Row("direct ports", "-", "-", "-", "-") // the daemon sees no packet of it
+		if !j.Direct {
+			moved = output.Row(fmt.Sprintf("%d, %d", t.Sent, t.Received),
+				fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes), t.Retried, t.Returned, t.Refused)
 		}
-		rows = append(rows, append(row,
-			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes),
-			fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)))
+		rows = append(rows, append(jobRow(&j), moved...))
 	}
 	if err := output.Table(w, rows...); err != nil {
 		return err
@@ -284,6 +288,11 @@ func writeJobs(w io.Writer, jobs []report.JobCounted) error {
 		}
 	}
 	return nil
+}
+
+// jobRow returns the cells of a job that do not depend on its traffic.
+func jobRow(j *report.JobCounted) []string {
+	return output.Row(j.GID, output.UserName(j.UID), j.PID, j.Nodes, j.Attached)
 }
 
 // writePeers writes the results of hellos.
@@ -313,7 +322,7 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 		if p.Unanswered > 0 {
 			heard += fmt.Sprintf(", %s unanswered", output.Count(p.Unanswered, "hello"))
 		}
-		rows = append(rows, []string{fmt.Sprint(p.Card), p.Address, p.Host, from, heard, trip, p.Key.Words()})
+		rows = append(rows, output.Row(p.Card, p.Address, p.Host, from, heard, trip, p.Key.Words()))
 	}
 	return rest(w, rows, h.LeftOut)
 }
@@ -346,38 +355,42 @@ func (r *serviceStatus) writeKeys(w io.Writer) {
 func gidCommand() *cobra.Command {
 	c := &cobra.Command{Use: "gid", Example: "  funet gid list\n  funet gid end 7",
 		Short: "List the groups on this host's card, or end one (administrator)"}
-	var list, end service
-	c.AddCommand(list.register(&cobra.Command{
+	ended := new(gidEnded)
+	c.AddCommand(administer(&cobra.Command{
 		Use:     "list",
 		Example: "  funet gid list",
 		Short:   "List the groups",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return list.admin(report.Command{Do: "gid-list"}, &gidsShown{})
-		},
-	}), end.register(&cobra.Command{
+	}, new(gidsShown), func([]string) (report.Command, error) {
+		return report.Command{Do: "gid-list"}, nil
+	}), administer(&cobra.Command{
 		Use:     "end GID",
 		Example: "  funet gid end 7",
 		Short:   "End a group: its processes lose their contexts",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			gid, err := number("GID", args[0], 1, arctic.MaxGID)
-			if err != nil {
-				return err
-			}
-			return end.admin(report.Command{Do: "gid-end", GID: &gid}, &gidEnded{GID: gid})
-		},
+	}, ended, func(args []string) (report.Command, error) {
+		n, err := numbers(args, "GID")
+		ended.GID = n[0]
+		return report.Command{Do: "gid-end", GID: &n[0]}, err
 	}))
 	return c
 }
 
-// number reads a number of 16 bits.
-func number(what, s string, low, high int) (uint16, error) {
-	v, err := strconv.Atoi(s)
-	if err != nil || v < low || v > high {
-		return 0, fmt.Errorf("%s %q: use %d to %d", what, s, low, high)
+// numbers reads arguments that are numbers of 16 bits, and have the given names.
+func numbers(args []string, names ...string) ([]uint16, error) {
+	n := make([]uint16, len(names))
+	for i, what := range names {
+		low, high := 0, 1<<16-1
+		if what == "GID" {
+			low, high = 1, arctic.MaxGID
+		}
+		v, err := strconv.Atoi(args[i])
+		if err != nil || v < low || v > high {
+			return n, fmt.Errorf("%s %q: use %d to %d", what, args[i], low, high)
+		}
+		n[i] = uint16(v)
 	}
-	return uint16(v), nil
+	return n, nil
 }
 
 // gidsShown is the JSON document of gid list.
@@ -386,8 +399,7 @@ type gidsShown struct{ report.GIDs }
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
 	for _, j := range r.GIDs.GIDs {
-		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes),
-			fmt.Sprint(j.Attached)})
+		rows = append(rows, jobRow(&j))
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -414,39 +426,22 @@ func (r *gidEnded) WriteTable(w io.Writer) error {
 func routeCommand() *cobra.Command {
 	c := &cobra.Command{Use: "route", Example: "  funet route list 7",
 		Short: "List or change on which cards the nodes of a group are (administrator)"}
-	var list, set service
-	c.AddCommand(list.register(&cobra.Command{
+	c.AddCommand(administer(&cobra.Command{
 		Use:     "list GID",
 		Example: "  funet route list 7",
 		Short:   "List the routes of a group on this host's card",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			gid, err := number("GID", args[0], 1, arctic.MaxGID)
-			if err != nil {
-				return err
-			}
-			return list.admin(report.Command{Do: "route-list", GID: &gid}, &routesShown{})
-		},
-	}), set.register(&cobra.Command{
+	}, new(routesShown), func(args []string) (report.Command, error) {
+		n, err := numbers(args, "GID")
+		return report.Command{Do: "route-list", GID: &n[0]}, err
+	}), administer(&cobra.Command{
 		Use:     "set GID NODE CARD",
 		Example: "  funet route set 7 3 1",
 		Short:   "Say on which card a node is; do so on all hosts of the group",
 		Args:    cobra.ExactArgs(3),
-		RunE: func(_ *cobra.Command, args []string) error {
-			gid, err := number("GID", args[0], 1, arctic.MaxGID)
-			if err != nil {
-				return err
-			}
-			node, err := number("node", args[1], 0, 1<<16-1)
-			if err != nil {
-				return err
-			}
-			card, err := number("card", args[2], 0, 1<<16-1)
-			if err != nil {
-				return err
-			}
-			return set.admin(report.Command{Do: "route-set", GID: &gid, Node: &node, Card: &card}, &routesShown{})
-		},
+	}, new(routesShown), func(args []string) (report.Command, error) {
+		n, err := numbers(args, "GID", "node", "card")
+		return report.Command{Do: "route-set", GID: &n[0], Node: &n[1], Card: &n[2]}, err
 	}))
 	return c
 }
@@ -457,7 +452,7 @@ type routesShown struct{ report.Routes }
 func (r *routesShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"node", "card"}}
 	for node, card := range r.Cards {
-		rows = append(rows, []string{fmt.Sprint(node), fmt.Sprint(card)})
+		rows = append(rows, output.Row(node, card))
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -465,69 +460,59 @@ func (r *routesShown) WriteTable(w io.Writer) error {
 func contextCommand() *cobra.Command {
 	c := &cobra.Command{Use: "context", Example: "  funet context list\n  funet context switch --gid 7",
 		Short: "List the contexts on this host's card, switch or move them (administrator)"}
-	var list, turn service
 	var gid int
-	change := turn.register(&cobra.Command{
+	var change *cobra.Command
+	change = administer(&cobra.Command{
 		Use:     "switch [CONTEXT]",
 		Example: "  funet context switch 2\n  funet context switch --gid 7",
 		Short:   "Give a group its turn on a card with room for few: that of a context, or of --gid",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			m := report.Command{Do: "context-switch"}
-			switch {
-			case (len(args) == 1) == c.Flags().Changed("gid"):
-				return errors.New("which one? say a context of `funet context list`, or --gid")
-			case len(args) == 1:
-				v, err := number("context", args[0], 0, 1<<16-1)
-				if err != nil {
-					return err
-				}
-				x := uint32(v)
-				m.Context = &x
-			default:
-				if gid < 1 || gid > arctic.MaxGID {
-					return fmt.Errorf("--gid %d: use 1 to %d", gid, arctic.MaxGID)
-				}
-				g := uint16(gid)
-				m.GID = &g
-			}
-			return turn.admin(m, &profileOfCard{})
-		},
+	}, new(profileOfCard), func(args []string) (m report.Command, err error) {
+		switch {
+		case (len(args) == 1) == change.Flags().Changed("gid"):
+			return m, errors.New("which one? say a context of `funet context list`, or --gid")
+		case len(args) == 1:
+			return ofContext("context-switch", args)
+		case gid < 1 || gid > arctic.MaxGID:
+			return m, fmt.Errorf("--gid %d: use 1 to %d", gid, arctic.MaxGID)
+		}
+		g := uint16(gid)
+		return report.Command{Do: "context-switch", GID: &g}, nil
 	})
 	change.Flags().IntVar(&gid, "gid", 0, "the group")
-	var move service
 	var to string
-	moves := move.register(&cobra.Command{
+	moves := administer(&cobra.Command{
 		Use:     "move CONTEXT --to SOCKET",
 		Example: "  funet context move 2 --to /run/funid-b.sock",
 		Short:   "Have a process go on at the card of another daemon that it can reach, while others send to it",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			v, err := number("context", args[0], 0, 1<<16-1)
-			if err != nil {
-				return err
-			}
-			if to == "" {
-				return errors.New("where to? say --to and the socket of the daemon whose card the process is to go on at")
-			}
-			x := uint32(v)
-			return move.admin(report.Command{Do: "context-move", Context: &x, Socket: to}, &movedShown{})
-		},
+	}, new(movedShown), func(args []string) (report.Command, error) {
+		m, err := ofContext("context-move", args)
+		if m.Socket = to; err == nil && to == "" {
+			err = errors.New("where to? say --to and the socket of the daemon whose card the process is to go on at")
+		}
+		return m, err
 	})
 	moves.Flags().StringVar(&to, "to", "", "the other daemon's socket")
 	moves.Long = `Have the process of a context go on at the card of another daemon, with its windows, keys and counters, while others send to it. The group
 must be known there: "funet run" names it to all hosts of the job. The process moves when it next looks at its context, and as soon
 as what it has sent has been taken; it must be a Go program (attach.Client), and both sockets must be within its reach.`
-	c.AddCommand(list.register(&cobra.Command{
+	c.AddCommand(administer(&cobra.Command{
 		Use:     "list",
 		Example: "  funet context list",
 		Short:   "List the contexts",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return list.admin(report.Command{Do: "context-list"}, &contextsShown{})
-		},
+	}, new(contextsShown), func([]string) (report.Command, error) {
+		return report.Command{Do: "context-list"}, nil
 	}), change, moves)
 	return c
+}
+
+// ofContext returns a request about the context that is the one argument.
+func ofContext(do string, args []string) (report.Command, error) {
+	n, err := numbers(args, "context")
+	context := uint32(n[0])
+	return report.Command{Do: do, Context: &context}, err
 }
 
 // movedShown is the JSON document of context move.
@@ -552,17 +537,16 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node),
-			output.UserName(x.UID), fmt.Sprint(x.PID),
-			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
+		row := output.Row(x.Context, x.GID, x.Node, output.UserName(x.UID), x.PID, x.Slots, x.Segments, x.Bytes, state)
 		if u := x.Remote; u != nil {
-			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots),
+			row = append(row, fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots),
 				fmt.Sprintf("%d of %d", u.AreasOpen, u.Areas),
 				fmt.Sprintf("%d of %d", u.Unread, u.Notifications),
 				fmt.Sprintf("%d, %d here", u.Completed, u.Operations), refusals(&u.Refused))
 		} else if some {
-			rows[len(rows)-1] = append(rows[len(rows)-1], "-", "-", "-", "-", "-")
+			row = append(row, "-", "-", "-", "-", "-")
 		}
+		rows = append(rows, row)
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -584,27 +568,20 @@ func refusals(r *engine.RemoteRefusals) string {
 }
 
 func profileSetCommand() *cobra.Command {
-	var s service
-	return s.register(&cobra.Command{
+	return administer(&cobra.Command{
 		Use:     "set PROFILE",
 		Example: "  funet profile set limits.yaml\n  funet profile set native",
 		Short:   "Give this host's card a profile of limits; no group may be on it (administrator)",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := hwprofiles.Load(args[0]) // a file is this user's to read, not the daemon's
-			if err != nil {
-				return err
-			}
-			m := report.Command{Do: "profile-set", Profile: args[0]}
-			if p.Name != args[0] {
-				text, err := p.Marshal()
-				if err != nil {
-					return err
-				}
-				m.Profile, m.Text = "", string(text)
-			}
-			return s.admin(m, &profileOfCard{})
-		},
+	}, new(profileOfCard), func(args []string) (report.Command, error) {
+		m := report.Command{Do: "profile-set", Profile: args[0]}
+		p, err := hwprofiles.Load(args[0]) // a file is this user's to read, not the daemon's
+		if err == nil && p.Name != args[0] {
+			var text []byte
+			text, err = p.Marshal()
+			m.Profile, m.Text = "", string(text)
+		}
+		return m, err
 	})
 }
 

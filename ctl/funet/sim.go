@@ -266,21 +266,11 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 	// The columns of the first table add up to the messages.
 	err := output.Table(os.Stdout,
 		[]string{"  messages", "= delivered", "+ reported failed", "+ both", "+ ended with a process", "+ lost"},
-		append([]string{"  " + fmt.Sprint(r.Messages)},
-			numbers(r.Delivered-r.Both, r.ReportedFailed-r.Both, r.Both, r.Ended, r.Lost)...))
+		output.Row(fmt.Sprint("  ", r.Messages), r.Delivered-r.Both, r.ReportedFailed-r.Both, r.Both, r.Ended, r.Lost))
 	if err != nil {
 		return err
 	}
 	return output.Table(os.Stdout,
 		[]string{"  transfers among them", "duplicated", "misdelivered", "damaged", "stuck", "undecided"},
-		append([]string{"  " + fmt.Sprint(r.Transfers)},
-			numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck, r.Undecided)...))
-}
-
-// numbers returns numbers as cells of a table.
-func numbers(v ...int) (cells []string) {
-	for _, n := range v {
-		cells = append(cells, fmt.Sprint(n))
-	}
-	return cells
+		output.Row(fmt.Sprint("  ", r.Transfers), r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck, r.Undecided))
 }

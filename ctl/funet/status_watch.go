@@ -39,27 +39,15 @@ func (s *service) watchStatus(ctx context.Context, look func() (output.Report, e
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
 	for first := true; ; first = false {
-		type answer struct {
-			status output.Report
-			err    error
-		}
-		asked := make(chan answer, 1)
-		go func() { // which ends with the command, if the daemon is slow
-			var a answer
-			a.status, a.err = look()
-			asked <- a
-		}()
-		var a answer
-		select {
-		case a = <-asked:
-		case <-ctx.Done():
+		status, err := within(ctx, look)
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if a.status == nil {
-			return a.err // of a lab some daemons may not answer, and the report says so
+		if status == nil {
+			return err // of a lab some daemons may not answer, and the report says so
 		}
 		var text bytes.Buffer
-		if err := a.status.WriteTable(&text); err != nil {
+		if err := status.WriteTable(&text); err != nil {
 			return err
 		}
 		if err := paint(os.Stdout, text.String(), on, first); err != nil {
@@ -70,6 +58,21 @@ func (s *service) watchStatus(ctx context.Context, look func() (output.Report, e
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// within returns what look returns, unless the context ends before.
+func within[T any](ctx context.Context, look func() (T, error)) (found T, err error) {
+	done := make(chan func() (T, error), 1)
+	go func() { // which ends with the command, if the daemon is slow
+		v, err := look()
+		done <- func() (T, error) { return v, err }
+	}()
+	select {
+	case answer := <-done:
+		return answer()
+	case <-ctx.Done():
+		return found, context.Cause(ctx)
 	}
 }
 

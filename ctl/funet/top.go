@@ -59,25 +59,14 @@ packets_refused_per_second counts packets for a context that the card rejected, 
 
 // sample asks the daemon for its status and traffic.
 func (s *service) sample(ctx context.Context) (*live.Sample, error) {
-	type answer struct {
-		sample *live.Sample
-		err    error
-	}
-	asked := make(chan answer, 1)
-	go func() { // which ends with the command, if the daemon is slow
+	return within(ctx, func() (*live.Sample, error) {
 		v := new(live.Sample)
 		err := s.ask(attach.KindTraffic, nil, &v.Traffic)
 		if err == nil {
 			err = s.ask(attach.KindStatus, nil, &v.Status)
 		}
-		asked <- answer{v, err}
-	}()
-	select {
-	case a := <-asked:
-		return a.sample, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+		return v, err
+	})
 }
 
 // top shows the activity on a terminal, or prints reports.

@@ -43,6 +43,14 @@ const (
 	gap, leastLast = 3, 24
 )
 
+// Row returns the cells of a table that have the values.
+func Row(values ...any) (cells []string) {
+	for _, v := range values {
+		cells = append(cells, fmt.Sprint(v))
+	}
+	return cells
+}
+
 // Table writes rows of cells, aligned. Where a line would be wider than Width, the last column's
 // cell is folded onto further lines.
 func Table(w io.Writer, rows ...[]string) error {

@@ -162,14 +162,12 @@ var floodHeader = []string{"  node", "level", "delivered", "lost", "twice", "dam
 	"fill empty", "rejected", "retransmitted", "XDP mode"}
 
 func (n *floodNode) row() []string {
-	rejected, retransmitted := "-", "-"
+	var rejected, retransmitted any = "-", "-"
 	if n.Card != nil {
-		rejected, retransmitted = fmt.Sprint(n.Card.RejectsReceived), fmt.Sprint(n.Card.Retransmitted)
+		rejected, retransmitted = n.Card.RejectsReceived, n.Card.Retransmitted
 	}
-	return []string{fmt.Sprintf("  %d", n.Node), n.Level, fmt.Sprint(n.Delivered), fmt.Sprint(n.Lost),
-		fmt.Sprint(n.Duplicated), fmt.Sprint(n.Damaged),
-		fmt.Sprintf("%.2f s", n.Seconds), fmt.Sprint(n.RingFull), fmt.Sprint(n.FillEmpty), rejected, retransmitted,
-		n.Modes()}
+	return output.Row(fmt.Sprintf("  %d", n.Node), n.Level, n.Delivered, n.Lost, n.Duplicated, n.Damaged,
+		fmt.Sprintf("%.2f s", n.Seconds), n.RingFull, n.FillEmpty, rejected, retransmitted, n.Modes())
 }
 
 // verdict returns an error if a message was lost, damaged or delivered twice.
