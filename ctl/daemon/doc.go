@@ -32,7 +32,7 @@
 //	               notice.go has the messages between daemons
 //	share.go       gives groups turns, where the card has room for few contexts
 //
-//	links.go       the interfaces that the card is plugged into (package port/hello), and the jobs that
+//	links.go       the interfaces that the card is plugged into (port/hello), and the jobs that
 //	               need them. follow.go is the thread that follows interfaces when they go away,
 //	               come back or change. sockets.go gets AF_XDP sockets for it when the daemon
 //	               itself may no longer make any

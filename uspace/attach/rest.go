@@ -59,7 +59,7 @@ func (c *Client) drive(rests bool) {
 		return
 	}
 	now := c.Now()
-	if c.wait.Called(now, c.polls); c.wait.Working() || !c.over(now) {
+	if c.wait.Called(now, c.polls) || !c.over(now) {
 		return
 	}
 	if c.spin {

@@ -165,6 +165,7 @@ type Card struct {
 
 	now      int64 // at the last look at the clock
 	polls    uint64
+	working  bool   // the program works between its calls
 	leftover bool   // the last step left work over
 	next     int64  // when the engine wants to run again
 	heads    uint32 // of the send queues, at the last step
@@ -177,6 +178,8 @@ type Card struct {
 	faults engine.Faults // as the engine has reported them
 
 	hello *hello.Station // nil: the card says no hellos (hello.go)
+
+	asked atomic.Bool // others have left something for the card's goroutine (attend)
 
 	modelled *modelled // nil: the host as it is (modelled.go)
 
@@ -257,7 +260,7 @@ func Open(c Config) (_ *Card, err error) {
 	if k.engine, err = engine.New(cfg); err != nil {
 		return nil, err
 	}
-	k.limit()
+	k.attend() // paths may be narrow
 	memory, err := c.memory()
 	if err != nil {
 		return nil, err
@@ -274,7 +277,6 @@ func Open(c Config) (_ *Card, err error) {
 		k.modelled.at = k.wall()
 	}
 	if c.Direct != nil {
-		k.unminded()
 		if k.relief, err = newRelief(k.relieve, k.sockfds[1:]); err != nil {
 			return nil, fmt.Errorf("opening card: %w", err)
 		}
@@ -327,7 +329,11 @@ func (k *Card) plugInterfaces(c *Config, cfg *engine.Config, m *machine.Machine,
 		}
 		conf := afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
 			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing,
-			FillFrames: c.FillFrames, Queue: c.Queue, UDP: c.datagrams(len(k.ports))}
+			FillFrames: c.FillFrames, Queue: c.Queue}
+		if c.UDP != nil {
+			conf.UDP = c.datagrams(len(k.ports))
+			conf.UDP.Changed = func() { k.asked.Store(true) }
+		}
 		p, err := afxdp.Open(conf)
 		if err != nil {
 			return err
@@ -416,9 +422,6 @@ func (c *Config) engineConfig() (engine.Config, error) {
 
 // datagrams returns the UDP configuration of an interface's port. at is its place among Interfaces.
 func (c *Config) datagrams(at int) *afxdp.UDP {
-	if c.UDP == nil {
-		return nil
-	}
 	u := &afxdp.UDP{Port: c.UDP.Port, Tell: c.UDP.Tell}
 	for _, p := range c.Peers {
 		switch {
@@ -475,56 +478,95 @@ func (k *Card) wall() int64 { return int64(time.Since(k.start)) }
 // A step that only receives gets the time of the last look at the clock, which is dear on virtual
 // machines. Acknowledgments then become due a little early, and round trips seem a little short.
 // Frames that are sent start timers, so their steps look at the clock.
-func (k *Card) Drive() { k.drive(true) }
+func (k *Card) Drive() {
+	if k.relief != nil {
+		k.relief.take()
+	}
+	if k.run() {
+		k.waiting()
+	}
+	if k.relief != nil {
+		k.relief.give()
+	}
+}
 
 // Look is Drive without yielding or sleeping, for a program that does both by itself.
-func (k *Card) Look() { k.drive(false) }
-
-func (k *Card) drive(rests bool) {
-	if k.modelled != nil {
-		k.modelled.drive()
-		return
-	}
+func (k *Card) Look() {
 	k.relief.take()
-	k.run(rests)
+	k.run()
 	k.relief.give()
 }
 
-// run is a call of Drive or Look.
-func (k *Card) run(rests bool) {
+// run is a call of Drive or Look. It reports whether the program waits, and nothing has come.
+func (k *Card) run() (idle bool) {
+	if k.modelled != nil {
+		k.modelled.drive()
+		return false
+	}
 	k.polls++
 	heads := k.iface.Heads()
 	sends := heads != k.heads
-	look := k.wait.Working() || k.polls%glance == 0
+	look := k.working || k.polls%glance == 0
 	if !look && !sends && !k.leftover && !k.receives() {
-		return
+		return false
 	}
 	if sends || k.leftover || look {
 		k.now = k.wall()
 	}
 	if look {
-		k.wait.Called(k.now, k.polls)
-		if w := k.minder.wish.Load(); w != nil {
-			k.attend(w)
+		k.working = k.wait.Called(k.now, k.polls)
+		if k.neighbours != nil {
+			k.neighbours.attend()
 		}
-		k.attendLoss()
-		k.neighbours.attend()
-		k.limit()
-		k.loop.busy(k.progress)
+		if l := &k.loop; l.made && !l.out && !l.armed && k.progress-l.at > busyWithout {
+			l.leave()
+		}
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
-	k.sayHello()
-	news := look && k.attendNews()
-	k.leftover = news || k.next <= k.now
+	if k.hello != nil && k.hello.Due <= k.now {
+		k.sayHello()
+	}
+	k.leftover = k.next <= k.now
+	if look && k.asked.Load() {
+		k.attend()
+		k.leftover = true
+	}
 	if p := k.engine.Progress(); p != k.progress || k.leftover {
 		k.progress = p
 		k.wait.Found()
-		return
+		return false
 	}
-	if rests && look && !k.wait.Working() {
-		k.waiting()
+	return look && !k.working
+}
+
+// ask has the card's goroutine attend to what others have left for it. Any goroutine may call it.
+func (k *Card) ask() {
+	k.asked.Store(true)
+	k.Interrupt()
+	k.relief.call()
+}
+
+// attend does what other goroutines asked for. It is called after a step, so that packets of a
+// process that has ended are taken first. Another step follows.
+func (k *Card) attend() {
+	k.asked.Store(false)
+	if k.minder != nil {
+		if w := k.minder.wish.Load(); w != nil {
+			k.fulfil(w)
+		}
 	}
+	if why := k.loss.Load(); why != nil && k.lost == nil {
+		k.lost = *why
+		k.page.PutWhy(k.lost.Error())
+		k.page.PutGone()
+	}
+	for _, p := range k.live {
+		for _, l := range p.Limits() {
+			k.engine.SetLimit(l.Card, l.Frame)
+		}
+	}
+	k.attendNews()
 }
 
 // countFaults counts the faults that the engine reports to its owner. Config.Tune decides what to
@@ -544,15 +586,6 @@ func (k *Card) Faults() engine.Faults {
 	k.relief.take()
 	defer k.relief.give()
 	return k.faults
-}
-
-// limit passes the kernel's limits of frames to the peers on to the engine.
-func (k *Card) limit() {
-	for _, p := range k.live {
-		for _, l := range p.Limits() {
-			k.engine.SetLimit(l.Card, l.Frame)
-		}
-	}
 }
 
 // receives reports whether a frame waits for a step.
@@ -584,11 +617,11 @@ func (k *Card) Alone(f func()) {
 // trying; peers become silent in the meantime. On a direct port Err also returns the reason why the
 // place in the job is gone (Lose).
 func (k *Card) Err() error {
+	k.relief.take()
+	defer k.relief.give()
 	if k.lost != nil {
 		return k.lost
 	}
-	k.relief.take()
-	defer k.relief.give()
 	for _, p := range k.live {
 		if err := p.Err(); err != nil {
 			return fmt.Errorf("sending on %s: %w", p.Info().Interface, err)

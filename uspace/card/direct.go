@@ -6,7 +6,6 @@ package card
 // of them.
 
 import (
-	"context"
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -64,23 +63,21 @@ func (k *Card) plugDirect(c *Config, cfg *engine.Config) error {
 	return nil
 }
 
-// unminded gives the card a minder without a thread.
-func (k *Card) unminded() {
-	m := &minder{card: k, ended: make(chan struct{}), faults: make([]error, len(k.ports))}
-	close(m.ended)
-	m.until, m.end = context.WithCancel(context.Background())
-	k.minder = m
-}
-
 // relieve is a step of the relief while the program computes. It returns the time in nanoseconds
 // until there is work again; 0: there is more work now.
 func (k *Card) relieve() (rest int64) {
-	k.neighbours.attend()
+	if k.neighbours != nil {
+		k.neighbours.attend()
+	}
 	k.engine.Retime()
 	k.now = k.wall()
 	before := k.engine.Progress()
 	next := k.engine.Step(k.now)
-	if k.attendNews() || k.engine.Progress() != before || !k.neighbours.doze() {
+	asked := k.asked.Load()
+	if asked {
+		k.attend()
+	}
+	if asked || k.engine.Progress() != before || !k.neighbours.doze() {
 		return 0
 	}
 	return max(next-k.now, 0)
@@ -93,13 +90,5 @@ func (k *Card) Direct() bool { return k.place != nil }
 // fail from then on (funi.ErrDetached). Any goroutine may call Lose, once.
 func (k *Card) Lose(why error) {
 	k.loss.Store(&why)
-	k.Interrupt()
-}
-
-func (k *Card) attendLoss() {
-	if why := k.loss.Load(); why != nil && k.lost == nil {
-		k.lost = *why
-		k.page.PutWhy(k.lost.Error())
-		k.page.PutGone()
-	}
+	k.ask()
 }

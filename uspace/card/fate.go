@@ -3,17 +3,13 @@ package card
 // This file takes news of the processes of other nodes for a card on a direct port. The news comes
 // from any goroutine, and the goroutine that drives the card passes it on to the engine.
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // news holds the news for the engine that waits: the last end and the last life of each node. The
 // size of the job bounds it.
 type news struct {
-	some atomic.Bool
-	mu   sync.Mutex
-	of   map[uint16]lives
+	mu sync.Mutex
+	of map[uint16]lives
 }
 
 // lives holds incarnations of a node's card; 0: there is no news.
@@ -43,18 +39,11 @@ func (k *Card) note(node uint16, change func(*lives)) {
 	}
 	k.news.of[node] = n
 	k.news.mu.Unlock()
-	k.news.some.Store(true)
-	k.Interrupt()
-	k.relief.call()
+	k.ask()
 }
 
-// attendNews passes the news on to the engine, and reports whether there was any. It is called
-// after a step, so that packets of a process that has ended are taken first.
-func (k *Card) attendNews() bool {
-	if !k.news.some.Load() {
-		return false
-	}
-	k.news.some.Store(false)
+// attendNews passes the news on to the engine.
+func (k *Card) attendNews() {
 	k.news.mu.Lock()
 	of := k.news.of
 	k.news.of = nil
@@ -67,5 +56,4 @@ func (k *Card) attendNews() bool {
 			k.engine.Lives(node, n.there)
 		}
 	}
-	return true
 }

@@ -41,13 +41,11 @@ func (k *Card) greets(cfg *engine.Config, udp bool) {
 	}
 }
 
-// sayHello steps the station if there is a reason to.
+// sayHello steps the station.
 func (k *Card) sayHello() {
-	if k.hello != nil && k.hello.Due <= k.now {
-		k.hello.Step(k.wall())
-		_ = k.hello.TakeFaults(k.wall()) // Fault has them
-		_ = k.hello.TakeQueueNews()      // and Port.Queues these
-	}
+	k.hello.Step(k.wall())
+	_ = k.hello.TakeFaults(k.wall()) // Fault has them
+	_ = k.hello.TakeQueueNews()      // and Port.Queues these
 }
 
 // Hellos returns the counters of hellos. They are zero on a modelled machine, which says none.

@@ -87,8 +87,13 @@ func (k *Card) arm() bool {
 	// Timers may be due, and what waited for room in the receive queues has it now.
 	k.now, k.heads = k.wall(), k.iface.Heads()
 	k.next = k.engine.Step(k.now)
-	k.sayHello()
-	news := k.attendNews()
+	if k.hello != nil && k.hello.Due <= k.now {
+		k.sayHello()
+	}
+	asked := k.asked.Load()
+	if asked {
+		k.attend()
+	}
 	k.leftover = k.next <= k.now
 	p := k.engine.Progress()
 	moved := p != k.progress
@@ -98,8 +103,7 @@ func (k *Card) arm() bool {
 	if k.hello != nil {
 		next = min(next, k.hello.Due)
 	}
-	if moved || news || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil ||
-		!k.neighbours.doze() {
+	if moved || asked || next-k.now < shortest || k.iface.Waiting() || !k.neighbours.doze() {
 		k.disarm()
 		return false
 	}
@@ -168,13 +172,6 @@ func (l *loop) join() {
 		l.add(fd)
 	}
 	l.out = false
-}
-
-// busy leaves the sockets when the engine has made more progress since Disarm than busyWithout.
-func (l *loop) busy(progress uint64) {
-	if l.made && !l.out && !l.armed && progress-l.at > busyWithout {
-		l.leave()
-	}
 }
 
 func (l *loop) add(fd int32) {

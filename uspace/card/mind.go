@@ -215,7 +215,7 @@ func (m *minder) fault(at int, err error) bool {
 func (m *minder) ask(w *wish) bool {
 	w.done = make(chan struct{})
 	m.wish.Store(w)
-	m.card.Interrupt()
+	m.card.ask()
 	select {
 	case <-w.done:
 		return true
@@ -229,9 +229,9 @@ func (m *minder) ask(w *wish) bool {
 	}
 }
 
-// attend fulfils the minder's wish. The card may hold frames of a port that was taken out until its
-// next step. That step has passed when attend is called the second time.
-func (k *Card) attend(w *wish) {
+// fulfil fulfils the minder's wish. The card may hold frames of a port that was taken out until its
+// next step. That step has passed when fulfil is called the second time.
+func (k *Card) fulfil(w *wish) {
 	s := &k.sockets[w.at]
 	switch {
 	case w.port != nil:
@@ -245,6 +245,7 @@ func (k *Card) attend(w *wish) {
 		s.out = true
 		s.plug.Plug(nil)
 		k.watchPorts()
+		k.asked.Store(true)
 		return
 	}
 	k.watchPorts()

@@ -71,8 +71,8 @@ func (k *Card) model(m *machine.Machine) {
 		Wait: p.idle})
 	p.step = func(now int64) int64 { return k.engine.Step(now) }
 	p.vain = func() {
-		if w := k.minder.wish.Load(); w != nil {
-			k.attend(w)
+		if k.asked.Load() {
+			k.attend()
 		}
 		if pr := k.engine.Progress(); pr != k.progress || k.iface.Arrived(funi.Request)+
 			k.iface.Arrived(funi.Reply) > 0 {

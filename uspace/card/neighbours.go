@@ -100,9 +100,6 @@ func (n *neighbours) hand(f found) bool {
 
 // attend takes the results of requests, and lets go of memory that has ended.
 func (n *neighbours) attend() {
-	if n == nil {
-		return
-	}
 	n.port.Attend()
 	select {
 	case f := <-n.found:

@@ -22,9 +22,8 @@ type Waiter struct {
 	until  int64 // until then another thread computes, as far as is known
 	nap    int64 // bounds the next sleep
 
-	at      int64  // the last time that is known,
-	calls   uint64 // and how many calls there had been
-	working bool   // those up to it were far apart
+	at    int64  // the last time that is known,
+	calls uint64 // and how many calls there had been
 
 	thread int // that slept last
 }
@@ -36,18 +35,16 @@ func New(p Policy) Waiter { return Waiter{policy: p, looks: p.Looks, nap: p.Firs
 func (w *Waiter) Found() { w.idle, w.since, w.nap = 0, 0, w.policy.FirstSleep }
 
 // Called notes the time and the number of calls so far of the function in which a program lets its
-// card run. If the calls are far apart, the program works between them (Working).
-func (w *Waiter) Called(now int64, calls uint64) {
-	w.working = now-w.at > AtWork*int64(calls-w.calls)
+// card run. It reports whether the calls are far apart: then the program works between them, and
+// does not wait.
+func (w *Waiter) Called(now int64, calls uint64) (working bool) {
+	working = now-w.at > AtWork*int64(calls-w.calls)
 	w.at, w.calls = now, calls
-	if w.working {
+	if working {
 		w.idle, w.since = 0, 0
 	}
+	return working
 }
-
-// Working reports whether the program worked between the calls up to the last Called. Then it does
-// not wait.
-func (w *Waiter) Working() bool { return w.working }
 
 // Contended reports whether the last yield let another thread run that also yields. Then the next
 // look in vain leads to a yield.

@@ -194,8 +194,8 @@ func TestWorking(t *testing.T) {
 		if c.slept != 0 {
 			w.Slept(c.slept)
 		}
-		if w.Called(c.now, c.calls); w.Working() != c.working {
-			t.Errorf("look %d: working is %v", i, w.Working())
+		if working := w.Called(c.now, c.calls); working != c.working {
+			t.Errorf("look %d: working is %v", i, working)
 		}
 	}
 	began := int64(2e9)
@@ -203,7 +203,7 @@ func TestWorking(t *testing.T) {
 	if w.Next(began); w.Next(began+wait.Client.Awake+1) != wait.Sleep {
 		t.Fatal("it does not sleep after its time")
 	}
-	if w.Called(3e9, 83); !w.Working() {
+	if !w.Called(3e9, 83) {
 		t.Fatal("the program does not work")
 	}
 	if w.Next(3e9+1) != wait.Yield {
