@@ -18,10 +18,9 @@ import "github.com/funet/funet/xdp"
 
 // assembly is the memory where chains become frames.
 type assembly struct {
-	memory []byte   // maxLent pieces
-	piece  int      // bytes
-	most   uint32   // descriptors of a chain
-	addr   []uint64 // of the descriptors that are taken
+	memory []byte // maxLent pieces
+	piece  int    // bytes
+	most   uint32 // descriptors of a chain
 	chains Chains
 }
 
@@ -35,8 +34,7 @@ type Chains struct {
 // newAssembly makes an assembly for chains of pieces of piece bytes that come through rings of the
 // given number of slots.
 func newAssembly(piece int, slots uint32) *assembly {
-	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots),
-		addr: make([]uint64, maxLent*maxParts)}
+	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots)}
 }
 
 // Chains returns the counters: zero without Jumbo.
@@ -47,40 +45,13 @@ func (p *Port) Chains() Chains {
 	return p.asm.chains
 }
 
-// receiveChains is Receive for frames that may be chains.
-func (p *Port) receiveChains(frames [][]byte) int {
-	frames = frames[:min(len(frames), maxLent)]
-	for range p.queues {
-		q := p.nextQueue()
-		n, lent := p.asm.take(q, p.umem, frames)
-		if n == 0 {
-			p.wake(q)
-			continue
-		}
-		p.lent, p.n = q, n
-		if p.udp != nil {
-			lent = p.udp.unwrap(frames[:lent])
-		}
-		if p.vlan != 0 {
-			lent = unwrapTags(frames[:lent], p.vlan)
-		}
-		if lent > 0 {
-			if p.waited > 0 {
-				p.acknowledged(frames[:lent])
-			}
-			return lent
-		}
-		p.Release() // what was dropped, or no datagrams
-	}
-	return 0
-}
-
-// take fills frames from the ring of q. It returns the number of descriptors that it took, and the
-// number of frames. It keeps the descriptors' addresses in addr.
-func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32, lent int) {
+// takeChains fills frames from the ring of q. It returns the number of descriptors that it took,
+// and the number of frames. It keeps the descriptors' addresses in addr.
+func (p *Port) takeChains(q *queue, frames [][]byte) (taken uint32, lent int) {
+	a, umem := p.asm, p.umem
 	// As many descriptors as the longest chains have, so that a chain which is whole in the ring is
 	// seen whole. The kernel's index is read anew, because that may bring the rest of a chain.
-	n := q.rx.PeekMore(uint32(len(a.addr)))
+	n := q.rx.PeekMore(uint32(len(p.addr)))
 	for taken < n && lent < len(frames) {
 		parts, whole := q.chain(taken, min(n, taken+a.most))
 		if !whole && parts < a.most {
@@ -102,7 +73,7 @@ func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32
 		}
 		q.cutting = !whole
 		for i := range parts {
-			a.addr[taken+i] = q.rx.Desc(taken + i).Addr
+			p.addr[taken+i] = q.rx.Desc(taken + i).Addr
 		}
 		taken += parts
 		if frame != nil {

@@ -61,13 +61,13 @@ func OpenDirect(d Direct) (*Port, error) {
 		return nil, fmt.Errorf("opening a direct port: %w", err)
 	}
 	p := &Port{drainTime: drainTime, umem: umem, sizes: z, sums: d.Sums, frameMax: z.frameMax,
-		free: xdp.NewAllocator(umem, z.rxFrames, z.txFrames)}
+		addr: make([]uint64, maxLent), slabs: newSlabs(umem, z.rxFrames, z)}
 	p.info = Info{Interface: s.Info().Interface, MTU: d.MTU, FrameSize: z.frameMax, Queues: 1,
 		XDPMode: xdp.AttachNative, BindMode: xdp.BindCopy}
 	if d.Generic {
 		p.info.XDPMode = xdp.AttachGeneric
 	}
-	p.queues = []*queue{{sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(), done: s.Completion()}}
+	p.addQueue(0, s)
 	p.offered, p.sends, p.busy = p.queues, p.queues, make([]*queue, 0, 1)
 	return p, nil
 }

@@ -281,12 +281,11 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 		p.offered = p.queues[*c.Queue:][:1]
 	}
 	p.sends = p.offered
-	if c.Jumbo {
+	if p.addr = make([]uint64, maxLent); c.Jumbo {
 		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
-		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
-	} else {
-		p.free = xdp.NewAllocator(p.umem, n*z.rxFrames, z.txFrames)
+		p.addr = make([]uint64, maxLent*maxParts)
 	}
+	p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
 	p.info.XDPMode, p.info.BindMode = p.attach.Mode(), p.queues[0].sock.Info().Mode
 	return nil
 }
@@ -342,9 +341,15 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 	if err != nil {
 		return p.explain(c, err)
 	}
-	p.queues = append(p.queues, &queue{number: q, sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(),
-		done: s.Completion()})
+	p.addQueue(q, s)
 	return s.Register(p.nic.Sockets(), uint32(q))
+}
+
+func (p *Port) addQueue(number int, s *xdp.Socket) {
+	p.queues = append(p.queues, &queue{number: number, sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(),
+		done: s.Completion()})
+	i := s.Info()
+	p.wakes = i.BusyPoll || i.Mode == xdp.BindZeroCopy
 }
 
 // Close sends the committed frames, detaches the program and gives everything back. It takes up to

@@ -75,22 +75,23 @@ type Port struct {
 	queues        []*queue
 
 	// Receiving: turn chooses the queue, and lent is the queue that lent frames.
-	turn int
-	lent *queue
-	addr [maxLent]uint64
-	n    uint32
-	asm  *assembly // nil without Jumbo
+	turn  int
+	lent  *queue
+	addr  []uint64 // of the descriptors of the frames that are lent
+	n     uint32
+	asm   *assembly // nil without Jumbo
+	wakes bool      // a driver may ask to be woken for frames to receive into
 
 	// Sending.
-	offered  []*queue       // queues that frames may be sent on
-	sends    []*queue       // offered queues that are not left out
-	busy     []*queue       // queues with frames that are not completed
-	flush    bool           // some queues have frames for Flush
-	waited   int            // acknowledgments that the port waits for (acknowledged.go)
-	free     *xdp.Allocator // nil with Jumbo
-	slabs    *slabs         // nil without Jumbo
+	offered  []*queue // queues that frames may be sent on
+	sends    []*queue // offered queues that are not left out
+	busy     []*queue // queues with frames that are not completed
+	flush    bool     // some queues have frames for Flush
+	waited   int      // acknowledgments that the port waits for (acknowledged.go)
+	slabs    *slabs   // memory for frames
 	reserved []byte
-	at       uint64
+	slab     uint32 // that is reserved,
+	at       uint64 // and its address
 	frameMax int
 	room     int // bytes left free before a frame, for the headers of a datagram
 	sizes    sizes
@@ -146,37 +147,42 @@ func (p *Port) Ready() bool {
 
 // Receive lends up to len(frames) frames of one queue, the queues taking turns.
 func (p *Port) Receive(frames [][]byte) int {
-	if p.asm != nil {
-		return p.receiveChains(frames)
-	}
+	frames = frames[:min(len(frames), maxLent)]
 	for range p.queues {
-		q := p.nextQueue()
-		n := q.rx.Peek(uint32(min(len(frames), maxLent)))
-		if n == 0 {
-			p.wake(q)
+		q := p.queues[p.turn]
+		if p.turn++; p.turn == len(p.queues) {
+			p.turn = 0
+		}
+		k := 0
+		if p.asm != nil {
+			p.n, k = p.takeChains(q, frames)
+		} else {
+			p.n = q.rx.Peek(uint32(len(frames)))
+			for i := range p.n {
+				d := q.rx.Desc(i)
+				p.addr[i] = d.Addr
+				if b := p.umem.Data(d); b != nil {
+					frames[k] = b
+					k++
+				}
+			}
+		}
+		if p.n == 0 {
+			if p.wakes {
+				p.wake(q)
+			}
 			continue
 		}
-		p.lent, p.n = q, n
-		k := 0
-		for i := range n {
-			d := q.rx.Desc(i)
-			p.addr[i] = d.Addr
-			if b := p.umem.Data(d); b != nil {
-				frames[k] = b
-				k++
-			}
-		}
+		p.lent = q
 		if p.udp != nil {
-			if k = p.udp.unwrap(frames[:k]); k == 0 {
-				p.Release() // they were none
-				continue
-			}
+			k = p.udp.unwrap(frames[:k])
 		}
 		if p.vlan != 0 {
-			if k = unwrapTags(frames[:k], p.vlan); k == 0 {
-				p.Release()
-				continue
-			}
+			k = unwrapTags(frames[:k], p.vlan)
+		}
+		if k == 0 {
+			p.Release() // they were none
+			continue
 		}
 		if p.waited > 0 {
 			p.acknowledged(frames[:k])
@@ -186,14 +192,6 @@ func (p *Port) Receive(frames [][]byte) int {
 	return 0
 }
 
-func (p *Port) nextQueue() *queue {
-	q := p.queues[p.turn]
-	if p.turn++; p.turn == len(p.queues) {
-		p.turn = 0
-	}
-	return q
-}
-
 // Release gives lent frames back to the kernel.
 func (p *Port) Release() {
 	q, n := p.lent, p.n
@@ -201,18 +199,16 @@ func (p *Port) Release() {
 		return
 	}
 	p.lent, p.n = nil, 0
-	addr := p.addr[:]
-	if p.asm != nil {
-		addr = p.asm.addr
-	}
 	q.rx.Release(n)
 	// The fill ring has a slot for every frame of the queue, so none is left over.
 	n = q.fill.Reserve(n)
 	for i := range n {
-		q.fill.Set(i, p.umem.Base(addr[i]))
+		q.fill.Set(i, p.addr[i])
 	}
 	q.fill.Submit(n)
-	p.wake(q)
+	if p.wakes {
+		p.wake(q)
+	}
 }
 
 // wake has the driver look into the fill ring if it asks for that. It may ask just after frames

@@ -183,12 +183,7 @@ func settled(t *testing.T, p *Port) {
 	for deadline := time.Now().Add(patience); ; {
 		p.Flush()
 		p.reap()
-		free := 0
-		if p.slabs != nil {
-			free = len(p.slabs.free)
-		} else {
-			free = p.free.Len()
-		}
+		free := len(p.slabs.free)
 		if free == all {
 			break
 		}
@@ -345,7 +340,7 @@ func TestExhaustion(t *testing.T) {
 // halves is how long frame i is of as many as a port sends at once: the longest, and with jumbo
 // each second one short, because the peer's memory holds no more.
 func halves(p *Port, i int) int {
-	if p.slabs != nil && i%2 == 1 {
+	if p.asm != nil && i%2 == 1 {
 		return 1000
 	}
 	return p.FrameSize()

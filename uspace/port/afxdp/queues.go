@@ -170,29 +170,19 @@ func (p *Port) SendOn(queue int, frame []byte) bool {
 	if queue < 0 || queue >= len(p.offered) || len(frame) > p.frameMax {
 		return false
 	}
-	held, at := p.reserved, p.at
-	p.reserved = nil
+	held, slab, at, sends := p.reserved, p.slab, p.at, p.sends
+	p.reserved, p.sends = nil, p.offered[queue:][:1]
 	b := p.Reserve()
-	ok := b != nil
-	if ok {
-		copy(b, frame)
-		if ok = p.commit(p.offered[queue], len(frame)); !ok {
-			p.unreserve()
-		}
+	if b != nil {
+		p.Commit(copy(b, frame))
 	}
-	p.reserved, p.at = held, at
+	ok := b != nil && p.reserved == nil
+	if p.reserved != nil { // it cannot be sent
+		p.slabs.free = append(p.slabs.free, p.slab)
+	}
+	p.reserved, p.slab, p.at, p.sends = held, slab, at, sends
 	p.Flush()
 	return ok
-}
-
-// unreserve gives back the reserved frame.
-func (p *Port) unreserve() {
-	if p.slabs != nil {
-		p.slabs.unused(p.at)
-	} else {
-		p.free.Put(p.at)
-	}
-	p.reserved = nil
 }
 
 // LentBy returns the queue on which the frames of the last Receive came in, until Release. It

@@ -56,7 +56,8 @@ func TestSlabs(t *testing.T) {
 		var under []uint64
 		t.Repeat(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
-				addr, ok := s.get()
+				i, ok := s.get()
+				addr := s.first + uint64(i)*uint64(s.size)
 				if ok != (len(out) < all) {
 					t.Fatalf("get: %v with %d of %d out", ok, len(out), all)
 				}
@@ -67,7 +68,7 @@ func TestSlabs(t *testing.T) {
 					t.Fatalf("get gave %#x, out: %v", addr, out)
 				}
 				out[addr] = rapid.IntRange(1, 3).Draw(t, "parts")
-				s.sent(addr, out[addr])
+				s.under[i] = uint8(out[addr])
 				for i := range out[addr] {
 					under = append(under, addr+uint64(i)*4096)
 				}

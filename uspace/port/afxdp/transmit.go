@@ -32,25 +32,18 @@ import (
 // Reserve returns a transmit frame, or nil while all are under way.
 func (p *Port) Reserve() []byte {
 	if p.reserved == nil {
-		if p.slabs != nil {
-			return p.reserveSlab()
-		}
-		at, ok := p.free.Get()
+		i, ok := p.slabs.get()
 		if !ok {
-			if p.reap(); p.free.Len() == 0 {
+			p.reap()
+			if i, ok = p.slabs.get(); !ok {
 				return nil
 			}
-			at, _ = p.free.Get()
 		}
-		p.at = at
-		p.reserved = p.umem.Frame(at)[p.room:][:p.frameMax]
+		p.slab, p.at = i, p.slabs.first+uint64(i)*uint64(p.slabs.size)
+		p.reserved = p.umem.Span(p.at+uint64(p.room), p.frameMax)
 	}
 	return p.reserved
 }
-
-// Commit puts the reserved frame on the tx ring of its queue. A frame without a path is not sent,
-// and stays reserved.
-func (p *Port) Commit(n int) { p.commit(p.queueOf(p.reserved[:n]), n) }
 
 // Offsets in a frame; see package arctic.
 const (
@@ -64,7 +57,7 @@ const (
 // and their levels. The sum of both card numbers spreads frames as evenly at the receiving card.
 // Some interfaces there (veth) choose the queue by the number of the queue that a frame left on.
 func (p *Port) queueOf(frame []byte) *queue {
-	if len(p.sends) == 1 || len(frame) < cardsEnd {
+	if len(frame) < cardsEnd {
 		return p.sends[0]
 	}
 	cards := binary.LittleEndian.Uint32(frame[cardsOffset:])
@@ -72,9 +65,13 @@ func (p *Port) queueOf(frame []byte) *queue {
 	return p.sends[flow%uint32(len(p.sends))]
 }
 
-// commit puts the reserved frame of n bytes on the tx ring of a queue, or reports that it cannot be
-// sent.
-func (p *Port) commit(q *queue, n int) bool {
+// Commit puts the reserved frame of n bytes on the tx ring of its queue. A frame that cannot be
+// sent, such as one without a path, stays reserved.
+func (p *Port) Commit(n int) {
+	q := p.sends[0]
+	if len(p.sends) > 1 {
+		q = p.queueOf(p.reserved[:n])
+	}
 	start, end := 0, n
 	if !q.heard {
 		p.remember(q, p.reserved[:n])
@@ -82,7 +79,7 @@ func (p *Port) commit(q *queue, n int) bool {
 	if p.udp != nil {
 		var ok bool
 		if start, end, ok = p.udp.wrap(p.umem.Span(p.at, p.room+n), n); !ok {
-			return false
+			return
 		}
 	}
 	if p.sums {
@@ -93,24 +90,27 @@ func (p *Port) commit(q *queue, n int) bool {
 	}
 	// There is room; only a kernel in error says otherwise, and then the frame is lost as on any
 	// network.
-	if p.slabs != nil {
-		if !p.commitChain(q, start, end) {
-			return false
-		}
-	} else {
-		if q.tx.Reserve(q.committed+1) <= q.committed {
-			return false
-		}
-		q.tx.Set(q.committed, xdp.Desc{Addr: p.at + uint64(start), Len: uint32(end - start)})
-		q.committed++
+	shift := p.slabs.shift
+	parts := uint32((end-1)>>shift-start>>shift) + 1
+	if q.tx.Reserve(q.committed+parts) < q.committed+parts {
+		return
 	}
+	for at := start; at < end; q.committed++ {
+		next := min(end, (at>>shift+1)<<shift)
+		d := xdp.Desc{Addr: p.at + uint64(at), Len: uint32(next - at)}
+		if next < end {
+			d.Options = xdp.PacketContinued
+		}
+		q.tx.Set(q.committed, d)
+		at = next
+	}
+	p.slabs.under[p.slab] = uint8(parts)
 	if !q.busy {
 		q.busy = true
 		p.busy = append(p.busy, q)
 	}
 	p.flush = true
 	p.reserved = nil
-	return true
 }
 
 // Flush hands committed frames to the kernel and has it send them.
@@ -143,14 +143,8 @@ func (p *Port) reap() {
 	still := p.busy[:0]
 	for _, q := range p.busy {
 		for n := q.done.Peek(txFrames); n > 0; n = q.done.Peek(txFrames) {
-			if p.slabs != nil {
-				for i := range n {
-					p.slabs.put(q.done.At(i))
-				}
-			} else {
-				for i := range n {
-					p.free.Put(q.done.At(i))
-				}
+			for i := range n {
+				p.slabs.put(q.done.At(i))
 			}
 			q.done.Release(n)
 			q.under -= min(n, q.under)
@@ -195,14 +189,9 @@ func (p *Port) drain() {
 	}
 }
 
-// underWay returns the number of frames, or slabs, that are neither free nor reserved.
+// underWay returns the number of slabs that are neither free nor reserved.
 func (p *Port) underWay() int {
-	n := int(p.sizes.txFrames / p.sizes.txParts)
-	if p.slabs != nil {
-		n -= len(p.slabs.free)
-	} else {
-		n -= p.free.Len()
-	}
+	n := len(p.slabs.under) - len(p.slabs.free)
 	if p.reserved != nil {
 		n--
 	}
