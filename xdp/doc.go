@@ -90,7 +90,7 @@
 //	for {
 //		n := tx.Reserve(rx.Peek(32))
 //		for i := range n {
-//			d := rx.Desc(i)
+//			d := rx.At(i)
 //			turnAround(umem.Data(d)) // nil if d lies outside
 //			tx.Set(i, d)
 //		}

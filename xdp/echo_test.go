@@ -24,7 +24,7 @@ func (p *port) echoOnce() error {
 	rx, tx, fill, completion := s.Rx(), s.Tx(), s.Fill(), s.Completion()
 	if n := tx.Reserve(rx.Peek(echoBatch)); n > 0 {
 		for i := range n {
-			d := rx.Desc(i)
+			d := rx.At(i)
 			if f := p.umem.Data(d); len(f) >= 12 {
 				var mac [6]byte
 				copy(mac[:], f)
@@ -73,7 +73,7 @@ func (p *port) pingOnce(d Desc) (Desc, error) {
 			}
 		}
 	}
-	back := rx.Desc(0)
+	back := rx.At(0)
 	rx.Release(1)
 	for completion.Peek(1) == 1 && fill.Reserve(1) == 1 {
 		fill.Set(0, completion.At(0))
@@ -192,7 +192,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		if a.sock.Rx().Peek(1) == 0 {
 			fault = fmt.Errorf("no echo in round %d", rounds)
 		}
-		d = a.sock.Rx().Desc(0)
+		d = a.sock.Rx().At(0)
 		a.sock.Rx().Release(1)
 		if err := a.sock.WakeRx(); err != nil {
 			fault = err

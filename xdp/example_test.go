@@ -59,7 +59,7 @@ func (e *end) receive(f func(frame []byte)) {
 	rx, fill := e.socket.Rx(), e.socket.Fill()
 	for rx.Peek(1) == 0 {
 	}
-	d := rx.Desc(0)
+	d := rx.At(0)
 	f(e.umem.Data(d))
 	rx.Release(1)
 	if fill.Reserve(1) == 1 {

@@ -55,18 +55,12 @@ func Handover(c SocketConfig, patience time.Duration) (fd int, info Info, err er
 	if err = c.complete(doing, dev, fd); err != nil {
 		return fd, Info{}, err
 	}
-	s := &Socket{fd: fd, umem: c.UMEM, info: Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue,
-		NeedWakeup:  c.NeedWakeup,
-		MultiBuffer: c.MultiBuffer, RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize,
-		CompletionSize: c.CompletionSize}}
+	s := &Socket{fd: fd, umem: c.UMEM}
 	deadline := time.Now().Add(patience)
-	if err = s.umem.register(fd, deadline, false); err != nil {
-		return fd, Info{}, sysFault(doing+": register UMEM", err)
+	if err = s.prepare(&c, dev, deadline, false); err == nil {
+		err = s.bind(&c, BindCopy, deadline)
 	}
-	if err = s.makeRings(&c, true); err != nil {
-		return fd, Info{}, sysFault(doing, err)
-	}
-	if err = s.bind(&c, BindCopy, deadline); err != nil {
+	if err != nil {
 		return fd, Info{}, c.bindFault(doing, dev.Name, err)
 	}
 	return fd, s.info, nil
@@ -96,7 +90,7 @@ func Adopt(fd int, u *UMEM, info Info, frames []uint64) (*Socket, error) {
 	}
 	s := &Socket{fd: fd, umem: u, info: info}
 	u.users.Add(1)
-	if err := s.mapRings(&c, true); err != nil {
+	if err := s.mapRings(&c); err != nil {
 		s.Close()
 		if errors.Is(err, unix.EBUSY) { // xsk_mmap, net/xdp/xsk.c
 			return nil, fault(doing, ErrNotSupported, err,

@@ -31,28 +31,20 @@ const (
 // 50 ns, and blocks the scheduler's P for the few microseconds that sending
 // takes. Call it from a goroutine that has locked its OS thread, one at a time.
 func (s *Socket) Kick() error {
-	pending := s.tx.Len()
-	if pending == 0 {
-		return nil
-	}
-	if s.zeroCopy {
-		if s.info.NeedWakeup && !s.tx.NeedWakeup() {
-			return nil
-		}
-		if e := s.sendto(); e != 0 && !transient(e) {
-			return kickError(e)
-		}
+	pending := min(s.tx.prod-s.tx.consumer.Load(), s.tx.size)
+	if pending == 0 || s.zeroCopy && s.info.NeedWakeup && !s.tx.NeedWakeup() {
 		return nil
 	}
 	completion := &s.pair.completion
 	for calls := pending/kickFrames + kickSpare; calls > 0; calls-- {
-		e := s.sendto()
+		// The call sends no data and never blocks.
+		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		if e != 0 && !transient(e) {
 			return kickError(e)
 		}
 		// The kernel stores its index when it has found the ring empty, so it
 		// may be further than it seems, but never less far.
-		if s.tx.consumer.Load() == s.tx.prod {
+		if s.zeroCopy || s.tx.consumer.Load() == s.tx.prod {
 			return nil
 		}
 		if completion.Len() == completion.Cap() {
@@ -60,12 +52,6 @@ func (s *Socket) Kick() error {
 		}
 	}
 	return ErrTxPending
-}
-
-// sendto makes the wakeup call: it sends no data and never blocks.
-func (s *Socket) sendto() unix.Errno {
-	_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
-	return e
 }
 
 // transient reports whether the next call may get further after this errno. It does after 32 frames

@@ -248,7 +248,7 @@ func (p *port) receive(n int) [][]byte {
 		must(p.t, p.sock.WakeRx())
 		got := p.sock.Rx().Peek(uint32(n - len(frames)))
 		for i := range got {
-			d := p.sock.Rx().Desc(i)
+			d := p.sock.Rx().At(i)
 			data := p.umem.Data(d)
 			if data == nil {
 				p.t.Fatalf("descriptor %+v outside the UMEM", d)

@@ -245,7 +245,7 @@ func TestMultiBuffer(t *testing.T) {
 			var got []byte
 			for more, parts := true, 0; more; parts++ {
 				eventually(t, "a part of the packet arrives", func() bool { return dst.sock.Rx().Peek(1) == 1 })
-				d := dst.sock.Rx().Desc(0)
+				d := dst.sock.Rx().At(0)
 				got = append(got, dst.umem.Data(d)...)
 				more = d.Options&PacketContinued != 0
 				dst.sock.Rx().Release(1)

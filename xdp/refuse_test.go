@@ -153,7 +153,7 @@ func TestUseAfterClose(t *testing.T) {
 			t.Fatal("a closed ring has room or entries")
 		}
 	}
-	rx.Desc(5)
+	rx.At(5)
 	tx.Set(5, Desc{})
 	s.Fill().Set(5, 0)
 	s.Completion().At(5)

@@ -21,64 +21,57 @@ type Desc struct {
 // only with SocketConfig.MultiBuffer (XDP_PKT_CONTD, af_xdp.rst "Multi-Buffer Support").
 const PacketContinued = unix.XDP_PKT_CONTD
 
-// shared is the part of a ring that both sides see.
-type shared struct {
+// ring is a ring of slots, as both sides see it, with the two indices as we know them.
+type ring[T any] struct {
 	producer *atomic.Uint32
 	consumer *atomic.Uint32
 	flags    *atomic.Uint32
 	size     uint32 // slots, a power of two; 0 when closed
 	mask     uint32
+	slots    []T
+	prod     uint32 // the producer's index: ours as last stored, or the kernel's as last read
+	cons     uint32 // the same of the consumer
 }
 
 // Len returns the number of entries in the ring now: those that the producer has handed over and
 // the consumer has not yet given back. It reads both shared indices, so it is for monitoring and
 // not for the hot path.
-func (s *shared) Len() uint32 { return min(s.producer.Load()-s.consumer.Load(), s.size) }
+func (r *ring[T]) Len() uint32 { return min(r.producer.Load()-r.consumer.Load(), r.size) }
 
 // Cap returns the number of slots; 0 when the socket is closed.
-func (s *shared) Cap() uint32 { return s.size }
+func (r *ring[T]) Cap() uint32 { return r.size }
 
 // NeedWakeup reports whether the kernel sleeps on this ring until it is kicked. It has a meaning
 // for the fill and tx rings of a socket with NeedWakeup.
-func (s *shared) NeedWakeup() bool { return s.flags.Load()&unix.XDP_RING_NEED_WAKEUP != 0 }
+func (r *ring[T]) NeedWakeup() bool { return r.flags.Load()&unix.XDP_RING_NEED_WAKEUP != 0 }
 
-// producer is our side of the fill and tx rings.
+// Producer is our side of the fill and tx rings. It belongs to one goroutine.
 //
 // The pairing is that of net/xdp/xsk_queue.h. The kernel's store of the consumer index (D) is read
-// by reload (A), so that a slot is overwritten only after the kernel has read it. Submit's store of
-// the producer index (B) is read by the kernel (C), so that it sees the slots and the frame bytes
-// written before. sync/atomic is stronger than the acquire and release that this needs.
-type producer struct {
-	shared
-	prod uint32 // our index, as last stored
-	cons uint32 // the kernel's index, as last read
-}
+// by Reserve (A), so that a slot is overwritten only after the kernel has read it. Submit's store
+// of the producer index (B) is read by the kernel (C), so that it sees the slots and the frame
+// bytes written before. sync/atomic is stronger than the acquire and release that this needs.
+type Producer[T any] struct{ ring[T] }
 
 // Reserve asks for n slots and returns how many it got: fewer than n, down to 0, when the ring is
 // full. They are slots 0 to the result-1 for Set. Nothing changes until Submit, so unused slots
-// need no cancelling.
-func (p *producer) Reserve(n uint32) uint32 {
-	if p.size-(p.prod-p.cons) >= n {
-		return n
+// need no cancelling. Reserve reads the kernel's index (A) only when it knows of too few slots. An
+// index that no kernel would store makes the ring appear as it was.
+func (p *Producer[T]) Reserve(n uint32) uint32 {
+	if p.size-(p.prod-p.cons) < n {
+		if cons := p.consumer.Load(); p.prod-cons <= p.size {
+			p.cons = cons
+		}
 	}
-	return p.reload(n)
+	return min(n, p.size-(p.prod-p.cons))
 }
 
-// reload reads the kernel's index (A). An index that no kernel would store makes
-// the ring appear full.
-func (p *producer) reload(n uint32) uint32 {
-	cons := p.consumer.Load()
-	used := p.prod - cons
-	if used > p.size {
-		return 0
-	}
-	p.cons = cons
-	return min(n, p.size-used)
-}
+// Set writes a slot that is reserved.
+func (p *Producer[T]) Set(i uint32, slot T) { p.slots[(p.prod+i)&p.mask] = slot }
 
 // Submit hands the first n reserved slots to the kernel with one release store (B), or with none
 // when n is 0. If n is more than are free, it submits those.
-func (p *producer) Submit(n uint32) {
+func (p *Producer[T]) Submit(n uint32) {
 	if n > 0 {
 		p.prod += min(n, p.size-(p.prod-p.cons))
 		p.producer.Store(p.prod)
@@ -87,49 +80,43 @@ func (p *producer) Submit(n uint32) {
 
 // Submitted returns how many slots were submitted since the socket was opened, modulo 2^32. Any
 // goroutine may ask while the socket is open.
-func (p *producer) Submitted() uint32 { return p.producer.Load() }
+func (p *Producer[T]) Submitted() uint32 { return p.producer.Load() }
 
 // Taken returns how many of the submitted slots the kernel reports as taken; the report may be
 // late. Any goroutine may ask while the socket is open.
-func (p *producer) Taken() uint32 { return p.consumer.Load() }
+func (p *Producer[T]) Taken() uint32 { return p.consumer.Load() }
 
-// consumer is our side of the rx and completion rings: Peek's load of the
-// producer index (C) pairs with the kernel's store (B), Release's store of the
-// consumer index (D) with the kernel's load (A).
-type consumer struct {
-	shared
-	prod uint32 // the kernel's index, as last read
-	cons uint32 // our index, as last stored
-}
+// Consumer is our side of the rx and completion rings. It belongs to one goroutine. Peek's load of
+// the producer index (C) pairs with the kernel's store (B), Release's store of the consumer index
+// (D) with the kernel's load (A).
+type Consumer[T any] struct{ ring[T] }
 
 // Peek returns how many entries there are to take, n at most. They are entries 0 to the result-1.
-// Nothing changes until Release. Peek reads the kernel's index only when all known entries are
-// released. So the ring may have more entries even if the result is below n.
-func (c *consumer) Peek(n uint32) uint32 {
+// Nothing changes until Release. Peek reads the kernel's index (C) only when all known entries are
+// released. So the ring may have more entries even if the result is below n. An index that no
+// kernel would store makes the ring appear empty.
+func (c *Consumer[T]) Peek(n uint32) uint32 {
 	if c.prod == c.cons {
-		c.reload()
+		if prod := c.producer.Load(); prod-c.cons <= c.size {
+			c.prod = prod
+		}
 	}
 	return min(n, c.prod-c.cons)
 }
 
 // PeekMore is Peek, but always reads the kernel's index. It is for packets of several descriptors:
 // the last may not have been in the ring when Peek read the index.
-func (c *consumer) PeekMore(n uint32) uint32 {
-	c.reload()
-	return min(n, c.prod-c.cons)
+func (c *Consumer[T]) PeekMore(n uint32) uint32 {
+	c.prod = c.cons
+	return c.Peek(n)
 }
 
-// reload reads the kernel's index (C). An index that no kernel would store makes
-// the ring appear as it was.
-func (c *consumer) reload() {
-	if prod := c.producer.Load(); prod-c.cons <= c.size {
-		c.prod = prod
-	}
-}
+// At returns a copy of entry i.
+func (c *Consumer[T]) At(i uint32) T { return c.slots[(c.cons+i)&c.mask] }
 
 // Release gives the first n entries' slots back to the kernel with one release store (D), or with
 // none when n is 0. If n is more than there were, it releases those.
-func (c *consumer) Release(n uint32) {
+func (c *Consumer[T]) Release(n uint32) {
 	if n > 0 {
 		c.cons += min(n, c.prod-c.cons)
 		c.consumer.Store(c.cons)
@@ -138,66 +125,54 @@ func (c *consumer) Release(n uint32) {
 
 // Filled returns how many entries the kernel has put into the ring since the socket was opened,
 // modulo 2^32. Any goroutine may ask while the socket is open.
-func (c *consumer) Filled() uint32 { return c.producer.Load() }
+func (c *Consumer[T]) Filled() uint32 { return c.producer.Load() }
 
-// FillRing gives free frames to the kernel to receive into. It belongs to one goroutine. When it
-// runs empty the kernel drops frames and counts them in Statistics.RxFillRingEmpty.
-type FillRing struct {
-	producer
-	slots []uint64
+// The four rings of a socket.
+type (
+	// FillRing gives free frames to the kernel to receive into. A slot is any address in the frame;
+	// in an Unaligned UMEM it is where the frame begins, or an address of the rx ring. When the
+	// ring runs empty the kernel drops frames and counts them in Statistics.RxFillRingEmpty.
+	FillRing = Producer[uint64]
+	// CompletionRing returns the frames that were sent, each by the address that was given to the
+	// tx ring. Allocator.Put checks it and finds its frame. When the ring is full the kernel sends
+	// nothing more and Kick says ErrTxPending.
+	CompletionRing = Consumer[uint64]
+	// RxRing brings received frames. UMEM.Data checks a descriptor and gives its bytes. When the
+	// ring is full the kernel drops frames and counts them in Statistics.RxRingFull.
+	RxRing = Consumer[Desc]
+	// TxRing takes frames to send, which leave at the next Kick. When it is full Reserve returns 0
+	// and nothing is lost. The kernel skips a descriptor that does not lie within one frame and
+	// counts it in Statistics.TxInvalid. Some kernels (seen on 6.18) also return its address, as it
+	// was, in the completion ring.
+	TxRing = Producer[Desc]
+)
+
+// mapRing maps a ring of n slots and notes the mapping, so that Close finds it.
+func mapRing[T any](fd int, at int64, off unix.XDPRingOffset, n uint32, mappings *[][]byte) (r ring[T], err error) {
+	size := off.Desc + uint64(n)*uint64(unsafe.Sizeof(*new(T)))
+	m, err := unix.Mmap(fd, at, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return r, err
+	}
+	*mappings = append(*mappings, m)
+	return newRing[T](m, off, n), keepFromChildren(m)
 }
 
-// Set writes the address of a free frame into reserved slot i. The address may point anywhere into
-// the frame.
-func (r *FillRing) Set(i uint32, addr uint64) { r.slots[(r.prod+i)&r.mask] = addr }
-
-// CompletionRing returns the frames that were sent. It belongs to one goroutine.
-// When it is full the kernel sends nothing more and Kick says ErrTxPending.
-type CompletionRing struct {
-	consumer
-	slots []uint64
-}
-
-// At returns the address in entry i, as it was given to the tx ring. Use UMEM.Base or
-// Allocator.Put, which check it and find its frame.
-func (r *CompletionRing) At(i uint32) uint64 { return r.slots[(r.cons+i)&r.mask] }
-
-// RxRing brings received frames. It belongs to one goroutine. When it is full the
-// kernel drops frames and counts them in Statistics.RxRingFull.
-type RxRing struct {
-	consumer
-	slots []Desc
-}
-
-// Desc returns a copy of entry i. UMEM.Data checks it and gives its bytes.
-func (r *RxRing) Desc(i uint32) Desc { return r.slots[(r.cons+i)&r.mask] }
-
-// TxRing takes frames to send, which leave at the next Kick. It belongs to one
-// goroutine. When it is full Reserve returns 0 and nothing is lost.
-type TxRing struct {
-	producer
-	slots []Desc
-}
-
-// Set writes a descriptor into reserved slot i. The kernel skips a descriptor that
-// does not lie within one frame and counts it in Statistics.TxInvalid. Some kernels
-// (seen on 6.18) also return its address, as it was, in the completion ring.
-func (r *TxRing) Set(i uint32, d Desc) { r.slots[(r.prod+i)&r.mask] = d }
-
-// newShared finds the indices and the n slots of T in a ring's mapping.
-func newShared[T any](mapping []byte, off unix.XDPRingOffset, n uint32) (shared, []T) {
+// newRing finds the indices and the n slots in a ring's mapping.
+func newRing[T any](mapping []byte, off unix.XDPRingOffset, n uint32) ring[T] {
 	base := unsafe.Pointer(unsafe.SliceData(mapping))
-	return shared{
+	return ring[T]{
 		producer: (*atomic.Uint32)(unsafe.Add(base, off.Producer)),
 		consumer: (*atomic.Uint32)(unsafe.Add(base, off.Consumer)),
 		flags:    (*atomic.Uint32)(unsafe.Add(base, off.Flags)),
 		size:     n,
 		mask:     n - 1,
-	}, unsafe.Slice((*T)(unsafe.Add(base, off.Desc)), n)
+		slots:    unsafe.Slice((*T)(unsafe.Add(base, off.Desc)), n),
+	}
 }
 
-// closedShared returns a ring without slots to give, but with one slot to touch. A ring used after
+// closedRing returns a ring without slots to give, but with one slot to touch. A ring used after
 // Close is therefore full and empty at once, and does not fault.
-func closedShared[T any]() (shared, []T) {
-	return shared{producer: new(atomic.Uint32), consumer: new(atomic.Uint32), flags: new(atomic.Uint32)}, make([]T, 1)
+func closedRing[T any]() ring[T] {
+	return ring[T]{producer: new(atomic.Uint32), consumer: new(atomic.Uint32), flags: new(atomic.Uint32), slots: make([]T, 1)}
 }

@@ -17,21 +17,20 @@ import (
 var fakeOffsets = unix.XDPRingOffset{Producer: 0, Consumer: 64, Flags: 68, Desc: 128}
 
 // fakeRing is the memory of a ring whose indices both stand at start.
-func fakeRing[T any](slots, start uint32) (shared, []T) {
+func fakeRing[T any](slots, start uint32) ring[T] {
 	var slot T
 	words := make([]uint64, (128+uintptr(slots)*unsafe.Sizeof(slot))/8)
-	s, entries := newShared[T](unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8),
-		fakeOffsets, slots)
-	s.producer.Store(start)
-	s.consumer.Store(start)
-	return s, entries
+	r := newRing[T](unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8), fakeOffsets, slots)
+	r.producer.Store(start)
+	r.consumer.Store(start)
+	r.prod, r.cons = start, start
+	return r
 }
 
 // fakePair is a fill ring, as we see it, and the same memory as the kernel sees it.
 func fakePair(slots, start uint32) (*FillRing, *CompletionRing) {
-	s, entries := fakeRing[uint64](slots, start)
-	return &FillRing{producer: producer{shared: s, prod: start, cons: start}, slots: entries},
-		&CompletionRing{consumer: consumer{shared: s, prod: start, cons: start}, slots: entries}
+	r := fakeRing[uint64](slots, start)
+	return &FillRing{r}, &CompletionRing{r}
 }
 
 // start draws an index, often one that is about to pass 2^32.
@@ -96,14 +95,13 @@ func TestRingIsBoundedFIFO(t *testing.T) {
 
 // Descriptors pass through the rx and tx rings whole, in slots of 16 bytes (struct xdp_desc).
 func TestDescriptorRings(t *testing.T) {
-	if descBytes != 16 {
-		t.Fatalf("Desc has %d bytes, struct xdp_desc has 16", descBytes)
+	if size := unsafe.Sizeof(Desc{}); size != 16 {
+		t.Fatalf("Desc has %d bytes, struct xdp_desc has 16", size)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		from := start(t)
-		s, entries := fakeRing[Desc](8, from)
-		tx := TxRing{producer{s, from, from}, entries}
-		rx := RxRing{consumer{s, from, from}, entries}
+		r := fakeRing[Desc](8, from)
+		tx, rx := TxRing{r}, RxRing{r}
 		for range 5 {
 			want := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Desc {
 				return Desc{rapid.Uint64().Draw(t, "addr"), rapid.Uint32().Draw(t, "len"),
@@ -118,7 +116,7 @@ func TestDescriptorRings(t *testing.T) {
 				t.Fatalf("reserved %d, peeked %d of %d", n, got, len(want))
 			}
 			for i, d := range want {
-				if got := rx.Desc(uint32(i)); got != d {
+				if got := rx.At(uint32(i)); got != d {
 					t.Fatalf("descriptor %d is %+v, want %+v", i, got, d)
 				}
 			}
@@ -136,7 +134,7 @@ func TestRingAgainstHostileIndex(t *testing.T) {
 		in, out := fakePair(slots, from)
 		for range 20 {
 			in.consumer.Store(rapid.Uint32().Draw(t, "consumer"))
-			out.shared.producer.Store(rapid.Uint32().Draw(t, "producer"))
+			out.producer.Store(rapid.Uint32().Draw(t, "producer"))
 			n := rapid.Uint32().Draw(t, "n")
 			if got := in.Reserve(n); got > slots {
 				t.Fatalf("Reserve(%d) = %d of %d slots", n, got, slots)

@@ -285,24 +285,46 @@ func (c *SocketConfig) build(fd int, dev *net.Interface, bind BindMode, deadline
 
 // assemble takes the steps before bind.
 func (s *Socket) assemble(c *SocketConfig, dev *net.Interface, deadline time.Time, again bool) error {
+	if err := s.prepare(c, dev, deadline, again); err != nil {
+		return err
+	}
+	if err := s.mapRings(c); err != nil {
+		return err
+	}
+	s.setBusyPoll(c.BusyPoll)
+	s.fill(c.Frames)
+	return nil
+}
+
+// prepare has the kernel know the UMEM and make the rings. A socket that shares another's queue has
+// no fill and completion rings of its own.
+func (s *Socket) prepare(c *SocketConfig, dev *net.Interface, deadline time.Time, again bool) error {
 	s.info = Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup,
 		MultiBuffer: c.MultiBuffer,
 		RxSize:      c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize,
 		Shared: c.Shared != nil}
-	ownPair := c.FillSize != 0
 	if c.Shared == nil {
 		if err := s.umem.register(s.fd, deadline, again); err != nil {
 			return fmt.Errorf("register UMEM: %w", err)
 		}
 	}
-	if err := s.makeRings(c, ownPair); err != nil {
-		return err
+	for _, r := range []struct {
+		name   string
+		option int
+		slots  uint32
+	}{
+		{"rx", unix.XDP_RX_RING, c.RxSize},
+		{"tx", unix.XDP_TX_RING, c.TxSize},
+		{"fill", unix.XDP_UMEM_FILL_RING, c.FillSize},
+		{"completion", unix.XDP_UMEM_COMPLETION_RING, c.CompletionSize},
+	} {
+		if r.slots == 0 {
+			continue
+		}
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, r.option, int(r.slots)); err != nil {
+			return fmt.Errorf("create %s ring: %w", r.name, err)
+		}
 	}
-	if err := s.mapRings(c, ownPair); err != nil {
-		return err
-	}
-	s.setBusyPoll(c.BusyPoll)
-	s.fill(c.Frames)
 	return nil
 }
 
@@ -320,60 +342,35 @@ func (s *Socket) fill(frames []uint64) {
 	fill.Submit(n)
 }
 
-func (s *Socket) makeRings(c *SocketConfig, ownPair bool) error {
-	if err := s.setRing(unix.XDP_RX_RING, c.RxSize); err != nil {
-		return fmt.Errorf("create rx ring: %w", err)
-	}
-	if err := s.setRing(unix.XDP_TX_RING, c.TxSize); err != nil {
-		return fmt.Errorf("create tx ring: %w", err)
-	}
-	if ownPair {
-		if err := s.setRing(unix.XDP_UMEM_FILL_RING, c.FillSize); err != nil {
-			return fmt.Errorf("create fill ring: %w", err)
-		}
-		if err := s.setRing(unix.XDP_UMEM_COMPLETION_RING, c.CompletionSize); err != nil {
-			return fmt.Errorf("create completion ring: %w", err)
-		}
-	}
-	return nil
-}
-
-func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
+func (s *Socket) mapRings(c *SocketConfig) error {
 	off, err := mmapOffsets(s.fd)
 	if err != nil {
 		return fmt.Errorf("read ring offsets: %w", err)
 	}
-	rx, err := mapRing(s.fd, unix.XDP_PGOFF_RX_RING, off.Rx.Desc+uint64(c.RxSize)*descBytes, &s.mappings)
-	if err != nil {
+	if s.rx.ring, err = mapRing[Desc](s.fd, unix.XDP_PGOFF_RX_RING, off.Rx, c.RxSize, &s.mappings); err != nil {
 		return fmt.Errorf("map rx ring: %w", err)
 	}
-	s.rx.shared, s.rx.slots = newShared[Desc](rx, off.Rx, c.RxSize)
-	tx, err := mapRing(s.fd, unix.XDP_PGOFF_TX_RING, off.Tx.Desc+uint64(c.TxSize)*descBytes, &s.mappings)
-	if err != nil {
+	if s.tx.ring, err = mapRing[Desc](s.fd, unix.XDP_PGOFF_TX_RING, off.Tx, c.TxSize, &s.mappings); err != nil {
 		return fmt.Errorf("map tx ring: %w", err)
 	}
-	s.tx.shared, s.tx.slots = newShared[Desc](tx, off.Tx, c.TxSize)
-
-	if !ownPair {
+	if c.FillSize == 0 {
 		s.pair = c.Shared.pair
 		s.pair.users.Add(1)
 		s.info.FillSize, s.info.CompletionSize = c.Shared.info.FillSize, c.Shared.info.CompletionSize
 		return nil
 	}
-	s.pair = new(queuePair)
-	s.pair.users.Add(1)
-	fill, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr.Desc+uint64(c.FillSize)*addrBytes,
-		&s.pair.mappings)
+	p := new(queuePair)
+	s.pair = p
+	p.users.Add(1)
+	p.fill.ring, err = mapRing[uint64](s.fd, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, c.FillSize, &p.mappings)
 	if err != nil {
 		return fmt.Errorf("map fill ring: %w", err)
 	}
-	s.pair.fill.shared, s.pair.fill.slots = newShared[uint64](fill, off.Fr, c.FillSize)
-	completion, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_COMPLETION_RING,
-		off.Cr.Desc+uint64(c.CompletionSize)*addrBytes, &s.pair.mappings)
+	p.completion.ring, err = mapRing[uint64](s.fd, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, c.CompletionSize,
+		&p.mappings)
 	if err != nil {
 		return fmt.Errorf("map completion ring: %w", err)
 	}
-	s.pair.completion.shared, s.pair.completion.slots = newShared[uint64](completion, off.Cr, c.CompletionSize)
 	return nil
 }
 
@@ -431,9 +428,7 @@ func (s *Socket) Close() error {
 	s.closed = true
 	err := unix.Close(s.fd)
 	s.fd = -1
-	s.rx, s.tx = RxRing{}, TxRing{}
-	s.rx.shared, s.rx.slots = closedShared[Desc]()
-	s.tx.shared, s.tx.slots = closedShared[Desc]()
+	s.rx.ring, s.tx.ring = closedRing[Desc](), closedRing[Desc]()
 	mappings := s.mappings
 	if p := s.pair; p != nil && p.users.Add(-1) == 0 {
 		mappings = append(mappings, p.mappings...)
@@ -457,7 +452,5 @@ func (s *Socket) Close() error {
 // clear makes the rings those of a closed socket.
 func (p *queuePair) clear() {
 	p.mappings = nil
-	p.fill, p.completion = FillRing{}, CompletionRing{}
-	p.fill.shared, p.fill.slots = closedShared[uint64]()
-	p.completion.shared, p.completion.slots = closedShared[uint64]()
+	p.fill.ring, p.completion.ring = closedRing[uint64](), closedRing[uint64]()
 }

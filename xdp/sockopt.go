@@ -11,12 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	descBytes = uint64(unsafe.Sizeof(Desc{}))
-	addrBytes = uint64(unsafe.Sizeof(uint64(0)))
-
-	busyStep = 2 * time.Millisecond
-)
+const busyStep = 2 * time.Millisecond
 
 // busyWait is how long bind may return EBUSY before that is final. A kernel worker releases a
 // closed socket's queue after an RCU grace period (xp_put_pool in net/xdp/xsk_buff_pool.c);
@@ -61,21 +56,6 @@ func sameNamespace(a, b int) bool {
 	x, _ := unix.GetsockoptUint64(a, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	y, _ := unix.GetsockoptUint64(b, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	return x == y
-}
-
-// setRing creates one of the four rings in the kernel.
-func (s *Socket) setRing(option int, slots uint32) error {
-	return unix.SetsockoptInt(s.fd, unix.SOL_XDP, option, int(slots))
-}
-
-// mapRing maps a ring and notes the mapping, so that Close finds it.
-func mapRing(fd int, offset int64, size uint64, mappings *[][]byte) ([]byte, error) {
-	m, err := unix.Mmap(fd, offset, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
-	if err != nil {
-		return nil, err
-	}
-	*mappings = append(*mappings, m)
-	return m, keepFromChildren(m)
 }
 
 // setBusyPoll sets those of the three options that were asked for. It notes the first refusal,

@@ -162,18 +162,14 @@ func (u *UMEM) Start(addr uint64) uint64 {
 // UMEM. The check is needed because a descriptor comes out of shared memory. Data also returns nil
 // when the UMEM is closed. An empty descriptor gives an empty view that is not nil.
 func (u *UMEM) Data(d Desc) []byte {
+	start, room := d.Addr, u.mask+1-d.Addr&u.mask
 	if u.config.Unaligned {
-		if d.Len > u.config.FrameSize {
-			return nil
-		}
-		return u.Span(u.Start(d.Addr), int(d.Len))
+		start, room = u.Start(d.Addr), u.mask+1
 	}
-	room := u.mask + 1 - d.Addr&u.mask
-	if d.Addr >= uint64(len(u.mem)) || uint64(d.Len) > room {
+	if uint64(d.Len) > room {
 		return nil
 	}
-	end := d.Addr + uint64(d.Len)
-	return u.mem[d.Addr:end:end]
+	return u.Span(start, int(d.Len))
 }
 
 // Span returns the view of n bytes from addr on, over the ends of frames, or nil when they do not
@@ -185,16 +181,6 @@ func (u *UMEM) Span(addr uint64, n int) []byte {
 	}
 	end := addr + uint64(n)
 	return u.mem[addr:end:end]
-}
-
-// Base returns the address of the start of the frame that addr lies in. Descriptors from the rx
-// ring point past the headroom; those from the completion ring point wherever the sender put its
-// frame. If the UMEM is Unaligned, Base returns the address that was given to the ring.
-func (u *UMEM) Base(addr uint64) uint64 {
-	if u.config.Unaligned {
-		return addr & unalignedAddr
-	}
-	return addr &^ u.mask
 }
 
 // Addr returns the address of frame i, counted from 0. It is not checked.

@@ -282,13 +282,13 @@ func (s *rawStream) heard(before uint64) (uint64, error) {
 	n := rx.Peek(rx.Cap())
 	fill.Reserve(n)
 	for i := range n {
-		d := rx.Desc(i)
+		d := rx.At(i)
 		data := s.UMEM.Data(d)
 		if len(data) != rawxdp.MinFrameSize {
 			return 0, fmt.Errorf("received a frame of %d bytes, want %d", len(data), rawxdp.MinFrameSize)
 		}
 		before = binary.LittleEndian.Uint64(data[rawxdp.EtherHeader:])
-		fill.Set(i, s.UMEM.Base(d.Addr))
+		fill.Set(i, d.Addr)
 	}
 	rx.Release(n)
 	fill.Submit(n)
@@ -306,7 +306,7 @@ func (s *rawStream) receiveAll() error {
 		n := rx.Peek(streamKick)
 		fill.Reserve(n)
 		for i := range n {
-			d := rx.Desc(i)
+			d := rx.At(i)
 			piece := s.UMEM.Data(d)
 			if first {
 				if data = at.next(s); len(piece) < min(streamRoom, streamHeader+len(data)) {
@@ -324,7 +324,7 @@ func (s *rawStream) receiveAll() error {
 				}
 				done++
 			}
-			fill.Set(i, s.UMEM.Base(d.Addr))
+			fill.Set(i, d.Addr)
 		}
 		rx.Release(n)
 		fill.Submit(n)

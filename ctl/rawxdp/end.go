@@ -217,7 +217,7 @@ func (l *End) receive() (xdp.Desc, []byte, error) {
 	rx := l.Rx()
 	for spin := (Spin{}); ; {
 		if rx.Peek(1) == 1 {
-			d := rx.Desc(0)
+			d := rx.At(0)
 			rx.Release(1)
 			l.inFill--
 			data := l.UMEM.Data(d)

@@ -63,7 +63,7 @@ func (p *Port) takeChains(q *queue, frames [][]byte) (taken uint32, lent int) {
 		case !whole:
 			a.chains.Dropped++
 		case parts == 1:
-			if frame = umem.Data(q.rx.Desc(taken)); frame == nil {
+			if frame = umem.Data(q.rx.At(taken)); frame == nil {
 				a.chains.Dropped++
 			}
 		default:
@@ -73,7 +73,7 @@ func (p *Port) takeChains(q *queue, frames [][]byte) (taken uint32, lent int) {
 		}
 		q.cutting = !whole
 		for i := range parts {
-			p.addr[taken+i] = q.rx.Desc(taken + i).Addr
+			p.addr[taken+i] = q.rx.At(taken + i).Addr
 		}
 		taken += parts
 		if frame != nil {
@@ -88,7 +88,7 @@ func (p *Port) takeChains(q *queue, frames [][]byte) (taken uint32, lent int) {
 // to one frame. It also reports whether the frame's last entry is among them.
 func (q *queue) chain(first, end uint32) (parts uint32, whole bool) {
 	for i := first; i < end; i++ {
-		if q.rx.Desc(i).Options&xdp.PacketContinued == 0 {
+		if q.rx.At(i).Options&xdp.PacketContinued == 0 {
 			return i - first + 1, true
 		}
 	}
@@ -98,10 +98,10 @@ func (q *queue) chain(first, end uint32) (parts uint32, whole bool) {
 // span returns a chain that lies in one piece. It returns nil if the chain does not, or cannot be a
 // frame.
 func (a *assembly) span(q *queue, umem *xdp.UMEM, first, parts uint32) []byte {
-	start := umem.Start(q.rx.Desc(first).Addr)
+	start := umem.Start(q.rx.At(first).Addr)
 	end := start
 	for i := range parts {
-		d := q.rx.Desc(first + i)
+		d := q.rx.At(first + i)
 		if umem.Start(d.Addr) != end || umem.Data(d) == nil {
 			return nil
 		}
@@ -119,7 +119,7 @@ func (a *assembly) join(q *queue, umem *xdp.UMEM, first, parts uint32, piece int
 	memory := a.memory[piece*a.piece:][:a.piece]
 	size := 0
 	for i := range parts {
-		b := umem.Data(q.rx.Desc(first + i))
+		b := umem.Data(q.rx.At(first + i))
 		if b == nil || len(b) > len(memory)-size {
 			a.chains.Dropped++
 			return nil

@@ -159,7 +159,7 @@ func (p *Port) Receive(frames [][]byte) int {
 		} else {
 			p.n = q.rx.Peek(uint32(len(frames)))
 			for i := range p.n {
-				d := q.rx.Desc(i)
+				d := q.rx.At(i)
 				p.addr[i] = d.Addr
 				if b := p.umem.Data(d); b != nil {
 					frames[k] = b
