@@ -159,6 +159,7 @@ var mutations = []mutation{
 		both(link("TestOvertakenFrameIsSentAgain"), chaos("loss"))},
 	{"backoff", "link/hold.go",
 		`case s.hold > e.now:
+		s.list = onHold
 		e.holds.push(s)`, `case false:`,
 		link("TestBackOffGrows")},
 	{"tries", "link/hold.go",

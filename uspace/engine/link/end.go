@@ -29,7 +29,7 @@ type End struct {
 	here      groups  // those whose frames are taken
 	resident  groups  // those that have a context here
 	timers    timers
-	holds     holds // streams that back off
+	holds     heap[*stream] // streams that back off
 	spare     spare
 	user      *Account // the one that used the card last
 	usedAt    int64    // when user used the card last
@@ -68,7 +68,7 @@ type End struct {
 func New(cfg Config) *End {
 	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), view: 1, Quantum: AloneBytes}
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
-	e.resumes = Never
+	e.holds.first, e.resumes = Never, Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	if cfg.Nonces == nil {
 		e.cfg.Nonces = &e.random
@@ -84,7 +84,7 @@ func New(cfg Config) *End {
 	if cfg.Direct != nil {
 		e.fates = make([]fate, len(e.byCard))
 	}
-	e.timers.heap = make([]*peer, 0, len(cfg.Peers))
+	e.timers.of = make([]*peer, 0, len(cfg.Peers))
 	room := make([]peer, len(cfg.Peers))
 	for i, p := range cfg.Peers {
 		e.peers[i] = e.newPeer(&room[i], p)
@@ -134,7 +134,7 @@ func (e *End) Flush() {
 // Expire does what is due: the ends of back-offs, and timers. In a step it follows Arrive, so that
 // a late step is not taken for the peers' silence.
 func (e *End) Expire() {
-	if len(e.holds.heap) > 0 && e.holds.next() <= e.now {
+	if e.holds.first <= e.now {
 		e.unhold()
 	}
 	if e.timers.first <= e.now {
@@ -148,10 +148,7 @@ func (e *End) Next() int64 {
 		e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil) {
 		return e.now
 	}
-	next := min(e.timers.first, e.resumes)
-	if len(e.holds.heap) > 0 {
-		next = min(next, e.holds.next())
-	}
+	next := min(e.timers.first, e.holds.first, e.resumes)
 	if e.timed != nil {
 		next = min(next, e.timed.next)
 	}
@@ -189,7 +186,7 @@ func (e *End) leave(p *peer) {
 	}
 	n := e.head(p, b, arctic.Request, p.gid, e.noJob(), p.sequence(arctic.Request), len(b))
 	arctic.SetBye(b)
-	e.send(p, b, n)
+	e.send(p, b, n, n)
 }
 
 // Established reports whether the card's peer of that number has been greeted and

@@ -257,7 +257,7 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 		p.Key.SignGreeting(b[:n])
 	}
 	arctic.Seal(b, n)
-	e.commit(p, b, n, n)
+	e.commit(p, b[:n], n)
 	e.Counters.Greetings++
 	e.more = true // an answer to a greeting is composed after this step has flushed
 	return true

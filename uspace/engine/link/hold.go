@@ -23,71 +23,8 @@ const (
 	unholds = 64
 )
 
-type holds struct {
-	heap []*stream
-}
-
-// next returns when the first hold is over, or Never.
-func (h *holds) next() int64 {
-	if len(h.heap) == 0 {
-		return Never
-	}
-	return h.heap[0].hold
-}
-
-// push puts a stream that is on no list on hold.
-func (h *holds) push(s *stream) {
-	s.list, s.seat = onHold, int32(len(h.heap))
-	h.heap = append(h.heap, s)
-	h.up(s)
-}
-
-func (h *holds) remove(s *stream) {
-	n := len(h.heap) - 1
-	last := h.heap[n]
-	h.heap[n] = nil
-	h.heap = h.heap[:n]
-	s.list = nowhere
-	if last != s {
-		h.put(last, s.seat)
-		h.up(last)
-		h.down(last)
-	}
-}
-
-func (h *holds) put(s *stream, i int32) { h.heap[i] = s; s.seat = i }
-
-func (h *holds) up(s *stream) {
-	i := s.seat
-	for i > 0 {
-		parent := h.heap[(i-1)/2]
-		if parent.hold <= s.hold {
-			break
-		}
-		h.put(parent, i)
-		i = (i - 1) / 2
-	}
-	h.put(s, i)
-}
-
-func (h *holds) down(s *stream) {
-	i, n := s.seat, int32(len(h.heap))
-	for {
-		child := 2*i + 1
-		if child >= n {
-			break
-		}
-		if child+1 < n && h.heap[child+1].hold < h.heap[child].hold {
-			child++
-		}
-		if s.hold <= h.heap[child].hold {
-			break
-		}
-		h.put(h.heap[child], i)
-		i = child
-	}
-	h.put(s, i)
-}
+func (s *stream) due() int64    { return s.hold }
+func (s *stream) place() *int32 { return &s.seat }
 
 // tryGap returns the least time between two tries of an account.
 func (e *End) tryGap() int64 {
@@ -140,7 +77,7 @@ func (e *End) tryStream(s *stream, gap int64) {
 		return
 	}
 	if s.list == onHold {
-		e.holds.remove(s)
+		e.withdraw(s)
 	}
 	s.backoff = 0
 	s.hold = a.try(e.now, gap)
@@ -163,6 +100,7 @@ func (e *End) mayGo(s *stream) {
 	switch {
 	case s.list != nowhere || s.waiting.head == nil || s.flying >= s.limit:
 	case s.hold > e.now:
+		s.list = onHold
 		e.holds.push(s)
 	default:
 		s.list = onTurn
@@ -171,9 +109,10 @@ func (e *End) mayGo(s *stream) {
 }
 
 func (e *End) withdraw(s *stream) {
-	switch s.list {
+	was := s.list
+	s.list = nowhere
+	switch was {
 	case onTurn:
-		s.list = nowhere
 		s.turn.leave()
 	case onHold:
 		e.holds.remove(s)
@@ -182,13 +121,13 @@ func (e *End) withdraw(s *stream) {
 
 // unhold lets the streams go whose holds are over.
 func (e *End) unhold() {
-	for n := 0; len(e.holds.heap) > 0 && e.holds.next() <= e.now; n++ {
+	for n := 0; len(e.holds.of) > 0 && e.holds.first <= e.now; n++ {
 		if n == unholds {
 			e.more = true
 			return
 		}
-		s := e.holds.heap[0]
-		e.holds.remove(s)
+		s := e.holds.of[0]
+		e.withdraw(s)
 		e.mayGo(s)
 		e.makeReady(s.flow)
 	}

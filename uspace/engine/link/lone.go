@@ -47,7 +47,11 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 	e.Uses(payer.account, int(ln.Size)+FrameTime)
 	n := e.head(p, b, l, ln.Owner.GID, ln.Owner.Tag, seq, len(b)-int(ln.Size))
 	n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
-	e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
+	filled := n
+	if p.raiseAt != 0 {
+		filled = e.tryLonger(p, fr, n)
+	}
+	e.send(p, b, n, filled)
 	e.Counters.PacketsSent++
 	e.Counters.TrainsSent++
 	if p.silentSince == 0 {

@@ -46,8 +46,8 @@ func (e *End) SetPeer(p Peer) {
 	switch old := e.byCard[p.Card]; {
 	case old == nil:
 		e.peers = append(e.peers, e.newPeer(new(peer), p))
-		if cap(e.timers.heap) < len(e.peers) { // steps do not allocate
-			e.timers.heap = append(make([]*peer, 0, 2*len(e.peers)), e.timers.heap...)
+		if cap(e.timers.of) < len(e.peers) { // steps do not allocate
+			e.timers.of = append(make([]*peer, 0, 2*len(e.peers)), e.timers.of...)
 		}
 	case old.Peer != p:
 		if !old.removed() {

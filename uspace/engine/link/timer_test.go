@@ -12,7 +12,7 @@ import (
 // each peer is in the heap at most once (timer.go).
 func TestTimersAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		timers := timers{first: Never}
+		timers := timers{heap[*peer]{first: Never}}
 		peers := make([]peer, 8)
 		for i := range peers {
 			peers[i].timer = notTimed
@@ -31,7 +31,8 @@ func TestTimersAgainstModel(t *testing.T) {
 				if len(model) == 0 {
 					t.Skip("no timer")
 				}
-				p := timers.pop()
+				p := timers.of[0]
+				timers.remove(p)
 				for _, at := range model {
 					if at < model[p] {
 						t.Fatalf("popped %d before %d", model[p], at)
@@ -43,18 +44,18 @@ func TestTimersAgainstModel(t *testing.T) {
 				delete(model, p)
 			},
 			"": func(t *rapid.T) {
-				if len(timers.heap) != len(model) {
-					t.Fatalf("%d in the heap, want %d", len(timers.heap), len(model))
+				if len(timers.of) != len(model) {
+					t.Fatalf("%d in the heap, want %d", len(timers.of), len(model))
 				}
 				next := int64(Never)
 				for p, at := range model {
-					if timers.heap[p.timer] != p || p.wake != at {
+					if timers.of[p.timer] != p || p.wake != at {
 						t.Fatalf("peer at place %d wakes at %d, want %d", p.timer, p.wake, at)
 					}
 					next = min(next, at)
 				}
-				if timers.next() != next {
-					t.Fatalf("next is %d, want %d", timers.next(), next)
+				if timers.first != next {
+					t.Fatalf("next is %d, want %d", timers.first, next)
 				}
 			},
 		})

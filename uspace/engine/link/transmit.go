@@ -15,21 +15,13 @@ func (e *End) reserve(p *peer) []byte {
 	return b[:min(len(b), p.longest())-p.seal()]
 }
 
-// send finishes a frame of n bytes.
-func (e *End) send(p *peer, b []byte, n int) { e.sendFilled(p, b, n, n) }
-
-// sendFilled finishes a frame of n bytes that is filled up to a longer one.
-func (e *End) sendFilled(p *peer, b []byte, n, filled int) {
-	if p.Key != nil {
-		e.sendSealed(p, b, n, filled)
+// send finishes a frame of n bytes, which is filled up to a longer one, and sends it.
+func (e *End) send(p *peer, b []byte, n, filled int) {
+	if p.Key == nil {
+		arctic.Seal(b, n)
+		e.commit(p, b[:n], filled)
 		return
 	}
-	arctic.Seal(b, n)
-	e.commit(p, b, n, filled)
-}
-
-// sendSealed is sendFilled for a peer with a key: it seals the frame.
-func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
 	if e.See != nil {
 		e.plain = append(e.plain[:0], b[:n]...)
 	}
@@ -41,21 +33,15 @@ func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
 	}
 	if e.See != nil {
 		e.plain = arctic.Reveal(b, e.plain)
-		e.See(p.Port, e.plain, Fate{Outcome: Sent})
 	}
-	e.transmitted(p, max(filled, sealed))
+	e.commit(p, e.plain, max(filled, sealed))
 }
 
-// commit hands a sealed frame of n bytes, which is filled up to a longer one, to the port.
-func (e *End) commit(p *peer, b []byte, n, filled int) {
+// commit gives a frame to the port, filled up to a longer one. See is shown it unsealed.
+func (e *End) commit(p *peer, frame []byte, filled int) {
 	if e.See != nil {
-		e.See(p.Port, b[:n], Fate{Outcome: Sent})
+		e.See(p.Port, frame, Fate{Outcome: Sent})
 	}
-	e.transmitted(p, filled)
-}
-
-// transmitted gives a frame of that length to the port.
-func (e *End) transmitted(p *peer, filled int) {
 	e.cfg.Ports[p.Port].Commit(filled)
 	e.Counters.FramesSent++
 	e.Counters.FrameBytesSent += uint64(filled)
@@ -73,28 +59,25 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 	for ln := fr.train; ln != nil; ln = ln.next {
 		size += int(ln.Size) + len(ln.inFrame())
 	}
-	o := fr.train.Owner
-	if fr.tooLong(b, arctic.HeaderSize+size) {
-		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
-		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
-		fr.void = true
-		// which is alone in its frame, and copied and summed at once where there is no key
-	} else if ln := fr.train; ln.Block != nil {
-		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
-		n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
-		if p.Key == nil {
-			n = arctic.SealBlock(b, n, ln.inFrame())
-			e.commit(p, b, n, e.tryLonger(p, fr, n))
-		} else {
-			n = arctic.PutBlock(b, n, ln.inFrame())
-			e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
-		}
+	ln, o, limit := fr.train, fr.train.Owner, len(b)-size
+	if fr.void = fr.tooLong(b, arctic.HeaderSize+size); fr.void {
+		limit = len(b) - arctic.PacketHeaderSize
+	}
+	n := e.head(p, b, f.level, o.GID, o.Tag, seq, limit)
+	if fr.void {
+		n = arctic.PutVoid(b, n, ln.Data[:])
+		e.send(p, b, n, n)
+	} else if n = arctic.PutPacket(b, n, ln.Data[:ln.Size]); ln.Block != nil && p.Key == nil {
+		n = arctic.SealBlock(b, n, ln.inFrame()) // copied and summed at once
+		e.commit(p, b[:n], e.tryLonger(p, fr, n))
 	} else {
-		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
-		for ; ln != nil; ln = ln.next {
+		if ln.Block != nil { // which is alone in its frame
+			n = arctic.PutBlock(b, n, ln.inFrame())
+		}
+		for ln = ln.next; ln != nil; ln = ln.next {
 			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
 		}
-		e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
+		e.send(p, b, n, e.tryLonger(p, fr, n))
 	}
 	if o.Follower != nil && !fr.void {
 		o.Follower.Sent(fr.train)
@@ -291,7 +274,8 @@ func (e *End) acknowledgeOnce(p *peer) bool {
 		return true
 	}
 	e.spendsFrame(p.answeredFor())
-	e.send(p, b, e.head(p, b, l, p.gid, e.noJob(), f.sndNext, len(b)))
+	n := e.head(p, b, l, p.gid, e.noJob(), f.sndNext, len(b))
+	e.send(p, b, n, n)
 	e.Counters.AcksSent++
 	return true
 }
