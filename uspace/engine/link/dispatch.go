@@ -24,6 +24,12 @@ func (e *End) makeReady(f *flow) {
 	r.tail = f
 }
 
+// pop takes the first flow off the list.
+func (r *readyList) pop() {
+	f := r.head
+	r.head, f.inReady, f.nextReady = f.nextReady, false, nil
+}
+
 // queue adds a loaded line to its flow.
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
@@ -51,8 +57,7 @@ func (e *End) dispatch() {
 				e.Counters.TransmitRingFull++
 				break
 			}
-			r.head = f.nextReady
-			f.inReady, f.nextReady = false, nil
+			r.pop()
 		}
 	}
 }
@@ -61,12 +66,7 @@ func (e *End) dispatch() {
 // flow that waits for an answer, for the end of back-offs or for a greeting is done: that event
 // makes it ready again.
 func (e *End) dispatchFlow(f *flow) bool {
-	p := f.peer
-	if !p.established {
-		if f.turns.first != nil && p.greetAt == 0 {
-			p.gid = f.upcoming().owner.GID
-			e.greet(p)
-		}
+	if !e.met(f) {
 		return true
 	}
 	for again := f.sndUna; f.lost > 0 && f.flying < f.window; again++ {
@@ -97,6 +97,16 @@ func (e *End) dispatchFlow(f *flow) bool {
 		}
 	}
 	return true
+}
+
+// met reports whether a flow's peer is established. If not, it is greeted for what the flow has.
+func (e *End) met(f *flow) bool {
+	p := f.peer
+	if !p.established && f.turns.first != nil && p.greetAt == 0 {
+		p.gid = f.upcoming().owner.GID
+		e.greet(p)
+	}
+	return p.established
 }
 
 // nextStream returns the next stream on turn that may send a new frame, or nil. It takes streams

@@ -41,9 +41,9 @@
 //	reached.go           how far the card has come with each peer's frames
 //
 // A peer (peer.go) is another card. Its two flows (flow.go), one a level, hold the sequence numbers
-// in both directions. They are parked when they are quiet (park.go). Timers (timer.go, heap.go) wake the
-// peer that needs it first. Peers come and go in membership.go. An owner sees them through state.go
-// and counters.go, and their frames through observe.go. check.go is for tests.
+// in both directions. They are parked when they are quiet (park.go). Timers (timer.go, heap.go)
+// wake the peer that needs it first. Peers come and go in membership.go. An owner sees them through
+// state.go and counters.go, and their frames through observe.go. check.go is for tests.
 //
 // Rules:
 //   - Exactly once: a frame is accepted only from the incarnation that was greeted with a fresh

@@ -57,13 +57,13 @@ type flow struct {
 	// Sending. Frames sndUna..sndNext-1 are not answered, or an older one is not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
 	flying, lost    int
-	window          int     // congestion window: most frames in flight
-	threshold       int     // from it on window grows by one a window, not by one a frame
-	growth          int     // frames answered since the congestion window last grew
-	deadline        int64   // retransmission; 0: nothing in flight
-	movedAt         int64   // when sndUna last moved, or when a frame left while none was in flight
-	srtt, rttvar    int64   // 0: not measured
-	nextReady       *flow   // also links those that the card has spare
+	window          int   // congestion window: most frames in flight
+	threshold       int   // from it on window grows by one a window, not by one a frame
+	growth          int   // frames answered since the congestion window last grew
+	deadline        int64 // retransmission; 0: nothing in flight
+	movedAt         int64 // when sndUna last moved, or when a frame left while none was in flight
+	srtt, rttvar    int64 // 0: not measured
+	nextReady       *flow
 	turns           turn    // the flow's own: its ring is one of accounts
 	classes         *class  // the accounts' classes
 	recent          *stream // the last one that a line or an answer was for

@@ -70,16 +70,6 @@ type secured struct {
 	pending bool
 }
 
-// keyTrouble is why a peer's greeting was refused.
-type keyTrouble uint8
-
-const (
-	noTrouble keyTrouble = iota
-	noKeyThere
-	noKeyHere
-	otherKey
-)
-
 // KeyState says what a card knows of a peer's key.
 type KeyState uint8
 
@@ -105,19 +95,14 @@ func (s KeyState) Refused() bool { return s >= NoKeyThere }
 // keyState returns how the card stands to the peer as to keys.
 func (p *peer) keyState() KeyState {
 	switch {
-	case p.trouble != noTrouble:
-		return p.trouble.state()
+	case p.trouble != Unkeyed:
+		return p.trouble
 	case p.Key == nil:
 		return Unkeyed
 	case !p.established:
 		return Waiting
 	}
 	return Sealed
-}
-
-// state returns the KeyState of a peer whose greetings are refused for the trouble.
-func (t keyTrouble) state() KeyState {
-	return [...]KeyState{noTrouble: Unkeyed, noKeyThere: NoKeyThere, noKeyHere: NoKeyHere, otherKey: OtherKey}[t]
 }
 
 // greet starts greeting a peer for which packets wait.
@@ -185,7 +170,7 @@ func (e *End) greetAgain(p *peer) {
 	case p.removed() || e.over(p):
 		e.lose(p, arctic.ReasonDeparted)
 		return
-	case p.trouble != noTrouble && e.now-p.silentSince >= min(keyPatience, int64(e.cfg.ConnectTimeout)/2):
+	case p.trouble != Unkeyed && e.now-p.silentSince >= min(keyPatience, int64(e.cfg.ConnectTimeout)/2):
 		e.lose(p, arctic.ReasonKey)
 		return
 	case e.silent(p):
@@ -275,7 +260,7 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	if answers {
 		p.replies++
 	}
-	if trouble := p.refuses(f, &g); trouble != noTrouble {
+	if trouble := p.refuses(f, &g); trouble != Unkeyed {
 		e.drop(&e.Counters.DroppedKey, WrongKey)
 		if p.established {
 			if answers {
@@ -325,18 +310,19 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 }
 
-func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) keyTrouble {
+// refuses returns why the peer's greeting is refused for its key, or Unkeyed if it is not.
+func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) KeyState {
 	switch authenticated := g.Flags&arctic.Authenticated != 0; {
 	case p.Key == nil && !authenticated:
-		return noTrouble
+		return Unkeyed
 	case p.Key == nil:
-		return noKeyHere
+		return NoKeyHere
 	case !authenticated:
-		return noKeyThere
+		return NoKeyThere
 	case g.Key != p.Key.Identity() || !p.Key.VerifyGreeting(f):
-		return otherKey
+		return OtherKey
 	}
-	return noTrouble
+	return Unkeyed
 }
 
 // begin begins an epoch with the peer. was is the peer's incarnation before, which may be the same.
@@ -372,7 +358,7 @@ func (e *End) begin(p *peer, was uint32) {
 // established, and no epoch has begun anew, the greeting is no sign of life. The peer may be long
 // gone, and another station may repeat its greeting.
 func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
-	p.trouble, p.doubt = noTrouble, noTrouble
+	p.trouble, p.doubt = Unkeyed, Unkeyed
 	if e.fates != nil {
 		e.fates[p.Card].ended = 0
 	}

@@ -56,16 +56,35 @@ func (e *End) fresh() parked {
 
 // spare holds what flows are made from: members of lists, and room for sequence windows of frames.
 type spare struct {
-	flows    *flow
-	streams  *stream
-	rejected *rejected
-	classes  *class
-	flights  [spareFlights]*[Window]frame
-
-	nFlows, nStreams, nRejected, nClasses, nFlights int
+	flows    spares[flow]
+	streams  spares[stream]
+	rejected spares[rejected]
+	classes  spares[class]
+	flights  spares[[Window]frame]
 
 	used int // flows in use
 	hand int // index of the peer that reclaim looked at last
+}
+
+// spares keeps values that are not in use.
+type spares[T any] struct{ free []*T }
+
+// take returns a spare value, as give got it, or a new one.
+func (s *spares[T]) take() *T {
+	n := len(s.free) - 1
+	if n < 0 {
+		return new(T)
+	}
+	x := s.free[n]
+	s.free = s.free[:n]
+	return x
+}
+
+// give keeps a value, unless most are kept already.
+func (s *spares[T]) give(x *T, most int) {
+	if len(s.free) < most {
+		s.free = append(s.free, x)
+	}
 }
 
 // flow returns the flow of a level, made if need be, and ensures that it is looked at again.
@@ -89,19 +108,13 @@ func (e *End) watch(p *peer) {
 }
 
 func (e *End) unpark(p *peer, l arctic.Level) {
-	if e.spare.flows == nil && e.spare.used >= manyFlows {
+	if len(e.spare.flows.free) == 0 && e.spare.used >= manyFlows {
 		e.reclaim()
 	}
 	e.spare.used++
-	f := e.spare.flows
-	if f == nil {
-		f = new(flow)
-	} else {
-		e.spare.flows = f.nextReady
-		e.spare.nFlows--
-	}
+	f := e.spare.flows.take()
 	k := &p.parked[l]
-	f.peer, f.level, f.nextReady = p, l, nil
+	f.peer, f.level = p, l
 	f.frames = f.room[:]
 	f.sndNext, f.sndUna, f.rcvNext, f.reached = k.sndNext, k.sndNext, uint32(k.reached), k.reached
 	f.srtt, f.rttvar = k.srtt, k.rttvar
@@ -124,14 +137,7 @@ func (e *End) reclaim() {
 
 // widen gives a flow room for a sequence window of frames.
 func (e *End) widen(f *flow) {
-	var wide *[Window]frame
-	if e.spare.nFlights == 0 {
-		wide = new([Window]frame)
-	} else {
-		e.spare.nFlights--
-		wide = e.spare.flights[e.spare.nFlights]
-		e.spare.flights[e.spare.nFlights] = nil
-	}
+	wide := e.spare.flights.take()
 	for s := f.sndUna; s != f.sndNext; s++ {
 		wide[s%Window] = *f.frame(s)
 	}
@@ -146,10 +152,7 @@ func (e *End) narrow(f *flow) {
 	for s := f.sndUna; s != f.sndNext; s++ {
 		f.room[s%ownFrames] = *f.frame(s)
 	}
-	if e.spare.nFlights < spareFlights {
-		e.spare.flights[e.spare.nFlights] = (*[Window]frame)(f.frames)
-		e.spare.nFlights++
-	}
+	e.spare.flights.give((*[Window]frame)(f.frames), spareFlights)
 	f.frames = f.room[:]
 }
 
@@ -232,21 +235,11 @@ func (e *End) park(f *flow) {
 	clear(f.byKey)
 	e.narrow(f)
 	*f = flow{streams: f.streams[:0], byKey: f.byKey}
-	if e.spare.nFlows < spareFlows {
-		f.nextReady = e.spare.flows
-		e.spare.flows = f
-		e.spare.nFlows++
-	}
+	e.spare.flows.give(f, spareFlows)
 }
 
 func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
-	s := e.spare.streams
-	if s == nil {
-		s = new(stream)
-	} else {
-		e.spare.streams = s.turn.stream
-		e.spare.nStreams--
-	}
+	s := e.spare.streams.take()
 	*s = stream{flow: f, owner: o, node: node, sort: of, limit: e.firstLimit(), index: int32(len(o.streams))}
 	job := e.classOf(f, o)
 	job.parts++
@@ -269,11 +262,7 @@ func (e *End) giveStream(s *stream) {
 	e.withdraw(s)
 	e.quitClass(s)
 	*s = stream{}
-	if e.spare.nStreams < spareStreams {
-		s.turn.stream = e.spare.streams
-		e.spare.streams = s
-		e.spare.nStreams++
-	}
+	e.spare.streams.give(s, spareStreams)
 }
 
 // sequence returns the number of the next frame of a level.

@@ -14,13 +14,13 @@ type peer struct {
 	inAckNow    bool
 	// why the two cards have begun an epoch, until NextAnew reports it; or ReasonNone
 	anew     arctic.Reason
-	gid      uint16     // group of the last frame received, so that the peer has it
-	nextAnew int32      // see End.anew
-	readable bool       // sealed frames are not encrypted
-	trouble  keyTrouble // why its greeting was refused
-	beyond   uint8      // acknowledgments in a row of frames never sent
+	gid      uint16   // group of the last frame received, so that the peer has it
+	nextAnew int32    // see End.anew
+	readable bool     // sealed frames are not encrypted
+	trouble  KeyState // why its greeting was refused; Unkeyed: it was not
+	beyond   uint8    // acknowledgments in a row of frames never sent
 	// why a greeting was refused in the name of an established peer; see PeerState
-	doubt   keyTrouble
+	doubt   KeyState
 	secured *secured // nil: there is no key
 	greetAt int64    // when the next greeting is due; 0: none
 	answers budget   // of greetings that it makes this card send

@@ -18,13 +18,7 @@ type rejects struct {
 
 // remember remembers the rejects of a frame, to be sent in this step.
 func (e *End) remember(f *flow, v Verdict) {
-	r := e.spare.rejected
-	if r == nil {
-		r = new(rejected)
-	} else {
-		e.spare.rejected = r.next
-		e.spare.nRejected--
-	}
+	r := e.spare.rejected.take()
 	*r = rejected{Verdict: v}
 	if f.rejects.head == nil {
 		f.rejects.head = r
@@ -72,11 +66,7 @@ func (e *End) forget(f *flow, seq uint32) {
 	if r.asked {
 		f.answers--
 	}
-	if e.spare.nRejected < spareRejected {
-		r.next = e.spare.rejected
-		e.spare.rejected = r
-		e.spare.nRejected++
-	}
+	e.spare.rejected.give(r, spareRejected)
 }
 
 // forgetReceived forgets the receiving side, because the peer starts from sequence 0.

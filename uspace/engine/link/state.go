@@ -60,7 +60,7 @@ func (e *End) PeerState(card uint16) (s PeerState, ok bool) {
 }
 
 func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(),
+	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt,
 		Replies: p.replies, Life: p.incarnation, SilentSince: p.silentSince}
 	if p.Key != nil {
 		s.Identity = p.Key.Identity()

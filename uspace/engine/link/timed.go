@@ -103,8 +103,7 @@ func (e *End) runDispatch() (did bool) {
 		r := &e.ready[u.level]
 		f := r.head
 		did = e.enqueue(f) || did
-		r.head = f.nextReady
-		f.inReady, f.nextReady = false, nil
+		r.pop()
 		e.makeReady(f) // behind the others
 	}
 	return did
@@ -131,8 +130,7 @@ func (e *End) choose() bool {
 				u.busy, u.level, u.until = true, l, e.now+int64(u.packets)*u.dispatch
 				return true
 			}
-			r.head = f.nextReady
-			f.inReady, f.nextReady = false, nil
+			r.pop()
 		}
 	}
 	return false
@@ -141,11 +139,7 @@ func (e *End) choose() bool {
 // mayDispatch reports whether the congestion window of the flow has room for a frame. A peer that
 // is not established is greeted instead.
 func (e *End) mayDispatch(f *flow) bool {
-	if !f.peer.established {
-		if f.turns.first != nil && f.peer.greetAt == 0 {
-			f.peer.gid = f.upcoming().owner.GID
-			e.greet(f.peer)
-		}
+	if !e.met(f) {
 		return false
 	}
 	u := e.timed

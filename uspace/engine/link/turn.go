@@ -32,7 +32,7 @@ type class struct {
 	full     bool   // an account's: as much as others leave it is in flight
 	flight   int    // an account's: bytes in flight or lost
 	parts    int    // jobs or streams
-	beside   *class // the next of the flow, or the next job of the account; also links spares
+	beside   *class // the next of the flow, or the next job of the account
 	jobs     *class // an account's
 }
 
@@ -144,13 +144,7 @@ func (e *End) classOf(f *flow, o *Owner) *class {
 }
 
 func (e *End) takeClass(f *flow, a *Account, of *turn) *class {
-	s := e.spare.classes
-	if s == nil {
-		s = new(class)
-	} else {
-		e.spare.classes = s.beside
-		e.spare.nClasses--
-	}
+	s := e.spare.classes.take()
 	*s = class{flow: f, account: a, turn: turn{of: of, class: s}}
 	return s
 }
@@ -187,11 +181,7 @@ func (s *class) unlist(list **class) {
 
 func (e *End) giveClass(s *class) {
 	*s = class{}
-	if e.spare.nClasses < spareClasses {
-		s.beside = e.spare.classes
-		e.spare.classes = s
-		e.spare.nClasses++
-	}
+	e.spare.classes.give(s, spareClasses)
 }
 
 // refill puts an account's class that was full on turn again, if it has something to send and may.
