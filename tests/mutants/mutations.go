@@ -266,7 +266,7 @@ var mutations = []mutation{
 		`if f.sndNext-f.sndUna >= Window {`, `if false {`,
 		link("TestNoMoreThanTheWindowBehindALostFrame")},
 	{"overtaken", "link/acknowledge.go",
-		`const reordered = 3`, `const reordered = 2`,
+		`	reordered = 3`, `	reordered = 2`,
 		link("TestOvertakenFrameIsSentAgain")},
 	{"ambiguous", "link/acknowledge.go",
 		`if fr.retries == 0 { // else`, `if true { // else`,

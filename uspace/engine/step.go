@@ -85,14 +85,15 @@ func (c *Card) stepNative() {
 	}
 	c.table.serving = nil
 	c.link.Send()
-	c.link.Flush()
 	c.in.arrived = false
 	for i := range c.cfg.Ports {
 		c.in.receive(i)
 	}
 	if c.in.flushes { // an answer is under way
 		c.in.flushes = false
-		c.link.Flush()
+		for _, p := range c.cfg.Ports {
+			p.Flush()
+		}
 	}
 	c.link.Expire()
 	if c.link.Settles {
@@ -121,8 +122,7 @@ func (c *Card) stepTimed() {
 		c.sched.attend(x)
 	}
 	c.model.runUnits() // what ends now may leave in this step
-	c.link.SendTimed()
-	c.link.Flush()
+	c.link.Send()
 	c.model.runReceive()
 	c.link.Expire()
 	c.in.settleLines()

@@ -9,19 +9,27 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// reordered is how many frames may overtake one before it counts as lost (RFC 5681 section 3.2).
-const reordered = 3
+const (
+	// reordered is how many frames may overtake one before it counts as lost (RFC 5681 section 3.2).
+	reordered = 3
+	// beyondInARow is how many acknowledgments of frames never sent, in a row, make the cards begin
+	// anew.
+	beyondInARow = 3
+)
 
 // acknowledged applies an acknowledgment and its selective bits: the packets of those frames were
 // delivered, and their lines are free, unless a line has more of its block to send. It widens the
 // congestion window by one for each frame up to the threshold (slow start), then by one a window
 // (RFC 5681 section 3.1).
 func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
+	p := f.peer
 	if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {
-		e.neverSent(f.peer)
+		e.Counters.NeverSent++ // one of the two cards is wrong about the sequence
+		if p.beyond++; p.beyond >= beyondInARow {
+			e.resynchronise(p)
+		}
 		return
 	}
-	p := f.peer
 	p.beyond = 0
 	progress, rtt, highest, end := false, int64(-1), ack, ack
 	if selective != 0 {
@@ -78,19 +86,6 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 		e.overtaken(f, highest)
 	}
 	e.progressed(f)
-}
-
-// beyondInARow is how many acknowledgments of frames never sent, in a row, make the cards begin
-// anew.
-const beyondInARow = 3
-
-// neverSent notes that a peer acknowledges a frame that was never sent to it. One of the two cards
-// is wrong about the sequence.
-func (e *End) neverSent(p *peer) {
-	e.Counters.NeverSent++
-	if p.beyond++; p.beyond >= beyondInARow {
-		e.resynchronise(p)
-	}
 }
 
 // close marks a frame of the stream as answered.

@@ -299,12 +299,7 @@ func (b *bed) run(i int, c *card) {
 		c.Queue(h.to, h.l, h.line)
 	}
 	c.pending = c.pending[:0]
-	if c.cfg.Dispatch > 0 || c.cfg.Transmit > 0 {
-		c.SendTimed()
-	} else {
-		c.Send()
-	}
-	c.Flush()
+	c.Send()
 	more := false
 	for at, p := range c.cfg.Ports {
 		p.Release()

@@ -91,7 +91,8 @@ func (e *End) dispatchFlow(f *flow) bool {
 		case !e.solvent(mine.account):
 			e.deferClass(mine)
 		case mine.flight >= contendedFlight && e.Contended():
-			mine.fill()
+			mine.leave() // until some of that is answered
+			mine.full = true
 		case !e.assemble(f, s):
 			return false
 		}

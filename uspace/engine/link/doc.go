@@ -9,7 +9,7 @@
 // delivered, or returned with a reason. The engine also hands the End the frames that arrive
 // (Arrive), and gets their trains to judge. It accepts each packet of a train, or rejects it with a
 // reason (Answer). The End owns no goroutine, clock, socket or lock, and allocates nothing in the
-// steady state. Begin, Send, Flush, Arrive and Expire are the parts of a step, which the engine
+// steady state. Begin, Send, Arrive and Expire are the parts of a step, which the engine
 // puts in order.
 //
 // The files that a line goes through on its way out:

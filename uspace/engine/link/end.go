@@ -113,19 +113,19 @@ func (e *End) Begin(now int64) {
 // Queue hands over a line for a card that is a peer, or was one.
 func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard[card], l, ln) }
 
-// Send sends what may leave: acknowledgments before data, replies before requests.
+// Send sends what may leave: acknowledgments before data, replies before requests. Then it lets the
+// ports send what they have got.
 func (e *End) Send() {
-	if e.ackNow == nil && e.ready[arctic.Reply].head == nil && e.ready[arctic.Request].head == nil && e.spent == nil {
+	switch {
+	case e.timed != nil:
+		e.sendTimed()
+	case e.ackNow == nil && e.ready[arctic.Reply].head == nil && e.ready[arctic.Request].head == nil && e.spent == nil:
 		e.stalled = false // the transmit ring was full, and what it was full for has gone
-		return
+	default:
+		e.acknowledge(false)
+		e.dispatch()
+		e.acknowledge(true)
 	}
-	e.acknowledge(false)
-	e.dispatch()
-	e.acknowledge(true)
-}
-
-// Flush lets the ports send what they have got.
-func (e *End) Flush() {
 	for _, p := range e.cfg.Ports {
 		p.Flush()
 	}

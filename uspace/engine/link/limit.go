@@ -83,14 +83,6 @@ func (e *End) sizeTo(p *peer) int {
 // peer's port take.
 func (p *peer) longest() int { return arctic.EthernetSize + int(min(p.limit, p.said)) }
 
-// seal returns how many bytes of each frame to the peer sealing takes.
-func (p *peer) seal() int {
-	if p.Key == nil {
-		return 0
-	}
-	return arctic.SealSize
-}
-
 // carries notes how long the frames are that the peer's port carries, as the peer itself says. The
 // numbers of longer frames in flight are asked back at once.
 func (e *End) carries(p *peer, bytes int) {
@@ -110,10 +102,10 @@ func (p *peer) take(bytes int) {
 // what sealing adds to it.
 func (e *End) SizeTo(card uint16) int { return e.room(e.byCard[card]) }
 
-func (e *End) room(p *peer) int { return e.sizeTo(p) - p.seal() }
+func (e *End) room(p *peer) int { return e.sizeTo(p) - int(p.seal) }
 
 // length returns how long a frame to the peer is, without rejects.
-func (p *peer) length(fr *frame) int { return arctic.HeaderSize + int(fr.size) + p.seal() }
+func (p *peer) length(fr *frame) int { return arctic.HeaderSize + int(fr.size) + int(p.seal) }
 
 // shorten bounds the frames to a peer. Longer frames in flight are asked back at once.
 func (e *End) shorten(p *peer, bytes int) {

@@ -26,9 +26,9 @@ func (e *End) newPeer(room *peer, p Peer) *peer {
 
 // secure resets what is known of a peer's key, and begins a record of it if the peer has a key.
 func (p *peer) secure() {
-	p.secured, p.trouble, p.doubt = nil, Unkeyed, Unkeyed
+	p.secured, p.seal, p.trouble, p.doubt = nil, 0, Unkeyed, Unkeyed
 	if p.Key != nil {
-		p.secured = new(secured)
+		p.secured, p.seal = new(secured), arctic.SealSize
 	}
 }
 

@@ -238,20 +238,6 @@ func (e *End) park(f *flow) {
 	e.spare.flows.give(f, spareFlows)
 }
 
-func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
-	s := e.spare.streams.take()
-	*s = stream{flow: f, owner: o, node: node, sort: of, limit: e.firstLimit(), index: int32(len(o.streams))}
-	job := e.classOf(f, o)
-	job.parts++
-	s.turn, s.payer = turn{of: &job.turn, stream: s}, job.of.class
-	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && of == packets {
-		s.limit = int32(k.limit)
-		k.limit = 0
-	}
-	o.streams = append(o.streams, s)
-	return s
-}
-
 // giveStream takes a stream from its context and keeps it as a spare.
 func (e *End) giveStream(s *stream) {
 	o := s.owner

@@ -12,6 +12,7 @@ type peer struct {
 	handshake
 	established bool
 	inAckNow    bool
+	seal        uint8 // how many bytes of each frame to the peer sealing takes
 	// why the two cards have begun an epoch, until NextAnew reports it; or ReasonNone
 	anew     arctic.Reason
 	gid      uint16   // group of the last frame received, so that the peer has it
@@ -191,10 +192,13 @@ func (e *End) abandon(f *flow, reason arctic.Reason) {
 	}
 	f.flying, f.lost = 0, 0
 	f.deadline, f.timeouts = 0, 0
-	f.grounded()
+	for c := f.classes; c != nil; c = c.beside {
+		c.flight = 0
+		c.refill()
+	}
 	for _, s := range f.streams {
 		e.withdraw(s)
-		s.forgive()
+		s.flying, s.limit, s.hold, s.backoff = 0, 1, 0, 0
 		e.mayGo(s)
 	}
 	f.window, f.growth = e.cfg.FirstWindow, 0

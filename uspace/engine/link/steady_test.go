@@ -93,12 +93,8 @@ func newCouple(tune func(*link.Config)) *couple {
 func (c *couple) step() {
 	c.now += int64(time.Microsecond)
 	for i, e := range c.ends {
-		if e.Begin(c.now); c.timed {
-			e.SendTimed()
-		} else {
-			e.Send()
-		}
-		e.Flush()
+		e.Begin(c.now)
+		e.Send()
 		p := c.ports[i]
 		p.Release()
 		n := p.Receive(c.received[:])

@@ -31,8 +31,8 @@ type stream struct {
 	index  int32 // in Owner.streams
 	at     int32 // in flow.streams
 	flying int32 // frames in flight or lost
-	// most frames in flight, up to Window: firstLimit until the node answers, and 1 after a
-	// transient reject
+	// most frames in flight, up to Window: Config.FirstWindow of a timed card, else 1, until the node
+	// answers, and 1 after a transient reject
 	limit   int32
 	waiting Lines
 	hold    int64 // nothing new is sent before
@@ -81,8 +81,19 @@ func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	s := f.find(o, node, of)
 	if s == nil {
 		e.thin(o)
-		s = e.takeStream(f, o, node, of)
-		s.at = int32(len(f.streams))
+		s = e.spare.streams.take()
+		*s = stream{flow: f, owner: o, node: node, sort: of, index: int32(len(o.streams)), at: int32(len(f.streams))}
+		job := e.classOf(f, o)
+		job.parts++
+		s.turn, s.payer = turn{of: &job.turn, stream: s}, job.of.class
+		if s.limit = 1; e.cfg.Timed {
+			s.limit = int32(e.cfg.FirstWindow)
+		}
+		if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && of == packets {
+			s.limit = int32(k.limit)
+			k.limit = 0
+		}
+		o.streams = append(o.streams, s)
 		f.streams = append(f.streams, s)
 		f.enter(s)
 	}
@@ -148,18 +159,4 @@ func (f *flow) forget(s *stream) {
 	f.streams[s.at], last.at = last, s.at
 	f.streams[len(f.streams)-1] = nil
 	f.streams = f.streams[:len(f.streams)-1]
-}
-
-// firstLimit returns how many frames of a new stream may be in flight before its node has answered
-// one.
-func (e *End) firstLimit() int32 {
-	if e.cfg.Timed {
-		return int32(e.cfg.FirstWindow)
-	}
-	return 1
-}
-
-// forgive forgets what is in flight and how the node answered.
-func (s *stream) forgive() {
-	s.flying, s.limit, s.hold, s.backoff = 0, 1, 0, 0
 }

@@ -64,13 +64,9 @@ func (e *End) WorksFor() *Owner {
 	return e.timed.owner
 }
 
-// SendTimed is Send of a modelled machine: it finishes work whose time is over, and starts what a
+// sendTimed is Send of a modelled machine: it finishes work whose time is over, and starts what a
 // free unit can start.
-func (e *End) SendTimed() {
-	if e.timed == nil {
-		e.Send()
-		return
-	}
+func (e *End) sendTimed() {
 	e.timed.next = Never
 	if e.cfg.Timed && e.ackNow != nil {
 		e.acknowledge(true)

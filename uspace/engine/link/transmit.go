@@ -12,7 +12,7 @@ func (e *End) reserve(p *peer) []byte {
 	if b == nil {
 		return nil
 	}
-	return b[:min(len(b), p.longest())-p.seal()]
+	return b[:min(len(b), p.longest())-int(p.seal)]
 }
 
 // send finishes a frame of n bytes, which is filled up to a longer one, and sends it.
@@ -212,11 +212,14 @@ func (e *End) acknowledge(dispatched bool) {
 	for p != nil {
 		next := p.nextAckNow
 		p.inAckNow, p.nextAckNow = false, nil
-		if !dispatched && p.aboutToSend() {
-			e.oweNow(p)
-		} else if !e.acknowledgePeer(p) {
-			e.blocked = true
-			e.Counters.TransmitRingFull++
+		waits := !dispatched && p.aboutToSend()
+		for p.ackAt != 0 && p.established && !waits {
+			if waits = !e.acknowledgeOnce(p); waits {
+				e.blocked = true
+				e.Counters.TransmitRingFull++
+			}
+		}
+		if waits {
 			e.oweNow(p)
 		}
 		p = next
@@ -234,17 +237,6 @@ func (p *peer) aboutToSend() bool {
 		}
 	}
 	return false
-}
-
-// acknowledgePeer sends frames without packets until the peer is owed nothing.
-// It returns false when the transmit ring is full.
-func (e *End) acknowledgePeer(p *peer) bool {
-	for p.ackAt != 0 && p.established {
-		if !e.acknowledgeOnce(p) {
-			return false
-		}
-	}
-	return true
 }
 
 // answeredFor returns the account whose train the peer is owed an answer for, the reply level's

@@ -192,17 +192,3 @@ func (s *class) refill() {
 		}
 	}
 }
-
-// grounded notes that nothing of the flow is in flight any more.
-func (f *flow) grounded() {
-	for s := f.classes; s != nil; s = s.beside {
-		s.flight = 0
-		s.refill()
-	}
-}
-
-// fill takes an account's class off, until some of what it has in flight is answered.
-func (s *class) fill() {
-	s.leave()
-	s.full = true
-}
