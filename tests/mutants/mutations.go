@@ -67,7 +67,7 @@ var mutations = []mutation{
 		`if k.seen(uint32(counter)) {`, `if false {`,
 		unit("TestNobodyElseChangesAnything")},
 	{"counter", "link/seal.go",
-		`	s.counter++
+		`	k.counter++
 `, ``,
 		unit("TestOneWantsEncryption")},
 	{"unsaid", "link/peer.go",

@@ -38,7 +38,6 @@
 //	acknowledge.go       settles or requeues the lines of frames that the peer has answered
 //	rejects.go, verdict.go  remembers rejects, so that a repeated frame gets the same answer
 //	fate.go              what the owner of a direct card tells it of its peers' processes
-//	reached.go           how far the card has come with each peer's frames
 //
 // A peer (peer.go) is another card. Its two flows (flow.go), one a level, hold the sequence numbers
 // in both directions. They are parked when they are quiet (park.go). Timers (timer.go, heap.go)

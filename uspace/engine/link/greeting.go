@@ -122,7 +122,7 @@ func (e *End) greet(p *peer) {
 	p.greetAt = e.now + int64(p.greetGap)
 	e.timers.set(p, p.greetAt)
 	p.attempt(e.cfg.Nonces)
-	e.sendGreeting(p)
+	e.sendGreeting(p, !p.established)
 }
 
 // introduceAtOnce is how many peers a call of Introduce greets at most.
@@ -143,7 +143,7 @@ func (e *End) Introduce(at int) (next int) {
 			continue
 		}
 		p.gid = e.resident.after(p.gid) // as in greetAgain
-		if !e.sendGreeting(p) {
+		if !e.sendGreeting(p, !p.established) {
 			return at // the transmit ring is full
 		}
 	}
@@ -161,7 +161,7 @@ func (e *End) Greet(card uint16) bool {
 	p.gid = e.resident.after(p.gid) // as in greetAgain
 	// as in attempt: what is no answer is answered, whatever the peer's key
 	p.theirs = 0
-	return e.sendGreetingThat(p, true)
+	return e.sendGreeting(p, true)
 }
 
 // greetAgain repeats a greeting that was not answered, or gives the peer up.
@@ -180,7 +180,7 @@ func (e *End) greetAgain(p *peer) {
 	// The peer answers only groups that it has: each greeting names the next group
 	// that has a context here, so that none can keep the others from meeting the peer.
 	p.gid = e.resident.after(p.gid)
-	if !e.sendGreeting(p) {
+	if !e.sendGreeting(p, !p.established) {
 		p.greetAt = e.now + busyGreetGap // the transmit ring was full
 		return
 	}
@@ -204,16 +204,13 @@ func (e *End) stale(p *peer, gid uint16) {
 func (e *End) greetBack(p *peer, gid uint16) {
 	if p.answers.spend(e.now, answerGap, answersAtOnce) && e.budget.spend(e.now, budgetGap, budgetAtOnce) {
 		p.gid = gid
-		e.sendGreeting(p)
+		e.sendGreeting(p, !p.established)
 	}
 }
 
-// sendGreeting sends one greeting. It returns false when the transmit ring is full; then the timer
-// or the peer asks again.
-func (e *End) sendGreeting(p *peer) bool { return e.sendGreetingThat(p, !p.established) }
-
-// sendGreetingThat is sendGreeting of a greeting that asks for an answer, or does not.
-func (e *End) sendGreetingThat(p *peer, asks bool) bool {
+// sendGreeting sends one greeting, which asks for an answer or does not. It returns false when the
+// transmit ring is full; then the timer or the peer asks again.
+func (e *End) sendGreeting(p *peer, asks bool) bool {
 	b := e.cfg.Ports[p.Port].Reserve()
 	if b == nil {
 		return false
@@ -338,7 +335,12 @@ func (e *End) begin(p *peer, was uint32) {
 		} else {
 			e.Counters.Resynchronised++
 		}
-		e.tellAnew(p, reason)
+		if p.anew == arctic.ReasonNone {
+			p.nextAnew, e.anew = e.anew, int32(p.Card)+1
+		}
+		if p.anew != arctic.ReasonRestarted { // which is the worse news
+			p.anew, e.Settles = reason, true
+		}
 	}
 	for _, l := range arctic.ByPriority {
 		reached := nextTurn(p.parked[l].reached)
@@ -363,7 +365,11 @@ func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 		e.fates[p.Card].ended = 0
 	}
 	p.readable = e.cfg.Readable && g.Flags&arctic.Readable != 0
-	e.carries(p, int(min(g.Longest, arctic.MaxFrame)))
+	was := p.said
+	p.said = uint16(min(max(g.Longest, leastFrame), arctic.MaxFrame) - arctic.EthernetSize)
+	if p.said < was { // the numbers of longer frames in flight are asked back at once
+		e.ground(p)
+	}
 	if p.established && !anew {
 		return
 	}
@@ -385,17 +391,4 @@ func (e *End) resynchronise(p *peer) {
 	p.established, p.beyond = false, 0
 	p.forget()
 	e.greet(p)
-}
-
-// tellAnew notes for NextAnew that the two cards count anew. ReasonRestarted replaces
-// ReasonResynchronised, because another life is the worse news.
-func (e *End) tellAnew(p *peer, why arctic.Reason) {
-	e.Settles = true
-	switch p.anew {
-	case arctic.ReasonNone:
-		p.nextAnew, e.anew = e.anew, int32(p.Card)+1
-		p.anew = why
-	case arctic.ReasonResynchronised:
-		p.anew = why
-	}
 }

@@ -167,14 +167,11 @@ func Epoch(a, b Party) uint64 {
 func (k *Key) Session(self, peer Party, now int64) *Session {
 	t := transcript(self, peer)
 	both := expand(k.extracted, sessionLabel+string(t[:]), 2*KeySize)
-	lower, upper := both[:KeySize:KeySize], both[KeySize:]
 	s := &Session{leads: self.Card < peer.Card, since: now}
-	if s.leads {
-		s.seal.begin(lower)
-		s.open.begin(upper)
-	} else {
-		s.seal.begin(upper)
-		s.open.begin(lower)
+	to, from := both[:KeySize:KeySize], both[KeySize:] // those of the card with the lower number
+	if !s.leads {
+		to, from = from, to
 	}
+	s.seal.sealing, s.open.present = newSealing(to), &opening{sealing: newSealing(from)}
 	return s
 }

@@ -83,16 +83,6 @@ func (e *End) sizeTo(p *peer) int {
 // peer's port take.
 func (p *peer) longest() int { return arctic.EthernetSize + int(min(p.limit, p.said)) }
 
-// carries notes how long the frames are that the peer's port carries, as the peer itself says. The
-// numbers of longer frames in flight are asked back at once.
-func (e *End) carries(p *peer, bytes int) {
-	said := uint16(max(bytes, leastFrame) - arctic.EthernetSize)
-	shorter := said < p.said
-	if p.said = said; shorter {
-		e.ground(p)
-	}
-}
-
 // take sets the limit of the way to the peer, from leastFrame to arctic.MaxFrame.
 func (p *peer) take(bytes int) {
 	p.limit, p.suspect = uint16(min(max(bytes, leastFrame), arctic.MaxFrame)-arctic.EthernetSize), 0

@@ -63,7 +63,17 @@ type Session struct {
 // n+arctic.SealSize bytes. With readable the frame is authenticated, but not encrypted. 0: the key
 // is used up, because the peer did not follow to the next one, and only another handshake helps.
 // Seal does not allocate.
-func (s *Session) Seal(b []byte, n int, readable bool) int { return s.seal.frame(b, n, readable) }
+func (s *Session) Seal(b []byte, n int, readable bool) int {
+	k := &s.seal
+	if uint32(k.counter) == math.MaxUint32 {
+		return 0
+	}
+	header, secret := arctic.BeginSeal(b, n, k.counter, readable)
+	binary.LittleEndian.PutUint64(k.nonce[4:], k.counter)
+	k.counter++
+	k.aead.Seal(secret[:0], k.nonce[:], secret, header)
+	return n + arctic.SealSize
+}
 
 // Open opens, in place, a sealed frame that arctic.Look returned. It returns the frame as
 // arctic.Parse does others. Errors: ErrForged, ErrReplayed, and those of arctic for what an
@@ -87,7 +97,14 @@ func (s *Session) Renew(now int64) {
 	}
 }
 
-func aead(secret []byte) cipher.AEAD {
+// sealing is a key of one direction.
+type sealing struct {
+	aead  cipher.AEAD
+	after []byte // the secret of the next key; nil: it has been made
+}
+
+// newSealing makes the key of a secret, and clears the secret.
+func newSealing(secret []byte) sealing {
 	block, err := aes.NewCipher(expand(secret, keyLabel, KeySize))
 	if err != nil {
 		panic(err) // the size is right
@@ -96,46 +113,23 @@ func aead(secret []byte) cipher.AEAD {
 	if err != nil {
 		panic(err)
 	}
-	return a
-}
-
-// next returns the secret after the given one, which it clears.
-func next(secret []byte) []byte {
-	n := expand(secret, nextLabel, KeySize)
-	clear(secret)
-	return n
+	defer clear(secret)
+	return sealing{a, expand(secret, nextLabel, KeySize)}
 }
 
 // sealer is one direction, at its sender. Its nonce is a field, because a local variable that is
 // passed to an interface's method is allocated.
 type sealer struct {
-	aead    cipher.AEAD
-	after   []byte // the secret of the next key
+	sealing
 	counter uint64 // of the next frame
 	nonce   [12]byte
-}
-
-func (s *sealer) begin(secret []byte) {
-	s.aead = aead(secret)
-	s.after = next(secret)
 }
 
 func (s *sealer) number() uint32 { return uint32(s.counter >> 32) }
 
 func (s *sealer) renew() {
 	s.counter = uint64(s.number()+1) << 32
-	s.begin(s.after)
-}
-
-func (s *sealer) frame(b []byte, n int, readable bool) int {
-	if uint32(s.counter) == math.MaxUint32 {
-		return 0
-	}
-	header, secret := arctic.BeginSeal(b, n, s.counter, readable)
-	binary.LittleEndian.PutUint64(s.nonce[4:], s.counter)
-	s.counter++
-	s.aead.Seal(secret[:0], s.nonce[:], secret, header)
-	return n + arctic.SealSize
+	s.sealing = newSealing(s.after)
 }
 
 // opener is one direction, at its receiver.
@@ -149,16 +143,9 @@ type opener struct {
 
 // opening is a key of an opener, with a record of the frames received with it.
 type opening struct {
-	aead  cipher.AEAD
-	after []byte // the secret of the next key; nil: it has been made
+	sealing
 	replayWindow
 }
-
-func newOpening(secret []byte) *opening {
-	return &opening{aead: aead(secret), after: next(secret)}
-}
-
-func (o *opener) begin(secret []byte) { o.present = newOpening(secret) }
 
 // key returns the key with the number, or nil.
 func (o *opener) key(number uint32) *opening {
@@ -169,7 +156,7 @@ func (o *opener) key(number uint32) *opening {
 		return o.previous
 	case o.number + 1:
 		if o.next == nil {
-			o.next = newOpening(o.present.after)
+			o.next = &opening{sealing: newSealing(o.present.after)}
 			o.present.after = nil
 		}
 		return o.next
