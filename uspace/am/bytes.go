@@ -197,21 +197,19 @@ func (x *byteMessages) compose(s *funi.Slot, node int, handler uint32, b []byte)
 }
 
 // arrived runs the handler of a short message.
-func (x *byteMessages) arrived(m *Message, s *funi.Slot, words []uint32) {
-	first := words[0]
-	padding := int(first >> paddingShift & 3)
-	if padding > 4*(len(words)-1) {
+func (x *byteMessages) arrived(m *Message, first uint32) {
+	b := bytesOf(m.Words)
+	size := len(b) - int(first>>paddingShift&3)
+	if size < 0 {
 		x.unknown++
 		return
 	}
-	m.Source, m.Words = int(s.Source()), nil
-	x.depth[m.level] = true
+	m.Words = nil
 	if x.member == nil && first&lives == 0 || x.mayRun(m, typeBytes, first) {
-		if !x.run(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding]) {
+		if !x.run(m, first&handlerMask, b[:size]) {
 			x.tellUnhandled(m, first&handlerMask)
 		}
 	}
-	x.depth[m.level] = false
 }
 
 // run runs a handler, and reports whether there is one.

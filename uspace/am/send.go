@@ -103,7 +103,8 @@ func (c *core) launch(l funi.Level, s *funi.Slot, node int, typ uint16, first ui
 	if c.member != nil && tellsLives(typ) {
 		first |= c.member.stamp(node)
 	}
-	s[0], s[funi.PayloadWord] = uint32(funi.NewHeader(uint16(node), typ, 1+words)), first
+	s.SetHeader(funi.NewHeader(uint16(node), typ, 1+words))
+	s[funi.PayloadWord] = first
 	c.commit(l, s)
 }
 

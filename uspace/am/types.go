@@ -75,56 +75,47 @@ const (
 
 // handle dispatches one message.
 func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
-	h := s.Header()
-	if h.Transfer() {
+	source, typ, words := s.Message()
+	if len(words) == 0 {
 		e.notice(l, s)
 		return
 	}
-	words := s.Payload()
-	if len(words) == 0 {
-		e.unknown++
-		return
-	}
-	m := &e.message[l]
-	switch h.Type() {
+	m, first := &e.message[l], words[0]
+	m.Source, m.Words = int(source), words[1:]
+	switch typ {
 	case typeFour, typeN:
-		m.Source, m.Words = int(s.Source()), words[1:]
-		number := words[0]
 		if e.member != nil {
 			e.depth[l] = true
-			run := e.member.current(m, h.Type(), number)
+			run := e.member.current(m, typ, first)
 			e.depth[l] = false
 			if !run {
 				return
 			}
-			number &^= lives
+			first &^= lives
 		}
-		if number >= Handlers || e.handlers[number] == nil {
+		if first >= Handlers || e.handlers[first] == nil {
 			e.unknown++
-			e.bytes.tellUnhandled(m, number)
+			e.bytes.tellUnhandled(m, first)
 			return
 		}
 		e.depth[l] = true
-		e.handlers[number](m)
-		e.depth[l] = false
+		e.handlers[first](m)
 	case typeBytes:
-		e.bytes.arrived(m, s, words)
+		e.depth[l] = true
+		e.bytes.arrived(m, first)
 	case typeIndirectFour, typeIndirectN:
-		o := e.objects.find(words[0])
+		o := e.objects.find(first)
 		if o == nil {
 			e.unknown++
 			return
 		}
-		m.Source, m.Words = int(s.Source()), words[1:]
 		e.depth[l] = true
 		o.Receive(m)
-		e.depth[l] = false
 	default:
-		m.Source, m.Words = int(s.Source()), words[1:]
 		e.depth[l] = true
-		e.serve(m, h.Type(), words[0])
-		e.depth[l] = false
+		e.serve(m, typ, first)
 	}
+	e.depth[l] = false
 }
 
 // forms are how many words the library's messages have behind the first.
@@ -192,6 +183,10 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 
 // notice dispatches a transfer, once all of it has arrived.
 func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
+	if !s.Header().Transfer() {
+		e.unknown++ // a message without words
+		return
+	}
 	m := &e.message[l]
 	m.Source, m.Words = int(s.Source()), nil
 	typ := s.Header().Type()

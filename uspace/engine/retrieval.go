@@ -64,10 +64,11 @@ func (o *retrieval) lone(x *Context, l arctic.Level) bool {
 	}
 	s := x.iface.Slot(l, 0)
 	h := funi.Header(s.Load(0))
-	if h.Transfer() {
+	plain := h.Plain()
+	if !plain && !h.Remote() {
 		return false
 	}
-	node := h.Node()
+	node, typ, n := h.Fields()
 	route := o.routes.of(x.group, node)
 	if route == NoRoute || uint16(route) == o.cfg.Card {
 		return false
@@ -77,9 +78,9 @@ func (o *retrieval) lone(x *Context, l arctic.Level) bool {
 		return false
 	}
 	ln.Node, ln.request = node, h
-	kind, n := arctic.KindMessage, h.Length()
-	if h.Plain() {
-		ln.typ = h.Type()
+	kind := arctic.KindMessage
+	if plain {
+		ln.typ = typ
 		arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
 	} else if kind, n = arctic.KindRemote, x.loneRequest(ln, l, h, s); n == 0 {
 		x.free(ln)

@@ -263,6 +263,15 @@ func (c *Card) Still(control uint32) bool {
 		(atomic.LoadUint32(request.hd)-request.tail)&request.mask == 0
 }
 
+// Asks returns what Pending and Still say, in one look: how many packets wait in each send queue,
+// and whether CNTL is another than the card has seen.
+func (c *Card) Asks(control uint32) (replies, requests uint32, written bool) {
+	reply, request := &c.send[Reply], &c.send[Request]
+	return (atomic.LoadUint32(reply.hd) - reply.tail) & reply.mask,
+		(atomic.LoadUint32(request.hd) - request.tail) & request.mask,
+		atomic.LoadUint32(&c.page[int(Control)*registerWords]) != control
+}
+
 // Slot returns the i-th pending slot of the send queue. Its content may change
 // under the card: load the header once, copy, check the copy.
 func (c *Card) Slot(l Level, i int) *Slot {

@@ -40,6 +40,11 @@ func NewHeader(node uint16, typ uint16, words int) Header {
 	return Header(uint32(typ&MaxType)<<21 | uint32(words&31)<<16 | uint32(node))
 }
 
+// Fields returns what NewHeader has composed: node, type, and how many payload words follow.
+func (h Header) Fields() (node, typ uint16, words int) {
+	return uint16(h), uint16(h >> 21 & MaxType), min(int(h>>16&31), MaxPayloadWords)
+}
+
 // Transfer reports whether bit 31 asks for XFER mode (thesis 3.2.4).
 func (h Header) Transfer() bool { return h>>31 != 0 }
 
@@ -63,6 +68,17 @@ func (s *Slot) SetHeader(h Header) { s[0] = uint32(h) }
 
 // Payload returns the payload words that the header announces. The slice aliases the slot.
 func (s *Slot) Payload() []uint32 { return s[PayloadWord : PayloadWord+s.Header().Length()] }
+
+// Message returns the sender, the type and the payload words of a message in a slot of a receive
+// queue. Of a notice it returns no words. The words alias the slot.
+func (s *Slot) Message() (source, typ uint16, words []uint32) {
+	h := s[0]
+	if h>>30 != 0 {
+		return 0, 0, nil
+	}
+	n := min(h>>16&31, MaxPayloadWords)
+	return uint16(s[SourceWord]), uint16(h >> 21), s[PayloadWord : PayloadWord+n]
+}
 
 // Source returns the node that sent the packet of a receive slot.
 func (s *Slot) Source() uint16 { return uint16(s[SourceWord]) }
