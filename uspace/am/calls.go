@@ -3,7 +3,7 @@ package am
 // This file implements split-phase calls, which another node answers while the program goes on. It
 // matches answers with calls, and ends calls to a node that is gone.
 //
-// A call has a ticket (tickets.go). It travels in every message of the call. It comes back in the
+// A call has a ticket (pool.go). It travels in every message of the call. It comes back in the
 // answer, or in the message itself if that is not delivered. So an answer that arrives after its
 // call has failed matches no call.
 
@@ -38,8 +38,7 @@ func (c *Counter) UnderWay() int { return c.under }
 // calls is the table of calls.
 type calls struct {
 	*core
-	ids    tickets
-	table  []call
+	pool[call]
 	single single
 }
 
@@ -47,7 +46,6 @@ type calls struct {
 type call struct {
 	ticket  uint32
 	node    uint16
-	open    bool
 	left    int    // answers still to come
 	into    []byte // where the data of answers goes; nil: they carry none
 	counter *Counter
@@ -88,8 +86,8 @@ func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 // probeAll probes the nodes whose answers are missing, for one counter or for all.
 func (t *calls) probeAll(of *Counter) error {
 	return t.probeEach(func(yield func(int) bool) {
-		for i := range t.table {
-			if c := &t.table[i]; c.open && (of == nil || c.counter == of) && !yield(int(c.node)) {
+		for c := range t.used {
+			if (of == nil || c.counter == of) && !yield(int(c.node)) {
 				return
 			}
 		}
@@ -102,25 +100,13 @@ func (t *calls) begin(node, answers int, into []byte, counter *Counter) (uint32,
 		return 0, err
 	}
 	t.charge(callsCost)
-	if err := t.wait(func() bool { return t.ids.room(MaxCalls) }, func() error { return t.probeAll(nil) }); err != nil {
+	if err := t.wait(t.room, func() error { return t.probeAll(nil) }); err != nil {
 		return 0, err
 	}
-	ticket := t.ids.take()
-	place := int(ticket & ticketMask)
-	if place == len(t.table) {
-		t.table = append(t.table, call{})
-	}
-	t.table[place] = call{ticket: ticket, node: uint16(node), open: true, left: answers, into: into, counter: counter}
+	c, ticket := t.pool.take()
+	*c = call{ticket: ticket, node: uint16(node), left: answers, into: into, counter: counter}
 	counter.under++
 	return ticket, nil
-}
-
-// find returns the call of a ticket, or nil.
-func (t *calls) find(ticket uint32) *call {
-	if place, ok := t.ids.find(ticket); ok {
-		return &t.table[place]
-	}
-	return nil
 }
 
 // end closes a call.
@@ -129,8 +115,8 @@ func (t *calls) end(c *call) {
 	if c.segment != nil {
 		*c.segment, c.segment = segment{}, nil
 	}
-	c.open, c.into, c.counter = false, nil, nil
-	t.ids.give(c.ticket)
+	c.into, c.counter = nil, nil
+	t.give(c.ticket)
 }
 
 // giveUp closes a call whose outcome will not be reported to the program. Late answers match no
@@ -177,8 +163,8 @@ func (t *calls) cameBack(r *funi.Returned, err error) {
 
 // failAll fails all calls that which selects.
 func (t *calls) failAll(err error, which func(*call) bool) {
-	for i := range t.table {
-		if c := &t.table[i]; c.open && which(c) {
+	for c := range t.used {
+		if which(c) {
 			t.fail(c, err)
 		}
 	}

@@ -96,10 +96,12 @@ func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*En
 	for l := range arctic.Levels {
 		e.message[l] = Message{endpoint: e, level: funi.Level(l)}
 	}
-	for i, ids := range [...]*tickets{&e.calls.ids, &e.remote.ids, &e.bytes.sendIDs, &e.bytes.keys, &e.tags.sends.ids,
-		&e.tags.receives.ids} {
-		ids.random.Seed(seed, uint64(i))
-	}
+	e.calls.make(MaxCalls, seed, 0)
+	e.remote.make(MaxRemoteCalls, seed, 1)
+	e.bytes.sends.make(MaxSends, seed, 2)
+	e.bytes.grants.make(mostGrants, seed, 3)
+	e.tags.sends.make(MaxTagged, seed, 4)
+	e.tags.receives.make(MaxTagged, seed, 5)
 	return e, nil
 }
 

@@ -35,7 +35,7 @@ const (
 func (t *tags) makeOffer(s *tagSend) {
 	x := &t.e.bytes
 	if len(s.b) <= mostPieced || len(s.b) > MaxBytes || x.landing == nil || t.pace != nil ||
-		x.sendIDs.under() >= mostOffers {
+		x.sends.under() >= mostOffers {
 		return
 	}
 	if s.moved == nil {
@@ -50,7 +50,7 @@ func (t *tags) makeOffer(s *tagSend) {
 // endOffer ends the offer of a send that ends, or that travels in pieces. told says that the
 // receiver may still take the offer, and must then be told that the message will not come.
 func (t *tags) endOffer(s *tagSend, told bool) {
-	o := t.e.bytes.findSend(s.offer)
+	o := t.e.bytes.sends.find(s.offer)
 	if s.offer == 0 || o == nil {
 		return
 	}
@@ -60,9 +60,8 @@ func (t *tags) endOffer(s *tagSend, told bool) {
 
 // dropOffer frees the offer of a send that was given up and whose receiver asks for pieces.
 func (x *byteMessages) dropOffer(node uint16, word uint32) {
-	for i := range x.sends {
-		if o := &x.sends[i]; o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) ==
-			kindTagged && o.words[0] == word {
+	for o := range x.sends.used {
+		if o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) == kindTagged && o.words[0] == word {
 			x.freeSend(o)
 		}
 	}

@@ -35,7 +35,6 @@ const (
 // grant is memory that a node may write a message to.
 type grant struct {
 	key    uint32 // place and number; bit 31 is 0
-	open   bool
 	node   uint16
 	id     uint32 // of the message, at its sender
 	second uint32 // handler, life, kind
@@ -56,8 +55,7 @@ type asking struct {
 
 // receiving is the state of the messages that are arriving.
 type receiving struct {
-	keys    tickets
-	grants  []grant
+	grants  pool[grant]
 	waiting []asking // in order of arrival
 	polls   int      // since they began to wait
 	next    int      // grant whose node is probed next
@@ -91,20 +89,15 @@ func (x *byteMessages) readyArrived(m *Message, id uint32) {
 // grant opens memory for a message and tells the sender, at once if m is not nil. It returns false
 // if there is no memory.
 func (x *byteMessages) grant(a *asking, m *Message) bool {
-	if !x.keys.room(mostGrants) {
+	if !x.grants.room() {
 		return false
 	}
 	memory, ok := x.landing.room(a.bytes)
 	if !ok {
 		return false
 	}
-	key := x.keys.take()
-	place := int(key & ticketMask)
-	if place == len(x.grants) {
-		x.grants = append(x.grants, grant{})
-	}
-	g := &x.grants[place]
-	*g = grant{key, true, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
+	g, key := x.grants.take()
+	*g = grant{key, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
 	x.tell(m, g.told(x.e))
 	return true
 }
@@ -118,16 +111,10 @@ func (g *grant) told(e *Endpoint) control {
 
 // find returns the grant with a key to a node, or nil.
 func (x *receiving) find(node int, key uint32) *grant {
-	if place, ok := x.keys.find(key); ok && int(x.grants[place].node) == node {
-		return &x.grants[place]
+	if g := x.grants.find(key); g != nil && int(g.node) == node {
+		return g
 	}
 	return nil
-}
-
-// end closes a grant. The caller disposes of its memory.
-func (x *receiving) end(g *grant) {
-	g.open = false
-	x.keys.give(g.key)
 }
 
 // partArrived counts a part of a long message, or of one in a slot of a lease, and delivers the
@@ -151,7 +138,7 @@ func (x *byteMessages) partArrived(m *Message, n funi.Notice) {
 		return
 	}
 	was := *g
-	x.end(g)
+	x.grants.give(g.key) // its memory is the handler's until that ends
 	status := uint32(statusPanicked)
 	defer func() { // also when the handler panics; the panic goes on
 		x.landing.giveBack(was.extent, &x.landing.extents)
@@ -204,7 +191,7 @@ func (x *byteMessages) taken(m *Message, word, status uint32) {
 func (x *byteMessages) abortArrived(m *Message, key uint32) {
 	if g := x.receiving.find(m.Source, key); g != nil && m.level == funi.Request {
 		x.landing.close(g.extent, &x.landing.extents)
-		x.end(g)
+		x.grants.give(g.key)
 		x.busy = true
 		x.unfetched(g, ErrAborted)
 	}
@@ -254,9 +241,9 @@ func (x *byteMessages) grantWaiting() {
 	if x.polls++; len(x.waiting) == 0 {
 		x.polls = 0
 	} else if x.polls%firstProbe == 0 {
-		for range x.grants {
-			g := &x.grants[x.next%len(x.grants)]
-			if x.next = (x.next + 1) % len(x.grants); g.open {
+		for range x.grants.all {
+			g := x.grants.all[x.next%len(x.grants.all)]
+			if x.next = (x.next + 1) % len(x.grants.all); x.grants.find(g.key) != nil {
 				x.tell(nil, control{node: g.node, typ: typeProbe, n: 1})
 				break
 			}
@@ -272,10 +259,10 @@ func (x *byteMessages) forgetSender(node uint16, there bool, err error) {
 			x.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
 		}
 	}
-	for i := range x.grants {
-		if g := &x.grants[i]; g.open && g.node == node {
+	for g := range x.grants.used {
+		if g.node == node {
 			x.landing.close(g.extent, &x.landing.extents)
-			x.end(g)
+			x.grants.give(g.key)
 			lost(g.id)
 			x.unfetched(g, err)
 		}

@@ -38,7 +38,7 @@ type bytePeer struct {
 	number [leaseSlots]uint8
 	used   [leaseSlots]uint32 // the argument of each slot's last use
 	asked  int                // messages announced to the node, and not granted yet
-	held   []uint16           // places of messages to be announced to it, in order
+	held   []*send            // messages to be announced to it, in order
 }
 
 // leasedSlot is a message that is arriving in a slot.

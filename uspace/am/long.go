@@ -22,11 +22,10 @@ const mostControl = 2 * mostGrants
 type sendState uint8
 
 const (
-	sendFree    sendState = iota
-	sendHeld              // mostAsked others are ahead of it
-	sendAsked             // announced to the receiver, or about to be; no memory granted yet
-	sendGranted           // its bytes are being sent
-	sendGone              // all bytes have been sent
+	sendHeld    sendState = iota // mostAsked others are ahead of it
+	sendAsked                    // announced to the receiver, or about to be; no memory granted yet
+	sendGranted                  // its bytes are being sent
+	sendGone                     // all bytes have been sent
 	// its bytes must not be read any more; the receiver does not know yet
 	sendGivenUp
 )
@@ -50,8 +49,7 @@ type send struct {
 
 // sending is the state of the messages that are sent.
 type sending struct {
-	sendIDs  tickets
-	sends    []send
+	sends    pool[send]
 	kept     int       // bytes of copied replies
 	granted  []uint32  // ids of messages that have bytes to send, in turn
 	control  []control // messages of the library that wait for room
@@ -192,7 +190,7 @@ func (x *byteMessages) start(node int, kind, handler uint32, words [2]uint32, g 
 		}
 		return 0, err
 	}
-	if err := x.wait(func() bool { return x.sendIDs.room(MaxSends) }, x.e.ProbeSends); err != nil {
+	if err := x.wait(x.sends.room, x.e.ProbeSends); err != nil {
 		return 0, err
 	}
 	s := x.add(node, kind, handler, words, g, size, done)
@@ -219,7 +217,7 @@ func (x *byteMessages) startReply(m *Message, kind, handler uint32, words [2]uin
 	if sent, err := x.sendEager(m, m.Source, kind, handler, words, g, size); sent || err != nil {
 		return err
 	}
-	if x.kept+size > x.landing.Limit+x.landing.Grow || !x.sendIDs.room(MaxSends) {
+	if x.kept+size > x.landing.Limit+x.landing.Grow || !x.sends.room() {
 		return fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
 	}
 	g.first = slices.Clone(b)
@@ -239,12 +237,7 @@ func (m *Message) mayReply() bool {
 // messages wait for that. A message with a tag has an envelope, which asks instead.
 func (x *byteMessages) add(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
 	p := x.peer(node)
-	id := x.sendIDs.take()
-	place := id & ticketMask
-	if int(place) == len(x.sends) {
-		x.sends = append(x.sends, send{})
-	}
-	s := &x.sends[place]
+	s, id := x.sends.take()
 	*s = send{id: id, state: sendHeld, node: uint16(node),
 		second: x.stamp(node, handler|kind<<kindShift),
 		words:  words, gather: g, size: size, window: -1, done: done}
@@ -255,7 +248,7 @@ func (x *byteMessages) add(node int, kind, handler uint32, words [2]uint32, g ga
 	if kind == kindCall {
 		s.second |= quietBit
 	}
-	p.held = append(p.held, uint16(place))
+	p.held = append(p.held, s)
 	x.announce(p)
 	return s
 }
@@ -263,7 +256,7 @@ func (x *byteMessages) add(node int, kind, handler uint32, words [2]uint32, g ga
 // announce tells a receiver of the messages that are held.
 func (x *byteMessages) announce(p *bytePeer) {
 	for len(p.held) > 0 && p.asked < mostAsked {
-		s := &x.sends[p.held[0]]
+		s := p.held[0]
 		p.held = slices.Delete(p.held, 0, 1)
 		if s.state == sendGivenUp { // before it was asked for
 			x.freeSend(s)
@@ -276,19 +269,11 @@ func (x *byteMessages) announce(p *bytePeer) {
 	}
 }
 
-// freeSend frees a place.
+// freeSend frees a message.
 func (x *sending) freeSend(s *send) {
 	x.kept -= s.kept
-	s.state, s.gather, s.kept, s.done = sendFree, gather{}, 0, nil
-	x.sendIDs.give(s.id)
-}
-
-// findSend returns the message with an id, or nil.
-func (x *sending) findSend(id uint32) *send {
-	if place, ok := x.sendIDs.find(id); ok {
-		return &x.sends[place]
-	}
-	return nil
+	s.gather, s.kept, s.done = gather{}, 0, nil
+	x.sends.give(s.id)
 }
 
 // grantArrived handles a receiver's grant of memory: id, key, address, lease.
@@ -298,7 +283,7 @@ func (x *byteMessages) grantArrived(m *Message, id uint32) {
 		return
 	}
 	key, address, lease := m.Words[0], m.Words[1], m.Words[2]
-	s := x.findSend(id)
+	s := x.sends.find(id)
 	if x.peers != nil && lease != 0 && lease%grain == 0 {
 		if p := x.peer(m.Source); p.lease == 0 && s != nil && int(s.node) == m.Source {
 			p.lease, p.free = lease, 1<<leaseSlots-1
@@ -350,7 +335,7 @@ func (x *byteMessages) takenArrived(m *Message, word uint32) {
 		x.slotTaken(m.Source, word, m.Words[0])
 		return
 	}
-	s := x.findSend(word)
+	s := x.sends.find(word)
 	if s == nil || int(s.node) != m.Source || s.state == sendHeld {
 		return // cancelled, or told twice
 	}
@@ -399,7 +384,7 @@ func (x *byteMessages) endSend(s *send, err error, abort bool) {
 
 // cancel is Cancel for messages.
 func (x *byteMessages) cancel(id uint32) bool {
-	s := x.findSend(id)
+	s := x.sends.find(id)
 	if s == nil || s.state == sendGivenUp {
 		return false
 	}
@@ -409,7 +394,7 @@ func (x *byteMessages) cancel(id uint32) bool {
 
 // SendsUnderWay returns how many long messages are in flight. It includes cancelled ones whose
 // receiver has yet to be told. Any context.
-func (e *Endpoint) SendsUnderWay() int { return e.bytes.sendIDs.under() }
+func (e *Endpoint) SendsUnderWay() int { return e.bytes.sends.under() }
 
 // ProbeSends sends a probe to each node that long messages are under way to. If the node is gone,
 // the probe comes back and ends them. A program that waits for messages by Poll alone calls it now
@@ -419,8 +404,8 @@ func (e *Endpoint) ProbeSends() error {
 		return fmt.Errorf("probing: %w", ErrHandler)
 	}
 	return e.probeEach(func(yield func(int) bool) {
-		for i := range e.bytes.sends {
-			if s := &e.bytes.sends[i]; s.state != sendFree && !yield(int(s.node)) {
+		for s := range e.bytes.sends.used {
+			if !yield(int(s.node)) {
 				return
 			}
 		}
@@ -475,13 +460,13 @@ func (x *byteMessages) cameBack(r *funi.Returned, u error) bool {
 			x.endSend(s, u, true)
 		}
 	case typ == typeReady && r.Level == funi.Request:
-		if s := x.findSend(r.Word); s != nil && s.node == node && s.asked() {
+		if s := x.sends.find(r.Word); s != nil && s.node == node && s.asked() {
 			x.answeredAsk(s)
 			x.endSend(s, u, false)
 		}
 	case again && typ == typeGrant:
-		for i := range x.grants {
-			if g := &x.grants[i]; g.open && g.node == node && g.id == r.Word {
+		for g := range x.grants.used {
+			if g.node == node && g.id == r.Word {
 				x.tell(nil, g.told(x.e))
 			}
 		}
@@ -503,8 +488,8 @@ func (x *byteMessages) cameBack(r *funi.Returned, u error) bool {
 
 // sendOf returns the message that holds a grant of a node with a key, or nil.
 func (x *sending) sendOf(node uint16, key uint32) *send {
-	for i := range x.sends {
-		if s := &x.sends[i]; (s.state == sendGranted || s.state == sendGone) && s.node == node && s.key == key {
+	for s := range x.sends.used {
+		if (s.state == sendGranted || s.state == sendGone) && s.node == node && s.key == key {
 			return s
 		}
 	}
@@ -513,8 +498,8 @@ func (x *sending) sendOf(node uint16, key uint32) *send {
 
 // failAll ends all messages, because it is not known which message came back.
 func (x *byteMessages) failAll(u error) {
-	for i := range x.sends {
-		if s := &x.sends[i]; s.state != sendFree && s.state != sendGivenUp {
+	for s := range x.sends.used {
+		if s.state != sendGivenUp {
 			x.endSend(s, u, true)
 		}
 	}
@@ -527,12 +512,10 @@ func (x *byteMessages) failSends(node uint16, u error) {
 	}
 	p := x.peers[node]
 	p.held, p.asked = p.held[:0], 0
-	for i := range x.sends {
-		s := &x.sends[i]
-		if s.state == sendFree || s.node != node {
-			continue
+	for s := range x.sends.used {
+		if s.node == node {
+			x.endSend(s, u, false)
 		}
-		x.endSend(s, u, false)
 	}
 }
 

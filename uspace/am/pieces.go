@@ -237,7 +237,7 @@ func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
 		if len(p.void) < TagWindow {
 			p.void = append(p.void, r.Word>>2)
 		}
-		for _, s := range t.sends.all {
+		for s := range t.sends.used {
 			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
 				t.endSend(s, err)
 			}
@@ -279,13 +279,13 @@ func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
 
 // failAll ends sends to selected nodes, and receives from them. Receives from any node continue.
 func (t *tags) failAll(err error, which func(node int) bool) {
-	for _, s := range t.sends.all {
-		if s.state != opFree && which(int(s.node)) {
+	for s := range t.sends.used {
+		if which(int(s.node)) {
 			t.dropSend(s, err)
 		}
 	}
-	for _, r := range t.receives.all {
-		if r.state != opFree && r.from() != AnySource && which(r.from()) {
+	for r := range t.receives.used {
+		if r.from() != AnySource && which(r.from()) {
 			t.dropReceive(r, err)
 		}
 	}

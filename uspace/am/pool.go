@@ -1,39 +1,80 @@
 package am
 
-// This file stores operations with tags: pools of records that are found by a number that travels,
-// and lists of records.
+// This file stores operations: pools of records that are found by a number that travels, and lists
+// of records.
 
-// pool holds the records of one kind.
+import "math/rand/v2"
+
+const (
+	ticketBits = 12
+	ticketMask = 1<<ticketBits - 1
+	freeTicket = 1 << 31
+)
+
+// pool holds the records of one kind: calls, messages, receives or grants that are under way. Each
+// has a ticket: its place, 12 bits, and a number of 19 bits that changes when the place is used
+// again. A ticket is never 0, and travels in messages. So a late message about a record that is
+// gone names none. The numbers begin at random, because a process that is started anew uses the
+// places of its predecessor.
 type pool[T any] struct {
-	ids tickets
-	all []*T // by place
+	most   int      // how many records may be in use
+	all    []*T     // by place
+	last   []uint32 // by place: its ticket, with freeTicket while the place is not in use
+	free   []uint16 // places; the last one is used next
+	random rand.PCG
+}
+
+// make prepares an empty pool. Pools of one endpoint differ in their streams.
+func (p *pool[T]) make(most int, seed, stream uint64) {
+	p.most = most
+	p.random.Seed(seed, stream)
 }
 
 // room reports whether a record can be taken.
-func (p *pool[T]) room() bool { return p.ids.room(MaxTagged) }
+func (p *pool[T]) room() bool { return len(p.free) > 0 || len(p.last) < p.most }
 
-// take returns a free record and its ticket; there must be room.
-func (p *pool[T]) take() (*T, uint32) {
-	ticket := p.ids.take()
-	place := int(ticket & ticketMask)
-	if place == len(p.all) {
-		p.all = append(p.all, new(T))
+// under returns how many records are in use.
+func (p *pool[T]) under() int { return len(p.last) - len(p.free) }
+
+// used yields the records in use, by place.
+func (p *pool[T]) used(yield func(*T) bool) {
+	for place, r := range p.all {
+		if p.last[place]&freeTicket == 0 && !yield(r) {
+			return
+		}
 	}
-	return p.all[place], ticket
 }
 
-// give frees a record.
-func (p *pool[T]) give(o *operation) {
-	o.state = opFree
-	p.ids.give(o.ticket)
+// take returns a record and its new ticket; there must be room. The record is the last one given
+// back, with its content, or a new one.
+func (p *pool[T]) take() (*T, uint32) {
+	if len(p.free) == 0 {
+		p.free = append(p.free, uint16(len(p.last)))
+		p.last = append(p.last, uint32(p.random.Uint64())&^ticketMask|uint32(len(p.last)))
+		p.all = append(p.all, new(T))
+	}
+	place := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	ticket := (p.last[place] + 1<<ticketBits) &^ freeTicket
+	if ticket == 0 {
+		ticket = 1 << ticketBits
+	}
+	p.last[place] = ticket
+	return p.all[place], ticket
 }
 
 // find returns the record in use with a ticket, or nil.
 func (p *pool[T]) find(ticket uint32) *T {
-	if place, ok := p.ids.find(ticket); ok {
+	if place := ticket & ticketMask; place < uint32(len(p.last)) && p.last[place] == ticket {
 		return p.all[place]
 	}
 	return nil
+}
+
+// give frees the record of a ticket in use.
+func (p *pool[T]) give(ticket uint32) {
+	p.last[ticket&ticketMask] |= freeTicket
+	p.free = append(p.free, uint16(ticket&ticketMask))
 }
 
 // links are the list links of a record that is in at most one list.

@@ -57,7 +57,7 @@ func (x *byteMessages) pumps(n int) bool {
 func (x *byteMessages) pumpGranted() {
 	for len(x.granted) > 0 {
 		id := x.granted[0]
-		s := x.findSend(id)
+		s := x.sends.find(id)
 		if s == nil || s.state != sendGranted {
 			x.granted = append(x.granted[:0], x.granted[1:]...)
 			continue
@@ -140,7 +140,7 @@ func (x *byteMessages) retire() {
 		if r.stage >= 0 {
 			x.landing.staged[r.stage] = false
 		}
-		if s := x.findSend(r.id); s != nil {
+		if s := x.sends.find(r.id); s != nil {
 			if s.staged--; s.state == sendGivenUp && s.key != 0 {
 				x.abort(s)
 			}

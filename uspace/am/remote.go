@@ -8,7 +8,7 @@ package am
 // (typeAnswer), at reply priority. At the caller the answer's ticket leads to the place again, and
 // completes the call.
 //
-// The ticket (tickets.go) is the first word of both messages, because a returned message retains
+// The ticket (pool.go) is the first word of both messages, because a returned message retains
 // only that word. So an answer matches no call if it arrives after its call was cancelled, or is
 // for an earlier process of this node. A returned request ends the call with Undelivered. For a
 // returned answer, the answer's sender tells the caller by another message.
@@ -130,21 +130,20 @@ type CallHandler func(m *Message, b []byte) ([]byte, error)
 // remote is the state of the calls that this endpoint makes and answers.
 type remote struct {
 	*core
+	pool[remoteCall]
 	handlers *[Handlers]CallHandler // nil: none
-	ids      tickets
-	table    []remoteCall // by place; grows to MaxRemoteCalls
 	single   singleCall
 	finish   func(answer []byte, err error) // of single
 	back     []lostAnswer
 }
 
-// remoteCall is a place in the table.
+// remoteCall is a call that is under way.
 type remoteCall struct {
 	ticket  uint32
 	node    uint16
 	handler uint8
-	send    ID                             // of a long request that is under way; 0: none
-	done    func(answer []byte, err error) // nil: no call
+	send    ID // of a long request that is under way; 0: none
+	done    func(answer []byte, err error)
 }
 
 // singleCall is the state of the call that waits; there is one at a time.
@@ -231,7 +230,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 		return e.remote.startLong(node, handler, b, done)
 	}
 	r := &e.remote
-	s, err := r.room(node)
+	s, err := r.place(node)
 	if err != nil {
 		return 0, err
 	}
@@ -241,36 +240,23 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	return callID | ID(ticket), nil
 }
 
-// room waits for a free place in the table and a slot of the send queue, and returns the
-// slot.
-func (r *remote) room(node int) (*funi.Slot, error) {
+// place waits for room for a call and for a slot of the send queue, and returns the slot.
+func (r *remote) place(node int) (*funi.Slot, error) {
 	for {
-		s, err := r.reserve(node, 0) // which polls: a place may come free
-		if err != nil {
-			return nil, err
+		s, err := r.reserve(node, 0) // which polls: there may be room then
+		if err != nil || r.room() {
+			return s, err
 		}
-		if r.ids.room(MaxRemoteCalls) {
-			return s, nil
-		}
-		if err := r.waitForRoom(); err != nil {
+		if err := r.wait(r.room, r.e.ProbeCalled); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// waitForRoom waits for a free place in the table.
-func (r *remote) waitForRoom() error {
-	return r.wait(func() bool { return r.ids.room(MaxRemoteCalls) }, r.e.ProbeCalled)
 }
 
 // add makes a call, for which there is room, and returns its ticket.
 func (r *remote) add(node int, handler uint32, done func(answer []byte, err error)) uint32 {
-	ticket := r.ids.take()
-	place := int(ticket & ticketMask)
-	if place == len(r.table) {
-		r.table = append(r.table, remoteCall{})
-	}
-	r.table[place] = remoteCall{ticket: ticket, node: uint16(node), handler: uint8(handler), done: done}
+	c, ticket := r.take()
+	*c = remoteCall{ticket: ticket, node: uint16(node), handler: uint8(handler), done: done}
 	return ticket
 }
 
@@ -444,19 +430,11 @@ func remoteError(node int, handler, status uint32, b []byte) *RemoteError {
 	return err
 }
 
-// find returns the call of a ticket, or nil.
-func (r *remote) find(ticket uint32) *remoteCall {
-	if place, ok := r.ids.find(ticket); ok {
-		return &r.table[place]
-	}
-	return nil
-}
-
 // end ends a call, which was answered or not, and calls its done after it has freed the place.
 func (r *remote) end(c *remoteCall, answer []byte, err error, answered bool) {
 	done, send := c.done, c.send
 	c.done, c.send = nil, 0
-	r.ids.give(c.ticket)
+	r.give(c.ticket)
 	if send != 0 {
 		r.sent(send, answered)
 	}
@@ -464,25 +442,25 @@ func (r *remote) end(c *remoteCall, answer []byte, err error, answered bool) {
 }
 
 // CallsUnderWay returns how many calls are in flight. Any context.
-func (e *Endpoint) CallsUnderWay() int { return e.remote.ids.under() }
+func (e *Endpoint) CallsUnderWay() int { return e.remote.under() }
 
 // ProbeCalled sends a probe to each node whose answers or messages with tags are missing. If the
 // node is gone the probe comes back, and ends the waits for it. A program that waits by Poll alone
 // calls it now and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeCalled() error {
 	return e.probeEach(func(yield func(int) bool) {
-		for i := range e.remote.table {
-			if c := &e.remote.table[i]; c.done != nil && !yield(int(c.node)) {
+		for c := range e.remote.used {
+			if !yield(int(c.node)) {
 				return
 			}
 		}
-		for _, s := range e.tags.sends.all {
-			if s.state != opFree && !yield(int(s.node)) {
+		for s := range e.tags.sends.used {
+			if !yield(int(s.node)) {
 				return
 			}
 		}
-		for _, r := range e.tags.receives.all {
-			if r.state != opFree && !yield(r.from()) {
+		for r := range e.tags.receives.used {
+			if !yield(r.from()) {
 				return
 			}
 		}
@@ -516,8 +494,8 @@ func gone(r arctic.Reason) bool {
 
 // failAll ends selected calls.
 func (r *remote) failAll(err error, which func(*remoteCall) bool) {
-	for i := range r.table {
-		if c := &r.table[i]; c.done != nil && which(c) {
+	for c := range r.used {
+		if which(c) {
 			r.end(c, nil, err, false)
 		}
 	}

@@ -15,7 +15,7 @@ func (r *remote) startLong(node int, handler uint32, b []byte, done func(answer 
 	if err := r.refusal(node, 0); err != nil {
 		return 0, err
 	}
-	if err := r.waitForRoom(); err != nil {
+	if err := r.wait(r.room, r.e.ProbeCalled); err != nil {
 		return 0, err
 	}
 	// Before it is sent, because drive may let others poll.
@@ -30,7 +30,7 @@ func (r *remote) startLong(node int, handler uint32, b []byte, done func(answer 
 		r.sent(send, true)
 	case err != nil:
 		c.done = nil
-		r.ids.give(ticket)
+		r.give(ticket)
 		return 0, err
 	default:
 		c.send = send
@@ -50,7 +50,7 @@ func (r *remote) unsent(ticket uint32, err error) {
 // the call was answered and all bytes have left, the request has been read. Otherwise the receiver
 // is told that it will not come.
 func (r *remote) sent(send ID, answered bool) {
-	switch s := r.e.bytes.findSend(uint32(send)); {
+	switch s := r.e.bytes.sends.find(uint32(send)); {
 	case s == nil || s.state == sendGivenUp: // it is over
 	case answered && s.state == sendGone:
 		r.e.bytes.endSend(s, nil, false)

@@ -112,10 +112,9 @@ type operation struct {
 type opState uint8
 
 const (
-	opFree    opState = iota
-	opWaiting         // a send waits for its turn, a receive for a message
-	opOffered         // a send waits for its receive
-	opMoving          // its bytes are under way or requested
+	opWaiting opState = iota // a send waits for its turn, a receive for a message
+	opOffered                // a send waits for its receive
+	opMoving                 // its bytes are under way or requested
 )
 
 // tagSend is a send.
@@ -306,7 +305,7 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 		}
 	}
 	if source != AnySource && e.member != nil && e.member.peers[source].state == left {
-		t.receives.give(&r.operation)
+		t.receives.give(r.ticket)
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrLeft)
 	}
 	t.posted.add(r)
@@ -333,13 +332,13 @@ func (t *tags) depart(node int, err error) {
 
 // endTogether ends the messages of collective calls, which fail until all nodes have agreed.
 func (t *tags) endTogether(err error) {
-	for _, s := range t.sends.all {
-		if s.state != opFree && s.tag >= GroupTag {
+	for s := range t.sends.used {
+		if s.tag >= GroupTag {
 			t.dropSend(s, err)
 		}
 	}
-	for _, r := range t.receives.all {
-		if r.state != opFree && r.tag >= GroupTag && r.tag != AnyTag {
+	for r := range t.receives.used {
+		if r.tag >= GroupTag && r.tag != AnyTag {
 			t.dropReceive(r, err)
 		}
 	}
@@ -347,7 +346,7 @@ func (t *tags) endTogether(err error) {
 
 // TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
 func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
-	return e.tags.sends.ids.under(), e.tags.receives.ids.under()
+	return e.tags.sends.under(), e.tags.receives.under()
 }
 
 // from returns the node whose message a receive waits for, or AnySource.
@@ -383,7 +382,7 @@ func (t *tags) endSend(s *tagSend, err error) {
 	t.endOffer(s, false)
 	done := s.done
 	s.b, s.done = nil, nil
-	t.sends.give(&s.operation)
+	t.sends.give(s.ticket)
 	t.quietly(func() { done(err) })
 }
 
@@ -391,7 +390,7 @@ func (t *tags) endSend(s *tagSend, err error) {
 func (t *tags) endReceive(r *tagReceive, err error) {
 	done, what := r.done, r.received
 	r.b, r.done = nil, nil
-	t.receives.give(&r.operation)
+	t.receives.give(r.ticket)
 	t.quietly(func() { done(what, err) })
 }
 

@@ -182,7 +182,7 @@ func (e *Endpoint) returned() error {
 // underWay returns how many operations wait for other nodes.
 func (e *Endpoint) underWay() int {
 	sends, receives := e.TaggedUnderWay()
-	return e.remote.ids.under() + e.bytes.sendIDs.under() + e.calls.ids.under() + sends + receives
+	return e.remote.under() + e.bytes.sends.under() + e.calls.under() + sends + receives
 }
 
 // unasked reports whether a returned packet is an answer of the library to a node that is gone.
