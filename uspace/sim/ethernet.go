@@ -149,17 +149,17 @@ func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 	}
 	switch {
 	case to == nil:
-		e.Lost.Unknown++
-		e.pool.give(i)
-		return
+		e.lose(i, &e.Lost.Unknown)
 	case e.isCut(from.number, to.number, f.n):
-		e.Lost.Cut++
-		e.pool.give(i)
-		return
-	case e.faults.any && !e.misfortune(to, i):
-		return
+		e.lose(i, &e.Lost.Cut)
+	case !e.faults.any || e.misfortune(to, i):
+		e.toReceiver(to, i, 0)
 	}
-	e.toReceiver(to, i, 0)
+}
+
+func (e *Ethernet) lose(i uint32, count *uint64) {
+	*count++
+	e.pool.give(i)
 }
 
 // lookup returns the port with the destination address of the frame, or nil.
@@ -176,8 +176,7 @@ func (e *Ethernet) toReceiver(to *EthernetPort, i uint32, late int64) {
 	w := e.world
 	n := e.pool.frames[i].n
 	if to.down-w.now > e.patience {
-		e.Lost.Switch++
-		e.pool.give(i)
+		e.lose(i, &e.Lost.Switch)
 		return
 	}
 	to.down = max(to.down, w.now) + e.serialize(n)

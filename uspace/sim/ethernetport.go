@@ -120,15 +120,12 @@ func (p *EthernetPort) happen(_, arg uint64) bool {
 	}
 	switch {
 	case p.card == nil:
-		e.Lost.Down++
-		e.pool.give(i)
+		e.lose(i, &e.Lost.Down)
 	case e.pool.frames[i].n > p.FrameSize():
-		e.Lost.Fault++
-		e.pool.give(i)
+		e.lose(i, &e.Lost.Fault)
 	// a card sleeps with frames lent, and a ring that is full of them would never wake it
 	case p.in.n-p.lent >= e.cfg.Receive:
-		e.Lost.Receive++
-		e.pool.give(i)
+		e.lose(i, &e.Lost.Receive)
 	default:
 		e.Carried++
 		p.in.push(i)

@@ -49,8 +49,7 @@ func (e *Ethernet) below(n int64) int64 {
 func (e *Ethernet) misfortune(to *EthernetPort, i uint32) bool {
 	t := &e.faults
 	if e.chance(t.loss) {
-		e.Lost.Fault++
-		e.pool.give(i)
+		e.lose(i, &e.Lost.Fault)
 		return false
 	}
 	if e.chance(t.duplicate) {
@@ -125,12 +124,7 @@ func (e *Ethernet) Sever(c Cut, until int64) {
 		return
 	}
 	e.world.At(until, func() {
-		for i := range e.cuts {
-			if e.cuts[i].id == c.id {
-				e.cuts = append(e.cuts[:i], e.cuts[i+1:]...)
-				return
-			}
-		}
+		e.cuts = slices.DeleteFunc(e.cuts, func(o Cut) bool { return o.id == c.id })
 	})
 }
 
