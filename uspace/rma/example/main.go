@@ -106,9 +106,23 @@ func (n *node) own() error {
 // number returns number i of a node. It is not 0.
 func number(node, i int) uint32 { return uint32(node)<<16 | uint32(i) }
 
+// structure is one in a window of another's.
+type structure struct {
+	at  rma.Target
+	end *rma.Endpoint
+}
+
 func (n *node) structures(owner uint16, key rma.Key) (queue, table) {
 	at := rma.Target{Node: owner, Key: key}
-	return queue{at, n.end}, table{at.At(queueBytes), n.end}
+	return queue{structure{at, n.end}}, table{structure{at.At(queueBytes), n.end}}
+}
+
+// wait waits for an operation that was issued.
+func (s structure) wait(id rma.ID, err error) (rma.Result, error) {
+	if err != nil {
+		return rma.Result{}, err
+	}
+	return s.end.Wait(id)
 }
 
 // use is every other node.

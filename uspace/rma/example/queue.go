@@ -29,29 +29,22 @@ const (
 	full = 1 << 32
 )
 
-// queue is one in a window of another's.
-type queue struct {
-	at  rma.Target
-	end *rma.Endpoint
-}
+type queue struct{ structure }
 
 func (q queue) place(n uint64) rma.Target { return q.at.At(firstPlace + n%places*8) }
 
 // look reads the count at an offset, and the place that it names.
 func (q queue) look(count uint64) (n, place uint64, err error) {
-	if n, err = answer(q.end, q.end.Read)(q.at.At(count)); err == nil {
-		place, err = answer(q.end, q.end.Read)(q.place(n))
+	r, err := q.wait(q.end.Read(q.at.At(count)))
+	if n = r.Uint64(); err == nil {
+		r, err = q.wait(q.end.Read(q.place(n)))
 	}
-	return n, place, err
+	return n, r.Uint64(), err
 }
 
 // exchange writes a number where another is, and returns whether it was.
 func (q queue) exchange(t rma.Target, is, to uint64) (bool, error) {
-	id, err := q.end.CompareSwap(t, is, to)
-	if err != nil {
-		return false, err
-	}
-	r, err := q.end.Wait(id)
+	r, err := q.wait(q.end.CompareSwap(t, is, to))
 	return err == nil && r.Uint64() == is, err
 }
 

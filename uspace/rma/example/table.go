@@ -23,11 +23,7 @@ const (
 
 var errFull = errors.New("the table is full")
 
-// table is one in a window of another's.
-type table struct {
-	at  rma.Target
-	end *rma.Endpoint
-}
+type table struct{ structure }
 
 // hash says where to look first (Knuth, The Art of Computer Programming, volume 3, section 6.4:
 // multiplication by the golden ratio).
@@ -37,16 +33,12 @@ func hash(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 >> 52 }
 func (t table) add(key, v uint64) error {
 	for i := range uint64(entries) {
 		at := t.at.At((hash(key) + i) % entries * entryBytes)
-		id, err := t.end.CompareSwap(at, 0, key)
-		if err != nil {
-			return err
-		}
-		r, err := t.end.Wait(id)
+		r, err := t.wait(t.end.CompareSwap(at, 0, key))
 		if err != nil {
 			return err
 		}
 		if was := r.Uint64(); was == 0 || was == key {
-			_, err := answer(t.end, func(at rma.Target) (rma.ID, error) { return t.end.Add(at, v) })(at.At(8))
+			_, err := t.wait(t.end.Add(at.At(8), v))
 			return err
 		}
 	}
@@ -57,12 +49,8 @@ func (t table) add(key, v uint64) error {
 // time.
 func (t table) count(key uint64) (uint64, error) {
 	for i := range uint64(entries) {
-		id, err := t.end.Apply(t.at.At((hash(key)+i)%entries*entryBytes), arctic.RemoteRead, arctic.Uint64, nil,
-			entryBytes, rma.With{})
-		if err != nil {
-			return 0, err
-		}
-		r, err := t.end.Wait(id)
+		r, err := t.wait(t.end.Apply(t.at.At((hash(key)+i)%entries*entryBytes), arctic.RemoteRead, arctic.Uint64, nil,
+			entryBytes, rma.With{}))
 		if err != nil {
 			return 0, err
 		}
@@ -74,16 +62,4 @@ func (t table) count(key uint64) (uint64, error) {
 		}
 	}
 	return 0, nil
-}
-
-// answer issues an operation on a word, waits for it, and returns what the word was.
-func answer(e *rma.Endpoint, issue func(rma.Target) (rma.ID, error)) func(rma.Target) (uint64, error) {
-	return func(at rma.Target) (uint64, error) {
-		id, err := issue(at)
-		if err != nil {
-			return 0, err
-		}
-		r, err := e.Wait(id)
-		return r.Uint64(), err
-	}
 }
