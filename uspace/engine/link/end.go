@@ -55,7 +55,7 @@ type End struct {
 
 	greetings uint64 // sent
 	view      uint64 // changes with the groups that are here, and with the peers; not 0
-	plain     []byte // a copy of a frame from before it was sealed, for see
+	plain     []byte // a copy of a frame from before it was sealed, for See
 
 	header arctic.Header // of the frame being looked at
 	out    arctic.Header // of the frame being composed

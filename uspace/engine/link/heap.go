@@ -5,7 +5,7 @@ package link
 // seated is what a heap holds. It says when it is due, and where in the heap it is.
 type seated interface {
 	comparable
-	due() int64
+	when() int64
 	place() *int32
 }
 
@@ -24,25 +24,25 @@ func (h *heap[T]) push(x T) {
 
 // put moves x, whose time is new, from place i to where it belongs.
 func (h *heap[T]) put(x T, i int) {
-	at := x.due()
-	for i > 0 && h.of[(i-1)/2].due() > at {
+	at := x.when()
+	for i > 0 && h.of[(i-1)/2].when() > at {
 		parent := h.of[(i-1)/2]
 		h.of[i], *parent.place() = parent, int32(i)
 		i = (i - 1) / 2
 	}
 	for {
 		c := 2*i + 1
-		if c+1 < len(h.of) && h.of[c+1].due() < h.of[c].due() {
+		if c+1 < len(h.of) && h.of[c+1].when() < h.of[c].when() {
 			c++
 		}
-		if c >= len(h.of) || at <= h.of[c].due() {
+		if c >= len(h.of) || at <= h.of[c].when() {
 			break
 		}
 		h.of[i], *h.of[c].place() = h.of[c], int32(i)
 		i = c
 	}
 	h.of[i], *x.place() = x, int32(i)
-	h.first = h.of[0].due()
+	h.first = h.of[0].when()
 }
 
 func (h *heap[T]) remove(x T) {

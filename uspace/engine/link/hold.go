@@ -23,7 +23,7 @@ const (
 	unholds = 64
 )
 
-func (s *stream) due() int64    { return s.hold }
+func (s *stream) when() int64   { return s.hold }
 func (s *stream) place() *int32 { return &s.seat }
 
 // tryGap returns the least time between two tries of an account.

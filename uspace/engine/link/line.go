@@ -15,12 +15,11 @@ import (
 type Line struct {
 	next   *Line   // of a train or list
 	stream *stream // the one it waits or travels with
-	// Owner is set before Queue.
-	Owner *Owner
-	Node  uint16 // the destination of the packet in the group of its owner
-	Size  uint16 // how many bytes of Data the packet has
-	Index uint16 // tells the owner which line it is
-	piece uint16 // bytes of Block in the frame; the rest follows in others (limit.go)
+	Owner  *Owner
+	Node   uint16 // the destination of the packet in the group of its owner
+	Size   uint16 // how many bytes of Data the packet has
+	Index  uint16 // tells the owner which line it is
+	piece  uint16 // bytes of Block in the frame; the rest follows in others (limit.go)
 	// Part marks a part of a long transfer, which needs no room in a queue: such lines have a
 	// stream of their own.
 	Part bool

@@ -8,7 +8,7 @@ package link
 
 type timers struct{ heap[*peer] }
 
-func (p *peer) due() int64    { return p.wake }
+func (p *peer) when() int64   { return p.wake }
 func (p *peer) place() *int32 { return &p.timer }
 
 // set makes sure that the peer's timer fires at the given time or earlier.
