@@ -208,7 +208,7 @@ func (d *Daemon) fatesOf(j *job, node uint16, life uint32) (all []attach.Fate) {
 	defer d.mu.Unlock()
 	there := j.lives[node]
 	if held, ok := d.heirs.ports[place{j.gid, node}]; ok && held.Of.Job == j.key() {
-		there = attach.Ticket(held.Ticket).Incarnation()
+		there = held.Ticket.Incarnation()
 	}
 	if there == 0 && !j.came[node] {
 		return nil

@@ -248,7 +248,7 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	if memory, err = d.memory.make("port", g.Bytes(), nil); err != nil {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
 	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node, Account: c.peer.account + 1},
-		ports.Ticket(a.Ticket), memory.fd, g, mtu, mode); errors.Is(err, ports.ErrFull) {
+		a.Ticket, memory.fd, g, mtu, mode); errors.Is(err, ports.ErrFull) {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
 	c.spent += made.Spent

@@ -108,7 +108,7 @@ func (d *Daemon) endHeld(p ports.Held, of *job) {
 	var f attach.Fate
 	if of != nil {
 		// before the next process of the node is there
-		f = d.died(of, p.Of.Node, attach.Ticket(p.Ticket).Incarnation())
+		f = d.died(of, p.Of.Node, p.Ticket.Incarnation())
 	}
 	ended := d.neighbours.leave(place{p.Of.Job.GID, p.Of.Node}, p.ID)
 	go func() {
@@ -198,7 +198,7 @@ func (c *connection) takePort(r *attach.ResumeRequest) error {
 		d.leave(j, r.Node)
 		return err
 	}
-	life := attach.Ticket(held.Ticket).Incarnation()
+	life := held.Ticket.Incarnation()
 	c.port = &directPort{job: j, node: r.Node, id: held.ID, life: life, returns: d.born(j, r.Node, life), use: use}
 	c.enterPort(c.port)
 	return nil

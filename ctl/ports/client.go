@@ -258,7 +258,7 @@ type Made struct {
 
 // Make makes a port as Host.Make does, on the memory of a descriptor, and places its node.
 // The helper keeps a copy of the descriptor until the port is gone.
-func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int,
+func (c *Client) Make(of bpf.Port, ticket attach.Ticket, memory int, g port.Geometry, mtu int,
 	mode xdp.AttachMode) (Made, error) {
 	if mode == xdp.AttachGeneric && c.version() < waysSince {
 		return Made{}, fmt.Errorf("making a port in generic mode: %w", ErrVersion)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
@@ -93,7 +94,7 @@ func testForgedFrames(t *testing.T, mode xdp.AttachMode) {
 		t.Helper()
 		mem := memory(t)
 		g := afxdp.GeometryFor(mtu)
-		m, err := h.Make(bpf.Port{Job: of, Node: node}, Ticket{}, int(mem.Fd()), g, mtu, mode)
+		m, err := h.Make(bpf.Port{Job: of, Node: node}, attach.Ticket{}, int(mem.Fd()), g, mtu, mode)
 		if err != nil {
 			t.Fatal(err)
 		}

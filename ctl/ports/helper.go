@@ -46,7 +46,7 @@ type kept struct {
 	id     uint32
 	memory *os.File
 	bytes  int64
-	ticket Ticket
+	ticket attach.Ticket
 }
 
 // NewHelper makes a helper. tell takes errors that no request returns. The helper owns the host,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/attach"
 )
 
 // The layout of the file: the head, then jobs, then ports.
@@ -40,7 +41,7 @@ type portRecord struct {
 	Tag, Bytes, Number       uint64 // bytes of its memory; number in the names of its links
 	ID, Account, Outer, Mode uint32
 	GID, Node                uint16
-	Ticket                   Ticket
+	Ticket                   attach.Ticket
 }
 
 // ledger is the file. A nil ledger stores nothing.

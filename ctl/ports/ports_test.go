@@ -197,7 +197,7 @@ func (b *bed) make(host int, node uint16, memory *os.File) (Made, error) {
 
 // makeFor is make for an account.
 func (b *bed) makeFor(host int, node uint16, account uint32, memory *os.File) (Made, error) {
-	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node, Account: account}, Ticket{}, int(memory.Fd()),
+	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node, Account: account}, attach.Ticket{}, int(memory.Fd()),
 		afxdp.GeometryFor(mtu), mtu, b.mode)
 	if err != nil {
 		return m, err
@@ -386,7 +386,7 @@ func TestHelperRefuses(t *testing.T) {
 	_, ended := h.End(9)
 	_, _, gone := h.Gone(9)
 	_, _, unknown := h.ask(&request{Op: "something"}, 0)
-	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()),
+	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, attach.Ticket{}, int(memory(t).Fd()),
 		afxdp.GeometryFor(mtu), mtu, b.mode)
 	_, tooMany := b.make(0, 2, memory(t))
 	_, twice := h.AddJob(job, 2)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
@@ -158,7 +159,7 @@ func (c *Client) newTrial(of bpf.Port, mtu int, mode xdp.AttachMode) (t trial, e
 	if err := unix.Fallocate(fd, 0, 0, g.Bytes()); err != nil {
 		return t, fmt.Errorf("making memory: %w", err)
 	}
-	made, err := c.Make(of, Ticket{}, fd, g, mtu, mode)
+	made, err := c.Make(of, attach.Ticket{}, fd, g, mtu, mode)
 	if err != nil {
 		return t, err
 	}

@@ -203,7 +203,7 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 	}
 	of := bpf.Job{Tag: 77, GID: 9}
 	_, err = c.AddJob(of, 2)
-	made, making := c.Make(bpf.Port{Job: of}, Ticket{}, int(socket.Fd()), afxdp.GeometryFor(mtu), mtu, xdp.AttachNative)
+	made, making := c.Make(bpf.Port{Job: of}, attach.Ticket{}, int(socket.Fd()), afxdp.GeometryFor(mtu), mtu, xdp.AttachNative)
 	to, own := [6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 2}
 	_, placing := c.Place(of, []int{-1, 0}, []bpf.Place{{NIC: 3, Longest: 1514, Way: bpf.EthernetWay(to, own, 0)}})
 	making = errors.Join(making, placing)
@@ -211,7 +211,7 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 		[]bpf.Place{{NIC: 3, Longest: 1514, Way: bpf.EthernetWay(to, own, 7)}}); !errors.Is(err, ErrVersion) {
 		t.Errorf("a way with a tag: %v", err)
 	}
-	if _, err := c.Make(bpf.Port{Job: of}, Ticket{}, int(socket.Fd()), afxdp.GeometryFor(mtu), mtu,
+	if _, err := c.Make(bpf.Port{Job: of}, attach.Ticket{}, int(socket.Fd()), afxdp.GeometryFor(mtu), mtu,
 		xdp.AttachGeneric); !errors.Is(err, ErrVersion) {
 		t.Errorf("generic mode: %v", err)
 	}

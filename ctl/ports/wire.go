@@ -74,9 +74,6 @@ func common(theirs int) int { return min(max(theirs, leastVersion), Version) }
 // heldAtOnce is the largest number of jobs and ports in an answer: it fits a packet.
 const heldAtOnce = 64
 
-// Ticket is what a process with a port shows to the next funid.
-type Ticket [16]byte
-
 // Job is a job that the switch has.
 type Job struct {
 	Job   bpf.Job `json:"job"`
@@ -85,11 +82,11 @@ type Job struct {
 
 // Held is a port that a helper holds for the next funid.
 type Held struct {
-	ID     uint32   `json:"id"`
-	Of     bpf.Port `json:"of"`
-	Ticket Ticket   `json:"ticket"`
-	Bytes  int64    `json:"bytes"`            // of its memory
-	Shared []uint32 `json:"shared,omitempty"` // has the IDs of the ports that it shares memory with
+	ID     uint32        `json:"id"`
+	Of     bpf.Port      `json:"of"`
+	Ticket attach.Ticket `json:"ticket"`
+	Bytes  int64         `json:"bytes"`            // of its memory
+	Shared []uint32      `json:"shared,omitempty"` // has the IDs of the ports that it shares memory with
 }
 
 // Totals is the totals of all ports of a host.
@@ -146,7 +143,7 @@ type request struct {
 	MTU      int           `json:"mtu,omitempty"`
 	Generic  bool          `json:"generic,omitempty"`
 	ID       uint32        `json:"id,omitempty"`
-	Ticket   Ticket        `json:"ticket,omitzero"`
+	Ticket   attach.Ticket `json:"ticket,omitzero"`
 	Index    int           `json:"index,omitempty"`
 	From     int           `json:"from,omitempty"`
 	Version  int           `json:"version,omitempty"`
