@@ -86,20 +86,13 @@ func (c *connection) endSegment(base uint32) error {
 	return nil
 }
 
-// statusOf maps an error of the engine to one of the protocol.
+// statusOf gives an error of the engine its status, which those of segments have (attach.StatusOf).
 func statusOf(err error) error {
-	for _, m := range []struct {
-		is error
-		to attach.Status
-	}{
-		{funi.ErrSegment, attach.ErrSegment}, {funi.ErrOverlap, attach.ErrOverlap},
-		{funi.ErrTooManySegments, attach.ErrTooManySegments},
-		{funi.ErrNoSegment, attach.ErrNoSegment}, {engine.ErrSegmentBusy, attach.ErrBusy},
-		{ErrEnded, attach.ErrStopping},
-	} {
-		if errors.Is(err, m.is) {
-			return fmt.Errorf("%w: %w", m.to, err)
-		}
+	switch {
+	case errors.Is(err, engine.ErrSegmentBusy):
+		return fmt.Errorf("%w: %w", attach.ErrBusy, err)
+	case errors.Is(err, ErrEnded):
+		return fmt.Errorf("%w: %w", attach.ErrStopping, err)
 	}
 	return err
 }

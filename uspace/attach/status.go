@@ -102,25 +102,15 @@ func (s Status) Error() string {
 	return statusText[s]
 }
 
-// Is makes errors.Is also match the errors of an embedded card.
-func (s Status) Is(target error) bool {
-	switch s {
-	case ErrSegment:
-		return target == funi.ErrSegment
-	case ErrOverlap:
-		return target == funi.ErrOverlap
-	case ErrTooManySegments:
-		return target == funi.ErrTooManySegments
-	case ErrNoSegment:
-		return target == funi.ErrNoSegment
-	case ErrSlots:
-		return target == funi.ErrSlots
-	}
-	return false
-}
+// ofCard has the errors of an embedded card that are also numbers.
+var ofCard = map[Status]error{ErrSegment: funi.ErrSegment, ErrOverlap: funi.ErrOverlap, ErrSlots: funi.ErrSlots,
+	ErrTooManySegments: funi.ErrTooManySegments, ErrNoSegment: funi.ErrNoSegment}
 
-// StatusOf returns the number with which an error is answered: the Status in its chain, or
-// ErrInternal; Done for nil.
+// Is makes errors.Is also match the errors of an embedded card.
+func (s Status) Is(target error) bool { return target != nil && ofCard[s] == target }
+
+// StatusOf returns the number with which an error is answered: the Status in its chain, that of a
+// card's error there, or ErrInternal; Done for nil.
 func StatusOf(err error) Status {
 	if err == nil {
 		return Done
@@ -128,6 +118,11 @@ func StatusOf(err error) Status {
 	var s Status
 	if errors.As(err, &s) && s != Done {
 		return s
+	}
+	for s, same := range ofCard {
+		if errors.Is(err, same) {
+			return s
+		}
 	}
 	return ErrInternal
 }
