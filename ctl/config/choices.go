@@ -59,10 +59,8 @@ const (
 	LogJSON
 )
 
-var logFormats = map[LogFormat]string{LogText: "text", LogJSON: "json"}
-
 // String names the format.
-func (f LogFormat) String() string { return logFormats[f] }
+func (f LogFormat) String() string { return [...]string{"text", "json"}[f] }
 
 // LogLevel is the lowest level of lines that are written.
 type LogLevel slog.Level
@@ -78,10 +76,10 @@ const (
 // String names the level.
 func (l LogLevel) String() string { return strings.ToLower(slog.Level(l).String()) }
 
-// ParseLogFormat and ParseLogLevel read the names of formats and levels.
+// ParseLogFormat reads the name of a format.
 func ParseLogFormat(s string) (LogFormat, error) { return named("log-format", s, LogText, LogJSON) }
 
-// ParseLogLevel is described with ParseLogFormat.
+// ParseLogLevel reads the name of a level.
 func ParseLogLevel(s string) (LogLevel, error) {
 	return named("log-level", s, LogDebug, LogInfo, LogWarn, LogError)
 }
@@ -96,7 +94,8 @@ func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
 		names = append(names, v.String())
 	}
 	var none T
-	return none, fmt.Errorf("%s %q: use %s", what, s, strings.Join(names, ", "))
+	last := len(names) - 1
+	return none, fmt.Errorf("%s %q: use %s or %s", what, s, strings.Join(names[:last], ", "), names[last])
 }
 
 // MemoryKind is how memory that processes share is kept whole.
@@ -125,17 +124,10 @@ const (
 	Sleep
 )
 
-var pollings = map[Polling]string{Adaptive: "adaptive", Spin: "spin", Sleep: "sleep"}
+var pollings = [...]string{"adaptive", "spin", "sleep"}
 
 // String returns the name that the configuration uses.
 func (p Polling) String() string { return pollings[p] }
 
 // ParsePolling reads a name.
-func ParsePolling(s string) (Polling, error) {
-	for p, name := range pollings {
-		if s == name {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
-}
+func ParsePolling(s string) (Polling, error) { return named("polling", s, Adaptive, Spin, Sleep) }

@@ -3,6 +3,7 @@ package config
 // This file is what users may use, and the defaults of that.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -99,17 +100,11 @@ func (a *Amounts) complete(d Amounts) error {
 		d    int
 	}{{"contexts", &a.Contexts, d.Contexts}, {"jobs", &a.Jobs, d.Jobs},
 		{"connections", &a.Connections, d.Connections}} {
-		if *v.n == 0 {
-			*v.n = v.d
-		}
-		if *v.n < 0 || *v.n > mostAmount {
+		if *v.n = cmp.Or(*v.n, v.d); *v.n < 0 || *v.n > mostAmount {
 			return fmt.Errorf("%s %d; use 1 to %d", v.name, *v.n, mostAmount)
 		}
 	}
-	if a.Bytes == 0 {
-		a.Bytes = d.Bytes
-	}
-	if a.Bytes < 0 || a.Bytes > MostBytes {
+	if a.Bytes = cmp.Or(a.Bytes, d.Bytes); a.Bytes < 0 || a.Bytes > MostBytes {
 		return fmt.Errorf("bytes %d; use 1 to 64 TiB", a.Bytes)
 	}
 	return nil

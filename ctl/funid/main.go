@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,9 +226,7 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 			return cfg, err
 		}
 	}
-	if f.socket != "" {
-		cfg.Socket = f.socket
-	}
+	cfg.Socket, cfg.Metrics = cmp.Or(f.socket, cfg.Socket), cmp.Or(f.metrics, cfg.Metrics)
 	if c.Flags().Changed("card") {
 		if f.card < 0 || f.card > math.MaxUint16 {
 			return cfg, fmt.Errorf("--card %d: use this host's number in the peers file, from 0", f.card)
@@ -243,29 +242,16 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 	if len(f.ifaces) > 0 {
 		cfg.Interfaces = f.ifaces
 	}
-	if f.polling != "" {
-		if cfg.Polling, err = config.ParsePolling(f.polling); err != nil {
-			return cfg, fmt.Errorf("--%w", err)
-		}
-	}
-	if f.metrics != "" {
-		cfg.Metrics = f.metrics
-	}
 	if c.Flags().Changed("vlan") {
 		if f.vlan < 1 || f.vlan > bpf.MaxVLAN {
 			return cfg, fmt.Errorf("--vlan %d: use 1 to %d, or leave it out", f.vlan, bpf.MaxVLAN)
 		}
 		cfg.VLAN = uint16(f.vlan)
 	}
-	if f.logFormat != "" {
-		if cfg.LogFormat, err = config.ParseLogFormat(f.logFormat); err != nil {
-			return cfg, fmt.Errorf("--%w", err)
-		}
-	}
-	if f.logLevel != "" {
-		if cfg.LogLevel, err = config.ParseLogLevel(f.logLevel); err != nil {
-			return cfg, fmt.Errorf("--%w", err)
-		}
+	if err := errors.Join(chosen(&cfg.Polling, f.polling, config.ParsePolling),
+		chosen(&cfg.LogFormat, f.logFormat, config.ParseLogFormat),
+		chosen(&cfg.LogLevel, f.logLevel, config.ParseLogLevel)); err != nil {
+		return cfg, err
 	}
 	if c.Flags().Changed("cpu") {
 		if f.cpu < 0 {
@@ -274,4 +260,17 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		cfg.CPU = f.cpu
 	}
 	return cfg, nil
+}
+
+// chosen sets a value by its name, unless the flag was left out.
+func chosen[T any](to *T, name string, parse func(string) (T, error)) error {
+	if name == "" {
+		return nil
+	}
+	v, err := parse(name)
+	if err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	*to = v
+	return nil
 }
