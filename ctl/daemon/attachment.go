@@ -331,11 +331,7 @@ func (c *connection) endContext() *attachment {
 			return
 		}
 		a.dismiss()
-		l.unwatch(a.card)
 		l.strike(a)
-		if l.share != nil {
-			l.share.leave(a)
-		}
 		l.card.Detach(a.ctx)
 	})
 	closeFD(a.process)

@@ -178,11 +178,7 @@ func (a *attachment) uses(r *region) bool { return r.whose == a || a.bells.regio
 
 // lose ends a context whose memory must not be touched.
 func (l *loop) lose(a *attachment) {
-	l.unwatch(a.card)
 	l.strike(a)
-	if l.share != nil {
-		l.share.leave(a)
-	}
 	l.card.Abandon(a.ctx)
 	a.lost = true
 	wakeUp(a.process)

@@ -105,15 +105,13 @@ func (c *connection) makeJob(r *attach.JobRequest) (err error) {
 	} else {
 		err = c.routeJob(j)
 	}
-	if err != nil {
-		d.endJob(j, err.Error())
-		return fmt.Errorf("making a job: %w", err)
+	if err == nil {
+		d.mu.Lock()
+		j.made = true
+		d.mu.Unlock()
+		err = d.reachable(r.Cards) // an interface went away, and failJobs did not see this job
 	}
-	d.mu.Lock()
-	j.made = true
-	d.mu.Unlock()
-	// an interface went away, and failJobs did not see this job
-	if err := d.reachable(r.Cards); err != nil {
+	if err != nil {
 		d.endJob(j, err.Error())
 		return fmt.Errorf("making a job: %w", err)
 	}

@@ -37,39 +37,36 @@ type listener struct {
 // listen takes the path. It makes the folder if there is none. Errors wrap ErrSocket when something
 // else has the path.
 func listen(path string) (_ *listener, err error) {
-	if err := makeFolders(filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("making the socket's folder: %w; run as root, or choose another socket", err)
-	}
 	l := &listener{path: path}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.close())
+			err = errors.Join(fmt.Errorf("taking the socket %s: %w", path, err), l.close())
 		}
 	}()
-	l.lock, err = os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err := makeFolders(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("making its folder: %w; run as root, or choose another socket", err)
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the socket %s: %w", path, err)
+		return nil, fmt.Errorf("locking it: %w", err)
 	}
-	if err := unix.Flock(int(l.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		l.lock.Close()
-		l.lock = nil // not ours to remove
-		return nil,
-			fmt.Errorf("taking the socket %s: %w: another funid serves it; stop that one, or choose another socket",
-				path, ErrSocket)
+	switch {
+	case unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil:
+		err = fmt.Errorf("%w: another funid serves it; stop that one, or choose another socket", ErrSocket)
+	case !still(lock):
+		err = fmt.Errorf("%w: another funid that served it is just ending; try again", ErrSocket)
 	}
-	if !l.locked() {
-		l.lock.Close()
-		l.lock = nil
-		return nil, fmt.Errorf("taking the socket %s: %w: another funid that served it is just ending; try again",
-			path, ErrSocket)
+	if err != nil { // it is not ours to remove
+		lock.Close()
+		return nil, err
 	}
+	l.lock = lock
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+		return nil, err
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("taking the socket %s: %w: it is no socket; remove it, or choose another",
-			path, ErrSocket)
+		return nil, fmt.Errorf("%w: it is no socket; remove it, or choose another", ErrSocket)
 	default:
 		c, err := net.Dial(attach.Network, path)
 		if err == nil {
@@ -77,11 +74,10 @@ func listen(path string) (_ *listener, err error) {
 		}
 		// of somebody who does not lock; EAGAIN: his backlog is full
 		if err == nil || errors.Is(err, unix.EAGAIN) {
-			return nil,
-				fmt.Errorf("taking the socket %s: %w: another program serves it; stop that one, or choose another socket", path, ErrSocket)
+			return nil, fmt.Errorf("%w: another program serves it; stop that one, or choose another socket", ErrSocket)
 		}
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("removing the socket that a dead daemon left: %w", err)
+			return nil, fmt.Errorf("removing what a dead daemon left: %w", err)
 		}
 	}
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -89,19 +85,16 @@ func listen(path string) (_ *listener, err error) {
 	}}
 	socket, err := config.Listen(context.Background(), attach.Network, path)
 	if err != nil {
-		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+		return nil, err
 	}
 	l.socket = socket.(*net.UnixListener)
-	if l.file, err = l.socket.File(); err != nil {
-		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+	if l.file, err = l.socket.File(); err == nil {
+		err = l.shorten()
 	}
-	if err := l.shorten(); err != nil {
-		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+	if err == nil {
+		err = os.Chmod(path, 0o666) // all users may connect
 	}
-	if err := os.Chmod(path, 0o666); err != nil {
-		return nil, fmt.Errorf("opening the socket to all users: %w", err)
-	}
-	return l, nil
+	return l, err
 }
 
 // shorten sets the backlog, because package net asks for as many as the kernel allows
@@ -135,14 +128,14 @@ func makeFolders(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// locked reports whether the locked file is still the one at the path: an earlier daemon may have
-// removed it after it was opened here.
-func (l *listener) locked() bool {
-	ours, err := l.lock.Stat()
+// still reports whether a file is still the one at its path: an earlier daemon may have removed it
+// after it was opened here.
+func still(file *os.File) bool {
+	ours, err := file.Stat()
 	if err != nil {
 		return false
 	}
-	now, err := os.Lstat(l.lock.Name())
+	now, err := os.Lstat(file.Name())
 	return err == nil && os.SameFile(ours, now)
 }
 

@@ -141,11 +141,7 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 		away := errors.Is(refused, engine.ErrAway) && a.saved != nil // it has no turn
 		switch {
 		case refused == nil:
-			l.unwatch(a.card)
 			l.strike(a)
-			if l.share != nil {
-				l.share.leave(a)
-			}
 			d.signUp(a, to)
 		case errors.Is(refused, engine.ErrNotReady) || away:
 			halted = a.ctx.Load(funi.Control)&funi.CTXM != 0

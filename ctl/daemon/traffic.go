@@ -90,8 +90,13 @@ func (c *connection) trafficFor() (*report.Traffic, error) {
 	return t, nil
 }
 
-// strike takes an ending context off the card's thread's list, and adds its traffic to its job's.
+// strike takes an ending context off the lists of the card's thread, and adds its traffic to its
+// job's.
 func (l *loop) strike(a *attachment) {
+	l.unwatch(a.card)
+	if l.share != nil {
+		l.share.leave(a)
+	}
 	t := a.ctx.Traffic()
 	a.job.moved.Add(&t)
 	l.byBell[a.ctx.Bell()] = nil

@@ -137,13 +137,12 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 		p.ProbeErr = "interface " + i.Name + " cannot send"
 		return
 	}
+	var ifc *net.Interface
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		p.ProbeErr = err.Error()
-		return
+	if err == nil {
+		defer h.Close()
+		ifc, err = net.InterfaceByName(i.Name)
 	}
-	defer h.Close()
-	ifc, err := net.InterfaceByName(i.Name)
 	if err != nil {
 		p.ProbeErr = err.Error()
 		return
