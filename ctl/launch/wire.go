@@ -80,7 +80,7 @@ type startOrder struct {
 	Args    []raw  `json:"args"`
 	Env     []raw  `json:"env,omitempty"`  // NAME=VALUE, besides what its user gives it
 	Input   bool   `json:"input"`          // the launcher's standard input comes here
-	Once    bool   `json:"once,omitempty"` // the process is not a node, but starts them or is all of them
+	Once    bool   `json:"once,omitempty"` // the process starts the nodes, or is all of them
 	// Life counts the node's processes from 0. Restarts is the largest number that may follow the
 	// first. In a job without restarts both are 0.
 	Life     int `json:"life,omitempty"`

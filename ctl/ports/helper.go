@@ -185,7 +185,7 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	}
 	a.SpentNs = int64(s.spent() - begin)
 	err = send(s.conn, a, out...)
-	if made := s.ports[a.ID]; r.Op == opMake && made != nil { // the process has the socket, and nobody else
+	if made := s.ports[a.ID]; r.Op == opMake && made != nil { // the process has the socket
 		err = errors.Join(err, made.letGo())
 	}
 	return err

@@ -86,7 +86,7 @@ type Held struct {
 	Of     bpf.Port      `json:"of"`
 	Ticket attach.Ticket `json:"ticket"`
 	Bytes  int64         `json:"bytes"`            // of its memory
-	Shared []uint32      `json:"shared,omitempty"` // has the IDs of the ports that it shares memory with
+	Shared []uint32      `json:"shared,omitempty"` // IDs of ports that it shares memory with
 }
 
 // Totals is the totals of all ports of a host.

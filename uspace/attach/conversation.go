@@ -77,8 +77,8 @@ func (c *Conversation) Answer() ([]byte, error) {
 }
 
 // Call asks the daemon at the socket once, and decodes the answer's body into answer. It ends with
-// the context, and when the time of patience is over (ErrSilent). Errors are those of Converse and Answer,
-// and ErrMalformed.
+// the context, and when the time of patience is over (ErrSilent). Errors are those of Converse and
+// Answer, and ErrMalformed.
 func Call(ctx context.Context, socket string, kind Kind, patience time.Duration, body, answer any) error {
 	c, err := Converse(ctx, socket, kind, patience)
 	if err != nil {
