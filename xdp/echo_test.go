@@ -133,7 +133,7 @@ func echoLab(t testing.TB, mode AttachMode, size int) (p *port, d Desc, stop fun
 	must(t, pin(cpus[0])) // the lab's thread ends with the test
 	p = ports[0]
 	addr, _ := p.free.Get()
-	d = Desc{Addr: addr, Len: uint32(copy(p.umem.Frame(addr), testFrame(0, 1, size)))}
+	d = Desc{Addr: addr, Len: uint32(copy(p.umem.Span(addr, 2048), testFrame(0, 1, size)))}
 	return p, d, func() { quit.Store(true); must(t, <-done) }
 }
 
@@ -146,7 +146,7 @@ func TestEchoBetweenThreads(t *testing.T) {
 			defer stop()
 			for i := range 3000 {
 				want := testFrame(0, i, 60+i%100)
-				d.Len = uint32(copy(p.umem.Frame(d.Addr), want))
+				d.Len = uint32(copy(p.umem.Span(d.Addr, 2048), want))
 				var err error
 				d, err = p.pingOnce(d)
 				must(t, err)
@@ -172,7 +172,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 	a, b := ports[0], ports[1]
 	addr, _ := a.free.Get()
-	d := Desc{Addr: addr, Len: uint32(copy(a.umem.Frame(addr), testFrame(0, 1, 64)))}
+	d := Desc{Addr: addr, Len: uint32(copy(a.umem.Span(addr, 2048), testFrame(0, 1, 64)))}
 	var fault error
 	rounds := 0
 	allocs := testing.AllocsPerRun(200, func() {
@@ -240,7 +240,7 @@ func BenchmarkEcho(b *testing.B) {
 					if d, err = p.pingOnce(d); err != nil {
 						b.Fatal(err)
 					}
-					copy(p.umem.Frame(d.Addr), labMAC[1])
+					copy(p.umem.Span(d.Addr, 2048), labMAC[1])
 					now := time.Now()
 					times[i], before = now.Sub(before), now
 				}

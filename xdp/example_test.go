@@ -45,7 +45,7 @@ func (e *end) send(frame []byte) error {
 	if tx.Reserve(1) == 0 {
 		return errors.New("the transmit ring is full")
 	}
-	tx.Set(0, xdp.Desc{Addr: at, Len: uint32(copy(e.umem.Frame(at), frame))})
+	tx.Set(0, xdp.Desc{Addr: at, Len: uint32(copy(e.umem.Span(at, 2048), frame))})
 	tx.Submit(1)
 	for {
 		if err := e.socket.Kick(); !errors.Is(err, xdp.ErrTxPending) {

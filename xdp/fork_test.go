@@ -56,7 +56,7 @@ func TestForkLeavesTheUMEM(t *testing.T) {
 	u, err := NewUMEM(UMEMConfig{FrameCount: 1})
 	must(t, err)
 	t.Cleanup(func() { must(t, u.Close()) })
-	u.Frame(0)[0] = 1
+	u.Span(0, 2048)[0] = 1
 	at := unsafe.Pointer(unsafe.SliceData(u.mem))
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {

@@ -214,7 +214,7 @@ func (p *port) send(frames ...[]byte) error {
 		if !ok {
 			p.t.Fatal("no free frame")
 		}
-		p.sock.Tx().Set(uint32(i), Desc{Addr: addr, Len: uint32(copy(p.umem.Frame(addr), f))})
+		p.sock.Tx().Set(uint32(i), Desc{Addr: addr, Len: uint32(copy(p.umem.Span(addr, 2048), f))})
 	}
 	p.sock.Tx().Submit(n)
 	return p.sock.Kick()

@@ -66,7 +66,7 @@ func TestTxRingFull(t *testing.T) {
 	}
 	for i := range uint32(16) {
 		addr, _ := src.free.Get()
-		tx.Set(i, Desc{Addr: addr, Len: uint32(copy(src.umem.Frame(addr), testFrame(0, int(i), 64)))})
+		tx.Set(i, Desc{Addr: addr, Len: uint32(copy(src.umem.Span(addr, 2048), testFrame(0, int(i), 64)))})
 	}
 	tx.Submit(16)
 	if n := tx.Reserve(1); n != 0 || tx.Len() != 16 {
@@ -176,7 +176,7 @@ func TestInvalidDescriptors(t *testing.T) {
 	_, src, dst := oneWay(t, labOptions{}, portConfig{}, portConfig{}, AttachGeneric)
 	dst.fill(64)
 	addr, _ := src.free.Get()
-	size := uint32(copy(src.umem.Frame(addr), testFrame(0, 3, 64)))
+	size := uint32(copy(src.umem.Span(addr, 2048), testFrame(0, 3, 64)))
 	tx := src.sock.Tx()
 	if tx.Reserve(4) != 4 {
 		t.Fatal("no room")
@@ -234,7 +234,7 @@ func TestMultiBuffer(t *testing.T) {
 			tx.Reserve(3)
 			for rest := packet; len(rest) > 0; n++ {
 				addr, _ := src.free.Get()
-				d := Desc{Addr: addr, Len: uint32(copy(src.umem.Frame(addr), rest))}
+				d := Desc{Addr: addr, Len: uint32(copy(src.umem.Span(addr, 2048), rest))}
 				if rest = rest[d.Len:]; len(rest) > 0 {
 					d.Options = PacketContinued
 				}

@@ -174,5 +174,6 @@ func newRing[T any](mapping []byte, off unix.XDPRingOffset, n uint32) ring[T] {
 // closedRing returns a ring without slots to give, but with one slot to touch. A ring used after
 // Close is therefore full and empty at once, and does not fault.
 func closedRing[T any]() ring[T] {
-	return ring[T]{producer: new(atomic.Uint32), consumer: new(atomic.Uint32), flags: new(atomic.Uint32), slots: make([]T, 1)}
+	return ring[T]{producer: new(atomic.Uint32), consumer: new(atomic.Uint32), flags: new(atomic.Uint32),
+		slots: make([]T, 1)}
 }

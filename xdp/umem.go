@@ -131,16 +131,6 @@ func keepFromChildren(mapping []byte) error {
 	return nil
 }
 
-// Frame returns the view from addr to the end of its frame, or nil when addr lies outside the UMEM.
-// Its capacity ends with the frame.
-func (u *UMEM) Frame(addr uint64) []byte {
-	if addr >= uint64(len(u.mem)) {
-		return nil
-	}
-	end := (addr | u.mask) + 1
-	return u.mem[addr:end:end]
-}
-
 // If the UMEM is Unaligned, the lower bits of an address say where the frame begins, and those from
 // unalignedShift on where in the frame the data does (XSK_UNALIGNED_BUF_OFFSET_SHIFT,
 // include/uapi/linux/if_xdp.h).

@@ -143,7 +143,7 @@ func (s *rawStream) open() (err error) {
 	s.left = make([]uint8, s.window)
 	for i := range s.window {
 		s.free = append(s.free, s.base+uint64(s.window-1-i)*s.slab)
-		rawxdp.PutEther(s.UMEM.Frame(s.free[i]), &c.Config)
+		rawxdp.PutEther(s.UMEM.Span(s.free[i], rawxdp.EtherHeader), &c.Config)
 	}
 	return s.Attach(&c.Config, xdp.SocketConfig{Frames: receive, MultiBuffer: c.Jumbo, RxSize: fill, TxSize: slots,
 		FillSize: fill, CompletionSize: slots})
@@ -354,7 +354,7 @@ func (s *rawStream) tell(done uint64) error {
 	}
 	addr := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	binary.LittleEndian.PutUint64(s.UMEM.Frame(addr)[rawxdp.EtherHeader:], done)
+	binary.LittleEndian.PutUint64(s.UMEM.Span(addr, rawxdp.MinFrameSize)[rawxdp.EtherHeader:], done)
 	s.Tx().Submit(s.commit(0, addr, rawxdp.MinFrameSize))
 	return s.kick()
 }

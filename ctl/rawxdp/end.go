@@ -155,7 +155,7 @@ func (l *End) Ask(number uint64) error {
 		return errors.New("every frame is still being sent")
 	}
 	binary.LittleEndian.PutUint64(l.frame[EtherHeader:], number)
-	copy(l.UMEM.Frame(addr), l.frame)
+	copy(l.UMEM.Span(addr, len(l.frame)), l.frame)
 	if err := l.send(xdp.Desc{Addr: addr, Len: uint32(len(l.frame))}); err != nil {
 		return err
 	}

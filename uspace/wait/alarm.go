@@ -82,9 +82,6 @@ func (a *Alarm) Arm() bool {
 	return true
 }
 
-// Armed reports whether Arm is in force.
-func (a *Alarm) Armed() bool { return a.armed.Load() }
-
 // Disarm undoes Arm. The descriptor is not readable afterwards, unless a Call is under way.
 func (a *Alarm) Disarm() {
 	a.armed.Store(false)

@@ -9,21 +9,12 @@ package afxdp
 // and nothing else.
 
 import (
-	"encoding/binary"
-
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Offsets in a frame; see package arctic.
 const (
-	versionOffset      = arctic.EthernetSize
-	packetsOffset      = 28
-	epochOffset        = 32
-	sequenceOffset     = 40
-	requestAckOffset   = 44
-	replyAckOffset     = 56
-	acknowledgedHeader = replyAckOffset + 4
+	versionOffset = arctic.EthernetSize // in a frame
 	// another is the number of frames of a queue after which another one is remembered: the peer of
 	// the first may be gone.
 	another = 4096
@@ -31,47 +22,40 @@ const (
 
 // remembered is a frame that was sent on a queue.
 type remembered struct {
-	under    bool
-	after    int    // frames committed since
-	cards    uint32 // as in the answer: the peer is the source
-	epoch    uint64
-	sequence uint32
-	ack      int // offset of the acknowledgment in the answer
+	under  bool
+	after  int // frames committed since
+	header arctic.Header
 }
 
 // remember notes a frame that is committed on the queue, unless the queue waits for the
-// acknowledgment of another frame.
+// acknowledgment of another frame. A hello has its answer, and no acknowledgment.
 func (p *Port) remember(q *queue, frame []byte) {
-	r := &q.remembered
-	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {
-		return // which has its answer, and no acknowledgment
+	f, ok := arctic.Peek(frame)
+	if !ok || frame[versionOffset] == bpf.VersionHello {
+		return
 	}
-	if r.after++; r.under && r.after < another || len(frame) < acknowledgedHeader || frame[packetsOffset] == 0 {
+	r := &q.remembered
+	if r.after++; r.under && r.after < another || f.Packets() == 0 {
 		return
 	}
 	if !r.under {
 		p.waited++
 	}
-	*r = remembered{under: true, epoch: binary.LittleEndian.Uint64(frame[epochOffset:]),
-		sequence: binary.LittleEndian.Uint32(frame[sequenceOffset:]), ack: requestAckOffset}
-	cards := binary.LittleEndian.Uint32(frame[cardsOffset:])
-	r.cards = cards>>16 | cards<<16
-	if frame[flagsOffset]&levelBit != 0 {
-		r.ack = replyAckOffset
-	}
+	*r = remembered{under: true, header: f.Header()}
 }
 
 // acknowledged looks in received frames for acknowledgments of remembered ones.
 func (p *Port) acknowledged(frames [][]byte) {
-	for _, f := range frames {
-		if len(f) < acknowledgedHeader || f[versionOffset] == bpf.VersionHello {
+	for _, b := range frames {
+		f, ok := arctic.Peek(b)
+		if !ok || b[versionOffset] == bpf.VersionHello {
 			continue
 		}
-		cards, epoch := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint64(f[epochOffset:])
+		h := f.Header()
 		for _, q := range p.queues {
 			r := &q.remembered
-			if !r.under || r.cards != cards || r.epoch != epoch ||
-				int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
+			if !r.under || h.SourceCard != r.header.DestinationCard || h.DestinationCard != r.header.SourceCard ||
+				h.Epoch != r.header.Epoch || int32(h.Acks[r.header.Level]-r.header.Sequence) <= 0 {
 				continue
 			}
 			r.under = false

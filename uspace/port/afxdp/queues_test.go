@@ -37,6 +37,15 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// Offsets in a frame; see package arctic.
+const (
+	packetsOffset    = 28
+	epochOffset      = 32
+	sequenceOffset   = 40
+	requestAckOffset = 44
+	replyAckOffset   = 56
+)
+
 // Rule: an acknowledgment of a frame that left on a queue proves the queue for sending. It comes
 // from the peer that the frame went to. It is of the frame's level and epoch, and beyond the
 // frame's sequence number. Nothing else proves the queue. Afterwards nothing is looked at.

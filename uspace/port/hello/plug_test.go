@@ -86,7 +86,8 @@ func TestPlug(t *testing.T) {
 			},
 			"receive": func(t *rapid.T) {
 				p.Release()
-				frame := rapid.SliceOfN(rapid.ByteMax(Version-1), 1, 20).Draw(t, "frame") // no hello
+				// No hello.
+				frame := rapid.SliceOfN(rapid.ByteMax(Version-1), 1, 20).Draw(t, "frame")
 				if in == nil {
 					if p.Receive(frames) != 0 {
 						t.Fatal("a frame from nowhere")

@@ -83,20 +83,20 @@ type neighbour struct {
 
 // Port sends through memory where it can; it implements port.Port.
 type Port struct {
-	cfg      Config
-	inner    port.Port
-	reserved []byte
-	nodes    []*neighbour // by node; nil: not a neighbour
-	joined   []*neighbour // that have memory
-	turn     int          // index in joined; its frames come first
-	innerOne bool         // the port inside came before the rings
-	departs  bool
-	buffers  [][]byte
-	counters Counters
+	port.Port // inside
+	cfg       Config
+	reserved  []byte
+	nodes     []*neighbour // by node; nil: not a neighbour
+	joined    []*neighbour // that have memory
+	turn      int          // index in joined; its frames come first
+	innerOne  bool         // the port inside came before the rings
+	departs   bool
+	buffers   [][]byte
+	counters  Counters
 }
 
 // New returns a port around another. It has no neighbours.
-func New(inner port.Port, c Config) *Port { return &Port{cfg: c, inner: inner} }
+func New(inner port.Port, c Config) *Port { return &Port{cfg: c, Port: inner} }
 
 // Neighbours sets the nodes of the job that are on this host. It is called once.
 func (p *Port) Neighbours(nodes []uint16) {
@@ -129,7 +129,7 @@ func (p *Port) Join(node uint16, m Memory) {
 	if p.buffers == nil {
 		p.buffers = make([][]byte, lent)
 		for i := range p.buffers {
-			p.buffers[i] = make([]byte, p.inner.FrameSize())
+			p.buffers[i] = make([]byte, p.Port.FrameSize())
 		}
 	}
 	x.memory, x.in, x.out, x.broken = &m, in, writer{ring: ringOf(mine)}, false
@@ -203,12 +203,9 @@ func (p *Port) Counters() Counters { return p.counters }
 // Shared returns the number of neighbours with memory.
 func (p *Port) Shared() int { return len(p.joined) }
 
-// FrameSize returns the FrameSize of the port inside.
-func (p *Port) FrameSize() int { return p.inner.FrameSize() }
-
 // Reserve returns a buffer of the port inside.
 func (p *Port) Reserve() []byte {
-	p.reserved = p.inner.Reserve()
+	p.reserved = p.Port.Reserve()
 	return p.reserved
 }
 
@@ -217,7 +214,7 @@ func (p *Port) Commit(n int) {
 	if len(p.nodes) > 0 && !p.departs && p.share(p.reserved[:n]) {
 		return
 	}
-	p.inner.Commit(n)
+	p.Port.Commit(n)
 }
 
 // share puts a frame into the ring of a neighbour if it can. It reports false if the port inside
@@ -271,9 +268,6 @@ func (p *Port) without(x *neighbour, b []byte) {
 	}
 }
 
-// Flush has the port inside send its frames.
-func (p *Port) Flush() { p.inner.Flush() }
-
 // Ready reports whether a ring has a frame.
 func (p *Port) Ready() bool {
 	for _, x := range p.joined {
@@ -284,21 +278,19 @@ func (p *Port) Ready() bool {
 	return false
 }
 
-// Receive takes frames from the rings and from the port inside; they come first by turns.
+// Receive takes frames from the rings and from the port inside; they come first by turns. Frames of
+// rings are copies, so Release is for the port inside.
 func (p *Port) Receive(frames [][]byte) (n int) {
 	if len(p.joined) == 0 {
-		return p.inner.Receive(frames)
+		return p.Port.Receive(frames)
 	}
 	if p.innerOne = !p.innerOne; p.innerOne {
-		n = p.inner.Receive(frames)
+		n = p.Port.Receive(frames)
 		return n + p.take(frames[n:])
 	}
 	n = p.take(frames)
-	return n + p.inner.Receive(frames[n:])
+	return n + p.Port.Receive(frames[n:])
 }
-
-// Release gives back the frames that the port inside has lent. Frames of rings are already copies.
-func (p *Port) Release() { p.inner.Release() }
 
 // take takes frames from the rings, beginning with another ring each time. From each ring it takes
 // at most as many as frames has room for, valid or not.
