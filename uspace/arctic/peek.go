@@ -7,8 +7,8 @@ package arctic
 import "encoding/binary"
 
 // Peek returns the bytes of a frame that has not been parsed; ok is false if they are shorter than
-// a frame header. Only Packets, Header and the methods below may be called on the result. They never
-// read outside the header, and return its fields unchecked.
+// a frame header. Only Packets, Header and the methods below may be called on the result. They
+// never read outside the header, and return its fields unchecked.
 func Peek(b []byte) (f Frame, ok bool) {
 	if len(b) < HeaderSize {
 		return nil, false

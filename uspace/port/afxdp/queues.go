@@ -3,7 +3,7 @@ package afxdp
 // This file reports the state of each queue: whether frames have come through it, and whether a
 // peer has received a frame that left on it. Acknowledgments show the latter (acknowledged.go), as
 // do answers to hellos (Answered; package hello). A queue to which the interface steers no frames
-// cannot be proven, which is not an error. be proven, and is not wrong.
+// cannot be proven, which is not an error.
 
 import (
 	"fmt"
