@@ -260,7 +260,7 @@ func (e *End) Holds(t *Train) bool {
 // Answer answers the frame of the last train. atOnce says that the frame's sender waits for the
 // acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
-	t, fl, p, seq := &e.train, e.train.flow, e.train.peer, e.train.Header.Sequence
+	t, fl, p, seq := &e.train, e.train.flow, e.train.flow.peer, e.train.Header.Sequence
 	t.open = false
 	fl.payer = t.Payer
 	if v.Retry|v.Fail != 0 {
