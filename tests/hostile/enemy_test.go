@@ -247,7 +247,7 @@ func offspring() error {
 	if err != nil {
 		return err
 	}
-	m, err := funi.SharedMemory(context, bells)
+	m, err := funi.SharedRemoteMemory(context, bells, funi.RemoteSizes{})
 	if err != nil {
 		return err
 	}

@@ -187,28 +187,21 @@ func (x *byteMessages) compose(s *funi.Slot, node int, handler uint32, b []byte)
 		*(*[16]byte)(unsafe.Pointer(&s[funi.PayloadWord+1])) = [16]byte(b)
 		return
 	}
-	words := (len(b) + 3) / 4
+	words, padding := pack(s[funi.PayloadWord+1:], b)
 	s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 1+words))
-	s[funi.PayloadWord] = x.stamp(node, handler|uint32(4*words-len(b))<<paddingShift)
-	if words > 0 {
-		s[funi.PayloadWord+words] = 0
-		copy(bytesOf(s[funi.PayloadWord+1:funi.PayloadWord+1+words]), b)
-	}
+	s[funi.PayloadWord] = x.stamp(node, handler|padding)
 }
 
 // arrived runs the handler of a short message.
 func (x *byteMessages) arrived(m *Message, first uint32) {
-	b := bytesOf(m.Words)
-	size := len(b) - int(first>>paddingShift&3)
-	if size < 0 {
+	b, ok := content(first, m.Words)
+	if !ok {
 		x.unknown++
 		return
 	}
 	m.Words = nil
-	if x.member == nil && first&lives == 0 || x.mayRun(m, typeBytes, first) {
-		if !x.run(m, first&handlerMask, b[:size]) {
-			x.tellUnhandled(m, first&handlerMask)
-		}
+	if x.mayRun(m, typeBytes, first) && !x.run(m, first&handlerMask, b) {
+		x.tellUnhandled(m, first&handlerMask)
 	}
 }
 

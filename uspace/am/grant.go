@@ -159,7 +159,7 @@ func (x *byteMessages) deliver(m *Message, kind, handler uint32, words [2]uint32
 		x.e.remote.run(m, words[0], handler, b)
 		return statusDone // the answer says what became of it
 	case kind == kindAnswer:
-		x.e.remote.longAnswer(m, words[0], words[1], b)
+		x.e.remote.conclude(m, words[0], words[1], b)
 		return statusDone
 	case kind == kindTagged && m.level == funi.Request:
 		x.e.tags.fetched(m.Source, words[0], b)

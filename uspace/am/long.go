@@ -382,16 +382,6 @@ func (x *byteMessages) endSend(s *send, err error, abort bool) {
 	}
 }
 
-// cancel is Cancel for messages.
-func (x *byteMessages) cancel(id uint32) bool {
-	s := x.sends.find(id)
-	if s == nil || s.state == sendGivenUp {
-		return false
-	}
-	x.endSend(s, ErrCancelled, true)
-	return true
-}
-
 // SendsUnderWay returns how many long messages are in flight. It includes cancelled ones whose
 // receiver has yet to be told. Any context.
 func (e *Endpoint) SendsUnderWay() int { return e.bytes.sends.under() }

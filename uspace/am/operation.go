@@ -26,11 +26,20 @@ func (e *Endpoint) Cancel(id ID) bool {
 			return true
 		}
 	case bytesID:
-		return e.bytes.cancel(uint32(id))
+		if s := e.bytes.sends.find(uint32(id)); s != nil && s.state != sendGivenUp {
+			e.bytes.endSend(s, ErrCancelled, true)
+			return true
+		}
 	case sendTagID:
-		return e.tags.cancelSend(uint32(id))
+		if s := e.tags.sends.find(uint32(id)); s != nil {
+			e.tags.dropSend(s, ErrCancelled)
+			return true
+		}
 	case recvID:
-		return e.tags.cancelReceive(uint32(id))
+		if r := e.tags.receives.find(uint32(id)); r != nil {
+			e.tags.dropReceive(r, ErrCancelled)
+			return true
+		}
 	}
 	return false
 }

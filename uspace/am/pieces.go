@@ -115,13 +115,9 @@ func (t *tags) flush(p *pair) {
 			t.commit(funi.Request, slot)
 			continue
 		}
-		words := (len(s.b) + 3) / 4
+		words, padding := pack(slot[4:], s.b)
 		slot.SetHeader(funi.NewHeader(p.node, typeTagged, taggedWords+words))
-		slot[3] = t.stamp(int(p.node), formShort<<16|uint32(4*words-len(s.b))<<8)
-		if words > 0 {
-			slot[3+words] = 0
-			copy(bytesOf(slot[4:4+words]), s.b)
-		}
+		slot[3] = t.stamp(int(p.node), formShort<<16|padding)
 		t.commit(funi.Request, slot)
 		t.endSend(s, nil)
 	}
@@ -143,11 +139,9 @@ func (t *tags) pieces() {
 				break
 			}
 			n := min(len(s.b)-s.at, pieceBytes)
-			words := (n + 3) / 4
+			words, _ := pack(slot[3:], s.b[s.at:s.at+n])
 			slot.SetHeader(funi.NewHeader(s.node, typePiece, 2+words))
 			slot[1], slot[2] = s.theirs, uint32(s.at)
-			slot[2+words] = 0
-			copy(bytesOf(slot[3:3+words]), s.b[s.at:s.at+n])
 			s.at += n
 			t.commit(funi.Request, slot)
 			if s.at == len(s.b) {

@@ -263,14 +263,20 @@ func (r *remote) add(node int, handler uint32, done func(answer []byte, err erro
 // compose composes a message of a call: ticket, second word, and bytes. The last word is filled up
 // with 0; bits 9:8 of the second word say with how many bytes.
 func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
-	words := (len(b) + 3) / 4
+	words, padding := pack(s[funi.PayloadWord+callWords:], b)
 	s.SetHeader(funi.NewHeader(node, typ, callWords+words))
-	s[funi.PayloadWord] = ticket
-	s[funi.PayloadWord+1] = second | uint32(4*words-len(b))<<8
+	s[funi.PayloadWord], s[funi.PayloadWord+1] = ticket, second|padding
+}
+
+// pack puts bytes into words of a slot, the last filled up with 0. It returns how many words there
+// are, and with how many bytes the last was filled up, at the place of that field.
+func pack(to []uint32, b []byte) (words int, padding uint32) {
+	words = (len(b) + 3) / 4
 	if words > 0 {
-		s[funi.PayloadWord+callWords+words-1] = 0
-		copy(bytesOf(s[funi.PayloadWord+callWords:funi.PayloadWord+callWords+words]), b)
+		to[words-1] = 0
+		copy(bytesOf(to[:words]), b)
 	}
+	return words, uint32(4*words-len(b)) << paddingShift
 }
 
 // bytesOf returns the bytes of words, which lie in memory in wire order, little-endian.
@@ -279,7 +285,7 @@ func bytesOf(words []uint32) []byte { return funi.Bytes(words) }
 // content returns the bytes of a message of a call with the given second word. It returns false if
 // their number contradicts that word.
 func content(second uint32, words []uint32) ([]byte, bool) {
-	padding := int(second >> 8 & 3)
+	padding := int(second >> paddingShift & 3)
 	if padding > 4*len(words) {
 		return nil, false
 	}
@@ -392,23 +398,21 @@ func cut(text string, most int) string {
 // answered completes the call that an answer belongs to.
 func (r *remote) answered(m *Message, ticket uint32) {
 	second := m.Words[0]
-	b, ok := content(second, m.Words[1:])
-	c := r.find(ticket)
-	switch {
-	case !ok:
+	if b, ok := content(second, m.Words[1:]); ok {
+		r.conclude(m, ticket, second>>16, b)
+	} else {
 		r.unknown++
-	case c == nil || int(c.node) != m.Source: // cancelled, or not asked
-	default:
-		r.conclude(c, second>>16, b)
 	}
 }
 
-// conclude ends a call that was answered.
-func (r *remote) conclude(c *remoteCall, status uint32, b []byte) {
-	if status == statusDone {
+// conclude ends the call of an answer that has arrived.
+func (r *remote) conclude(m *Message, ticket, status uint32, b []byte) {
+	switch c := r.find(ticket); {
+	case c == nil || int(c.node) != m.Source: // cancelled, or not asked
+	case status == statusDone:
 		r.end(c, b, nil, true)
-	} else {
-		r.end(c, nil, remoteError(int(c.node), uint32(c.handler), status, b), true)
+	default:
+		r.end(c, nil, remoteError(m.Source, uint32(c.handler), status, b), true)
 	}
 }
 
@@ -474,8 +478,8 @@ func (r *remote) cameBack(back *funi.Returned, err error) {
 		if c := r.find(back.Word); c != nil && c.node == back.Header.Node() {
 			r.end(c, nil, err, false)
 		}
-	case back.Header.Type() == typeAnswer && back.Level == funi.Reply && !gone(back.Reason) && len(r.back) < untold:
-		r.back = append(r.back, lostAnswer{back.Header.Node(), back.Word, statusLost})
+	case back.Header.Type() == typeAnswer && back.Level == funi.Reply && !gone(back.Reason):
+		r.notTold(lostAnswer{back.Header.Node(), back.Word, statusLost})
 	}
 	if r.member == nil && gone(back.Reason) { // a member's calls end when it has left (depart)
 		r.failAll(err, func(c *remoteCall) bool { return c.node == back.Header.Node() })

@@ -62,7 +62,7 @@ func (r *remote) sent(send ID, answered bool) {
 // answerLong sends an answer that does not fit one packet. It copies it if it cannot leave at once.
 func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 	e, node := m.endpoint, uint16(m.Source)
-	err := e.bytes.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
+	return e.bytes.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
 		lost := uint32(statusLost)
 		switch {
 		case err == nil:
@@ -72,14 +72,6 @@ func (m *Message) answerLong(ticket, status uint32, b []byte) error {
 		}
 		e.remote.notTold(lostAnswer{node, ticket, lost})
 	})
-	return err
-}
-
-// longAnswer completes the call of a long answer that has arrived.
-func (r *remote) longAnswer(m *Message, ticket, status uint32, b []byte) {
-	if c := r.find(ticket); c != nil && int(c.node) == m.Source {
-		r.conclude(c, status, b)
-	}
 }
 
 // notTold records that a caller has yet to be told that no answer will come.

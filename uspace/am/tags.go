@@ -394,16 +394,6 @@ func (t *tags) endReceive(r *tagReceive, err error) {
 	t.quietly(func() { done(what, err) })
 }
 
-// cancelSend ends a send.
-func (t *tags) cancelSend(id uint32) bool {
-	s := t.sends.find(id)
-	if s == nil {
-		return false
-	}
-	t.dropSend(s, ErrCancelled)
-	return true
-}
-
 // dropSend ends a send in any state. A receiver that waits for pieces is told at once. One that has
 // yet to ask for the message is told when it asks.
 func (t *tags) dropSend(s *tagSend, err error) {
@@ -419,18 +409,8 @@ func (t *tags) dropSend(s *tagSend, err error) {
 	t.endSend(s, err)
 }
 
-// cancelReceive ends a receive. Late pieces match no receive.
-func (t *tags) cancelReceive(id uint32) bool {
-	r := t.receives.find(id)
-	if r == nil {
-		return false
-	}
-	t.dropReceive(r, ErrCancelled)
-	return true
-}
-
 // dropReceive ends a receive in any state. Bytes for which memory was granted still arrive, and are
-// discarded.
+// discarded, and late pieces match no receive.
 func (t *tags) dropReceive(r *tagReceive, err error) {
 	if r.state == opWaiting {
 		t.posted.remove(r)

@@ -333,7 +333,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 			return
 		}
 		defer func() { attach.Unmap(bells) }()
-		m, err := funi.SharedMemory(b, bells)
+		m, err := funi.SharedRemoteMemory(b, bells, funi.RemoteSizes{})
 		if err != nil {
 			t.Error(err)
 			return

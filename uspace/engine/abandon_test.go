@@ -53,7 +53,7 @@ func TestAbandonedMemory(t *testing.T) {
 	for seed := range 120 {
 		c := newCouple(t, 64)
 		memory, segment := anonymous(t, size), anonymous(t, 1<<16)
-		mem, err := funi.SharedMemory(memory, anonymous(t, funi.DoorbellsSize))
+		mem, err := funi.SharedRemoteMemory(memory, anonymous(t, funi.DoorbellsSize), funi.RemoteSizes{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -318,7 +318,7 @@ func (u *remoteUnit) examineTrailer(x *Context, r *remote, source uint16, t *arc
 // window's credit.
 func (u *remoteUnit) notifyPut(x *Context, r *remote, w *keySlot, n, source uint16, q *arctic.WindowRequest) {
 	r.enter(x, noteOfWindow|uint32(n))
-	x.iface.NotifyPut(r.head-1, n, source, q.Trailer.Tag, q.Address)
+	x.iface.NotifyWindow(r.head-1, funi.NoteWindow, n, source, q.Trailer.Tag, q.Address)
 	w.unread++
 	u.counters.Notifications++
 	r.use.Notified++

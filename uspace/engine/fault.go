@@ -19,7 +19,10 @@ package engine
 // window are refused for good (arctic.ReasonWithheld), until the process brings it back. The card
 // keeps a time for each window and nothing for each packet.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
 
 // Faults counts the calls of Config.Fault. Most owners of a card only count them.
 type Faults struct {
@@ -81,7 +84,7 @@ func (u *remoteUnit) tellOfMiss(x *Context, w *keySlot, n, source uint16, addres
 		}
 	}
 	r.enter(x, noteOfWindow|uint32(n))
-	x.iface.NotifyFault(r.head-1, n, source, address)
+	x.iface.NotifyWindow(r.head-1, funi.NoteFault, n, source, 0, address)
 	w.unread++
 	w.told = true
 	x.stir()

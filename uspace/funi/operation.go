@@ -307,26 +307,16 @@ func (c *Card) Complete(n, cookie uint32, node uint16, op arctic.Operation, reas
 	clear(e[noteMetadataWord : noteMetadataWord+MaxAnswer/4])
 	arctic.Words(e[noteMetadataWord:noteMetadataWord+len(answer)/arctic.WordSize], answer)
 	e[noteKindWord] = uint32(NoteCompletion)
-	atomic.StoreUint32(&c.page[notesHead], n+1)
-	c.changed = true
+	c.noted(n)
 }
 
-// NotifyPut puts the notification of a put into the ring as entry n.
-func (c *Card) NotifyPut(n uint32, keySlot, source uint16, tag, address uint64) {
+// NotifyWindow puts into the ring as entry n the notification of a put (NoteWindow), or that a node
+// wants a window which is not present (NoteFault, without a tag).
+func (c *Card) NotifyWindow(n uint32, kind NoteKind, keySlot, source uint16, tag, address uint64) {
 	e := c.memory.note(n)
 	e[0], e[1], e[2], e[3] = uint32(keySlot)<<16, uint32(source), uint32(tag), uint32(tag>>32)
-	e[4], e[5], e[noteKindWord] = uint32(address), uint32(address>>32), uint32(NoteWindow)
-	atomic.StoreUint32(&c.page[notesHead], n+1)
-	c.changed = true
-}
-
-// NotifyFault puts into the ring as entry n that a node wants a window which is not present.
-func (c *Card) NotifyFault(n uint32, keySlot, source uint16, address uint64) {
-	e := c.memory.note(n)
-	e[0], e[1], e[2], e[3] = uint32(keySlot)<<16, uint32(source), 0, 0
-	e[4], e[5], e[noteKindWord] = uint32(address), uint32(address>>32), uint32(NoteFault)
-	atomic.StoreUint32(&c.page[notesHead], n+1)
-	c.changed = true
+	e[4], e[5], e[noteKindWord] = uint32(address), uint32(address>>32), uint32(kind)
+	c.noted(n)
 }
 
 // PutCompleted tells the process how many operations are complete.

@@ -268,13 +268,11 @@ func (i *Interface) NextNotification(n *Notification) bool {
 	e := i.memory.note(i.notes)
 	if n.Kind = NoteKind(e[noteKindWord]); n.Kind != NoteArea {
 		n.readWindow(e)
-		i.notes++
-		atomic.StoreUint32(&i.page[notesTail], i.notes)
-		return true
+	} else {
+		n.KeySlot, n.Area, n.Source = uint16(e[0]>>16), uint16(e[0]), uint16(e[1])
+		n.Words = min(int(e[1]>>16&0xf), arctic.MaxRemoteMetadata)
+		copy(n.Metadata[:], e[noteMetadataWord:noteMetadataWord+n.Words])
 	}
-	n.KeySlot, n.Area, n.Source = uint16(e[0]>>16), uint16(e[0]), uint16(e[1])
-	n.Words = min(int(e[1]>>16&0xf), arctic.MaxRemoteMetadata)
-	copy(n.Metadata[:], e[noteMetadataWord:noteMetadataWord+n.Words])
 	i.notes++
 	atomic.StoreUint32(&i.page[notesTail], i.notes)
 	return true
@@ -332,7 +330,12 @@ func (c *Card) Notify(n uint32, keySlot, area, source uint16, metadata []byte, e
 		copy(e[noteMetadataWord:], c.memory.early(area)[:words])
 	}
 	e[0], e[1] = uint32(keySlot)<<16|uint32(area), uint32(words)<<16|uint32(source)
-	e[2], e[3], e[noteWords-1] = 0, 0, 0
+	e[2], e[3], e[noteKindWord] = 0, 0, uint32(NoteArea)
+	c.noted(n)
+}
+
+// noted shows the process entry n of the ring.
+func (c *Card) noted(n uint32) {
 	atomic.StoreUint32(&c.page[notesHead], n+1)
 	c.changed = true
 }

@@ -34,15 +34,10 @@ func SharedSize(slots int) (int, error) {
 	return PageSize + sharedQueues*slots*slotBytes, nil
 }
 
-// SharedMemory returns the context and the doorbells whose files are mapped at the bytes. These
-// must be SharedSize and DoorbellsSize long, or it returns ErrShared. The result lives as long as
-// the mappings. SharedMemory stores nothing.
-func SharedMemory(context, doorbells []byte) (*Memory, error) {
-	return SharedRemoteMemory(context, doorbells, RemoteSizes{})
-}
-
-// SharedRemoteMemory is SharedMemory of a context with remote memory, whose file is longer by
-// RemoteSizes.Bytes. It also returns ErrRemoteSizes.
+// SharedRemoteMemory returns the context and the doorbells whose files are mapped at the bytes.
+// These must be as long as SharedSize and RemoteSizes.Bytes together, and DoorbellsSize, or it
+// returns ErrShared; of sizes that no context has, ErrRemoteSizes. The result lives as long as the
+// mappings. SharedRemoteMemory stores nothing.
 func SharedRemoteMemory(context, doorbells []byte, s RemoteSizes) (*Memory, error) {
 	if err := s.Check(); err != nil {
 		return nil, err

@@ -44,15 +44,12 @@ func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	s.Returned, s.Notified, s.Completed, s.Written = p.Returned(), p.Notified(), p.Completed(), p.Written()
+	s.Returned, s.Notified, s.Completed, s.Written = atomic.LoadUint32(&p[returnHead]), p.Notified(), p.Completed(), p.Written()
 	s.Lost = atomic.LoadUint32(&p[returnsLost])
 	s.Control = p.Load(Control)
 	s.Gone, s.Leave = p.Gone(), p.LeaveAsked()
 	return s
 }
-
-// Returned returns how many packets the card has returned to the process: the return ring's head.
-func (p *Page) Returned() uint32 { return atomic.LoadUint32(&p[returnHead]) }
 
 // Arm asks the card to wake the process once, at the next change of what Published says.
 // Look at it once more before sleeping.

@@ -205,11 +205,11 @@ func TestSharedMemory(t *testing.T) {
 		}
 	}
 	context, bells := cacheLines(size), cacheLines(funi.DoorbellsSize)
-	card, err := funi.SharedMemory(context, bells)
+	card, err := funi.SharedRemoteMemory(context, bells, funi.RemoteSizes{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := funi.SharedMemory(context, bells)
+	process, err := funi.SharedRemoteMemory(context, bells, funi.RemoteSizes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestSharedMemory(t *testing.T) {
 		"not aligned":       {cacheLines(size + 64)[4 : size+4], bells},
 		"bells not aligned": {context, cacheLines(8192)[8 : 8+4096]},
 	} {
-		if _, err := funi.SharedMemory(b[0], b[1]); !errors.Is(err, funi.ErrShared) {
+		if _, err := funi.SharedRemoteMemory(b[0], b[1], funi.RemoteSizes{}); !errors.Is(err, funi.ErrShared) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -128,9 +128,8 @@ func (p *Process) news() bool {
 	for i, r := range ofCard {
 		seen[i] = p.memory.Page.Load(r)
 	}
-	page := p.memory.Page
-	seen[4], seen[5], seen[6], seen[7] = page.Returned(), page.Notified(), page.Completed(), page.Written()
-	seen[8] = page.Published().Lost
+	now := p.memory.Page.Published()
+	seen[4], seen[5], seen[6], seen[7], seen[8] = now.Returned, now.Notified, now.Completed, now.Written, now.Lost
 	if seen == p.seen {
 		return false
 	}
