@@ -26,11 +26,10 @@ func (t *calls) askFour(node int, address, local uint32, counter *Counter) error
 	}
 	t.charge(t.pace.cpu.Library().SegmentCycles)
 	t.find(ticket).segment = t.e.segments.find(place)
-	if err := t.ask(node, typeGetFour, ticket, address, uint32(place), 0); err != nil {
+	if err = t.post4(node, typeGetFour, ticket, address, uint32(place), 0, 0); err != nil {
 		t.giveUp(ticket)
-		return err
 	}
-	return nil
+	return err
 }
 
 // getFour answers with four words of this process's memory.

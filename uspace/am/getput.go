@@ -43,9 +43,9 @@ func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) e
 	}
 	return e.calls.copy(node, address, local, words, into, c, func(ticket uint32, p copying) error {
 		if at := uint32(4 * p.at); p.block {
-			return e.calls.ask(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at)
+			return e.post4(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at, 0)
 		}
-		return e.calls.ask(node, typeGet, ticket, address+uint32(4*p.at), uint32(p.words), uint32(p.at))
+		return e.post4(node, typeGet, ticket, address+uint32(4*p.at), uint32(p.words), uint32(p.at), 0)
 	})
 }
 
@@ -135,11 +135,6 @@ func (p *copying) next() bool {
 		p.words = min(pieceWords, p.total-p.at)
 	}
 	return true
-}
-
-// ask sends a question.
-func (t *calls) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
-	return t.post4(node, typ, ticket, w0, w1, w2, 0)
 }
 
 // putPiece sends data that a node is to put at an address.

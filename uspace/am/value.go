@@ -69,7 +69,7 @@ func (t *calls) read(node int, address uint32, words int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err = t.ask(node, typeGet, ticket, address, uint32(words), 0); err == nil {
+	if err = t.post4(node, typeGet, ticket, address, uint32(words), 0, 0); err == nil {
 		err = t.e.WaitCounter(&x.counter, 1)
 	}
 	if err != nil {

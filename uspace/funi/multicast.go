@@ -115,7 +115,7 @@ func (m *MulticastRequest) Valid() bool {
 // valid membership: a number too large, a first member with a parent, more than MaxNext next nodes,
 // the same one twice, or one without members.
 func (s *Slot) SetChain(c *Chain, cookie uint32) {
-	s.setRemote(SetChain, 0, cookie)
+	s.setRemote(SetChain, 0, 0, cookie)
 	word := uint32(c.Number) | uint32(len(c.Next))<<16&chainNext
 	if c.First {
 		word |= chainFirst
@@ -132,21 +132,20 @@ func (s *Slot) SetChain(c *Chain, cookie uint32) {
 // SetLeaveChain composes the block that ends the membership. Copies that the card has accepted
 // before are still sent on.
 func (s *Slot) SetLeaveChain(number uint16, cookie uint32) {
-	s.setRemote(SetChain, 0, cookie)
+	s.setRemote(SetChain, 0, 0, cookie)
 	s[RemoteAreaWord] = uint32(number) | chainLeaves
 	clear(s[RemoteDataWord : RemoteDataWord+chainWords])
 }
 
 // SetMulticast composes the block of a Valid multicast. first is the chain's first node.
 func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
-	s.setRemote(Multicast, first, m.Cookie)
-	word := uint32(m.Chain)
+	word, key := uint32(m.Chain)|uint32(m.Message)<<16, uint64(0)
 	if m.Put {
-		word |= multicastPut
+		word, key = uint32(m.Chain)|multicastPut, m.Key
+	}
+	s.setRemote(Multicast, first, key, m.Cookie)
+	if m.Put {
 		s[3], s[RemoteOffsetWord] = uint32(m.Address>>32), uint32(m.Address)
-		s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(m.Key), uint32(m.Key>>32)
-	} else {
-		word |= uint32(m.Message) << 16
 	}
 	s[RemoteAreaWord], s[RemoteLengthWord], s[RemoteCountWord] = word, uint32(len(m.Data)), uint32(m.Members)
 	s.setBytes(RemoteDataWord, m.Data)

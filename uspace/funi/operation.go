@@ -158,7 +158,7 @@ func (o *Operation) Valid() bool {
 
 // SetOperation composes the request block of an operation that is Valid.
 func (s *Slot) SetOperation(node uint16, o *Operation) {
-	s.setRemote(Operate+RemoteOperation(o.Operation), node, o.Cookie)
+	s.setRemote(Operate+RemoteOperation(o.Operation), node, o.Key, o.Cookie)
 	words := o.Trailer.Words()
 	flags := uint32(o.Element)&operateElement | uint32(words)<<4
 	if o.Ack {
@@ -171,7 +171,6 @@ func (s *Slot) SetOperation(node uint16, o *Operation) {
 		flags |= operateSilent
 	}
 	s[RemoteAreaWord], s[3] = flags, uint32(o.Address>>32)
-	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(o.Key), uint32(o.Key>>32)
 	s[RemoteOffsetWord], s[RemoteSourceWord] = uint32(o.Address), o.Source
 	switch {
 	case o.Operation == arctic.RemoteGet, o.Source != 0:
@@ -210,15 +209,11 @@ func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 
 // SetSuspendWindow composes a block that suspends the window with the key; see SuspendWindow.
 func (s *Slot) SetSuspendWindow(key uint64, cookie uint32) {
-	s.setRemote(SuspendWindow, 0, cookie)
-	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
+	s.setRemote(SuspendWindow, 0, key, cookie)
 }
 
 // SetResumeWindow composes a block that resumes the window with the key; see ResumeWindow.
-func (s *Slot) SetResumeWindow(key uint64, cookie uint32) {
-	s.setRemote(ResumeWindow, 0, cookie)
-	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
-}
+func (s *Slot) SetResumeWindow(key uint64, cookie uint32) { s.setRemote(ResumeWindow, 0, key, cookie) }
 
 // Completed returns how many operations of the process the card has completed since the context was
 // attached, silent ones, too.

@@ -176,9 +176,8 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 	if p.Counted {
 		word |= RemoteCounted
 	}
-	s.setRemote(RemotePut, node, p.Cookie)
+	s.setRemote(RemotePut, node, p.Key, p.Cookie)
 	s[RemoteAreaWord] = word
-	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(p.Key), uint32(p.Key>>32)
 	s[RemoteOffsetWord], s[RemoteSourceWord], s[RemoteLengthWord], s[RemoteCountWord] = p.Offset, p.Source,
 		uint32(p.Length), p.Count
 	n := RemoteDataWord + copy(s[RemoteDataWord:], p.Metadata)
@@ -192,25 +191,20 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 // SetOpenKeySlot composes a block that gives a key to the bytes of a segment from address on. The
 // lower 16 bits of the key are the number of the key slot.
 func (s *Slot) SetOpenKeySlot(key uint64, address, bytes, cookie uint32) {
-	s.setRemote(OpenKeySlot, 0, cookie)
-	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key),
-		uint32(key>>32), address, bytes
+	s.setRemote(OpenKeySlot, 0, key, cookie)
+	s[RemoteOffsetWord], s[RemoteLengthWord] = address, bytes
 	s[openWindowWord], s[openWindowWord+1] = 0, 0
 }
 
 // SetCloseKeySlot composes a block that takes a key back.
-func (s *Slot) SetCloseKeySlot(key uint64, cookie uint32) {
-	s.setRemote(CloseKeySlot, 0, cookie)
-	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
-}
+func (s *Slot) SetCloseKeySlot(key uint64, cookie uint32) { s.setRemote(CloseKeySlot, 0, key, cookie) }
 
 // SetOpenArea composes a block that binds an area to the key slot of a key. At most credit
 // notifications of the area are unread at any time. A further one waits at its sender, or returns
 // to it with arctic.ReasonNoBuffer if returns is true.
 func (s *Slot) SetOpenArea(area uint16, key uint64, credit int, returns bool, cookie uint32) {
-	s.setRemote(OpenArea, 0, cookie)
-	s[RemoteAreaWord] = uint32(area) << 16
-	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteLengthWord] = uint32(key), uint32(key>>32), uint32(credit)
+	s.setRemote(OpenArea, 0, key, cookie)
+	s[RemoteAreaWord], s[RemoteLengthWord] = uint32(area)<<16, uint32(credit)
 	if returns {
 		s[RemoteCountWord] = 1
 	}
@@ -218,21 +212,21 @@ func (s *Slot) SetOpenArea(area uint16, key uint64, credit int, returns bool, co
 
 // SetCloseArea composes a block that closes an area.
 func (s *Slot) SetCloseArea(area uint16, cookie uint32) {
-	s.setRemote(CloseArea, 0, cookie)
+	s.setRemote(CloseArea, 0, 0, cookie)
 	s[RemoteAreaWord] = uint32(area) << 16
 }
 
 // SetResetArea composes a block that resets an area; see ResetArea.
 func (s *Slot) SetResetArea(area uint16, cookie uint32) {
-	s.setRemote(ResetArea, 0, cookie)
+	s.setRemote(ResetArea, 0, 0, cookie)
 	s[RemoteAreaWord] = uint32(area) << 16
 }
 
-// setRemote writes the words that all blocks have, and clears the rest.
-func (s *Slot) setRemote(op RemoteOperation, node uint16, cookie uint32) {
+// setRemote writes the words that most blocks have, and clears the rest. Key 0 stands for none.
+func (s *Slot) setRemote(op RemoteOperation, node uint16, key uint64, cookie uint32) {
 	clear(s[:RemoteDataWord])
 	s.SetHeader(remoteBit | NewHeader(node, uint16(op), 0))
-	s[RemoteCookieWord] = cookie
+	s[RemoteCookieWord], s[RemoteKeyWord], s[RemoteKeyWord+1] = cookie, uint32(key), uint32(key>>32)
 }
 
 // Operation returns what the header of a request block for remote memory asks for.
