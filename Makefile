@@ -194,7 +194,7 @@ check unit mutants: export CGO_ENABLED := 0
 check: export GOFLAGS += -pgo=off
 check: golang
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
-	@$(TOLD) $(GO) tool -modfile=.ci/go.mod golangci-lint run -c .ci/golangci.yaml
+	@$(TOLD) $(GO) tool -modfile=.ci/go.mod golangci-lint run --allow-parallel-runners -c .ci/golangci.yaml
 	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
 # How many packages and tests at once. Many wait for what takes its time, such as a peer that is to be given up.
