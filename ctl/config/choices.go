@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/funet/funet/uspace/attach"
@@ -94,8 +95,7 @@ func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
 		names = append(names, v.String())
 	}
 	var none T
-	last := len(names) - 1
-	return none, fmt.Errorf("%s %q: use %s or %s", what, s, strings.Join(names[:last], ", "), names[last])
+	return none, fmt.Errorf("%s %q: use %s", what, s, strings.Join(names, ", "))
 }
 
 // MemoryKind is how memory that processes share is kept whole.
@@ -130,4 +130,10 @@ var pollings = [...]string{"adaptive", "spin", "sleep"}
 func (p Polling) String() string { return pollings[p] }
 
 // ParsePolling reads a name.
-func ParsePolling(s string) (Polling, error) { return named("polling", s, Adaptive, Spin, Sleep) }
+func ParsePolling(s string) (Polling, error) {
+	i := slices.Index(pollings[:], s)
+	if i < 0 {
+		return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
+	}
+	return Polling(i), nil
+}
