@@ -127,13 +127,8 @@ func (f *Flags) floodLab(c *cobra.Command, o floodOptions) error {
 
 // run runs flood on one node.
 func (o floodOptions) run(n *Node) (*floodNode, error) {
-	pause := func(ns int64) {
-		select {
-		case <-time.After(time.Duration(ns)):
-		case <-n.ctx.Done():
-		}
-	}
-	m, err := apps.Flood(n.Endpoint, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls,
+	stall := func(ns int64) { pause(n.ctx, time.Duration(ns)) }
+	m, err := apps.Flood(n.Endpoint, n.Now, stall, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls,
 		Stall: int64(o.stall), Seed: o.seed, Progress: n.Progress})
 	if err != nil {
 		return nil, err

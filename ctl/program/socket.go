@@ -333,13 +333,7 @@ func serveOne(c net.Conn, s *shares) {
 	}
 	switch n := binary.LittleEndian.Uint32(head[1:]); head[0] {
 	case doEcho:
-		for b := make([]byte, n); ; {
-			if _, err := io.ReadFull(c, b); err != nil {
-				return
-			}
-			if _, err := c.Write(b); err != nil {
-				return
-			}
+		for b := make([]byte, n); answer(c, b) == nil; {
 		}
 	case doCount, doShare:
 		var count *atomic.Int64

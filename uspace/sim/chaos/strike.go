@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/sim"
 )
 
@@ -137,8 +138,13 @@ func (r *run) endIn(m *member, again int64) {
 	m.die()
 	c.Detach(p)
 	m.bury()
-	r.world.At(max(again, r.world.Now()), func() {
-		if c.Engine() == life {
+	r.returns(m, life, again)
+}
+
+// returns makes the member's next process at the given time, if its card still has the same life.
+func (r *run) returns(m *member, life *engine.Card, at int64) {
+	r.world.At(max(at, r.world.Now()), func() {
+		if r.world.Cards()[m.card].Engine() == life {
 			r.attach(m)
 		}
 	})
@@ -161,11 +167,7 @@ func (r *run) kill(e *episode, m *member) {
 			c.Detach(p)
 			m.bury()
 			m.deaths++ // also what came for the dead in the meantime
-			r.world.At(max(e.ends, r.world.Now()), func() {
-				if c.Engine() == life {
-					r.attach(m)
-				}
-			})
+			r.returns(m, life, e.ends)
 		}
 	})
 }
