@@ -61,7 +61,8 @@ func (t *tags) endOffer(s *tagSend, told bool) {
 // dropOffer frees the offer of a send that was given up and whose receiver asks for pieces.
 func (x *byteMessages) dropOffer(node uint16, word uint32) {
 	for o := range x.sends.used {
-		if o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) == kindTagged && o.words[0] == word {
+		if o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) == kindTagged &&
+			o.words[0] == word {
 			x.freeSend(o)
 		}
 	}

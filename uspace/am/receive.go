@@ -47,8 +47,8 @@ func (e *Endpoint) Poll() (int, error) {
 		news = e.iface.News(e.lost)
 	}
 	replied := e.iface.Heads() != replies
-	if news || e.member != nil || len(e.tags.busy) > 0 || e.tags.granted.first != nil || e.bytes.busy || e.bytes.waits ||
-		len(e.remote.back) > 0 || e.failed != nil || e.bound.ended.Load() {
+	if news || e.member != nil || len(e.tags.busy) > 0 || e.tags.granted.first != nil || e.bytes.busy ||
+		e.bytes.waits || len(e.remote.back) > 0 || e.failed != nil || e.bound.ended.Load() {
 		return e.tidy(n, replied)
 	}
 	if replied {

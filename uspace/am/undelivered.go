@@ -117,7 +117,7 @@ func (e *Endpoint) returned() error {
 	if len(e.remote.back) > 0 {
 		e.remote.tellLost()
 	}
-	// The card may lose a return and count it after the ring was read, when the ring is already empty.
+	// The card may lose a return and count it when the ring has been read and is empty.
 	if !ok && e.iface.ReturnsLost() == e.lost {
 		return e.ended("waiting")
 	}

@@ -98,7 +98,8 @@ func (c *Card) LatchReceive() error {
 	}
 	for l, r := range receive {
 		stored := atomic.LoadUint32(r.hd)
-		c.receive[l] = cardReceive{ring: r, head: stored & r.mask, tail: atomic.LoadUint32(r.tl) & r.mask, stored: stored}
+		c.receive[l] = cardReceive{ring: r, head: stored & r.mask, tail: atomic.LoadUint32(r.tl) & r.mask,
+			stored: stored}
 	}
 	return nil
 }

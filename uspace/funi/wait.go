@@ -44,8 +44,8 @@ func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	s.Returned, s.Notified, s.Completed, s.Written = atomic.LoadUint32(&p[returnHead]), p.Notified(), p.Completed(), p.Written()
-	s.Lost = atomic.LoadUint32(&p[returnsLost])
+	s.Returned, s.Lost = atomic.LoadUint32(&p[returnHead]), atomic.LoadUint32(&p[returnsLost])
+	s.Notified, s.Completed, s.Written = p.Notified(), p.Completed(), p.Written()
 	s.Control = p.Load(Control)
 	s.Gone, s.Leave = p.Gone(), p.LeaveAsked()
 	return s
