@@ -348,8 +348,8 @@ func (x *Context) batch() int {
 func (s *scheduler) serve(x *Context) {
 	s.table.serving = x
 	if x.calm {
-		// At most one message of each level is sent at once, as in a dialogue: without this a round trip
-		// takes 6 % more instructions.
+		// At most one message of each level is sent at once, as in a dialogue: without this a round
+		// trip takes 6 % more instructions.
 		replies, requests, written := x.iface.Asks(x.seen)
 		if !written && (replies == 0 || replies == 1 && s.out.lone(x, arctic.Reply)) &&
 			(requests == 0 || requests == 1 && s.out.lone(x, arctic.Request)) {

@@ -28,8 +28,8 @@ func (d *delivery) judge(t *link.Train) {
 		trail = x.trail
 	}
 	cost := link.FrameTime + len(t.Packets) + len(t.Block)
-	// The account of the packets' context pays. For a node of the job without a context here it is the
-	// account of the job's contexts. nil: no account on this card has caused the packets.
+	// The account of the packets' context pays. For a node of the job without a context here it is
+	// the account of the job's contexts. nil: no account on this card has caused the packets.
 	t.Payer = nil
 	if x != nil && x.account != nil {
 		t.Payer = &x.account.Account

@@ -68,8 +68,8 @@ func (c *Card) overdue() {
 // stepNative is a step of a card whose units take no time.
 func (c *Card) stepNative() {
 	s := &c.sched
-	// The only context that is awake, while no account rests, is served here: by visitAll a round trip
-	// takes 7 % more instructions. Contexts that this wakes are served in the next step.
+	// The only context that is awake, while no account rests, is served here: by visitAll a round
+	// trip takes 7 % more instructions. Contexts that this wakes are served in the next step.
 	if x := s.solo; x == nil || c.clock.now-s.charged <= link.LongestRest {
 		s.visitAll()
 	} else if !x.calm || !x.iface.Still(x.seen) { // else nothing is asked for, as in most steps

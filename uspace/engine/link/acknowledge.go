@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// reordered is how many frames may overtake one before it counts as lost (RFC 5681 section 3.2).
+	// reordered is how many frames may overtake one before it counts as lost (RFC 5681 section
+	// 3.2).
 	reordered = 3
 	// beyondInARow is how many acknowledgments of frames never sent, in a row, make the cards begin
 	// anew.

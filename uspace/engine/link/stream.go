@@ -31,8 +31,8 @@ type stream struct {
 	index  int32 // in Owner.streams
 	at     int32 // in flow.streams
 	flying int32 // frames in flight or lost
-	// most frames in flight, up to Window: Config.FirstWindow of a timed card, else 1, until the node
-	// answers, and 1 after a transient reject
+	// most frames in flight, up to Window: Config.FirstWindow of a timed card, else 1, until the
+	// node answers, and 1 after a transient reject
 	limit   int32
 	waiting Lines
 	hold    int64 // nothing new is sent before
