@@ -270,12 +270,16 @@ func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 	}
 	for i, h := range hosts {
 		name := fmt.Sprint(portPrefix, i)
-		port, err := raise(nl, name)
+		port, err := nl.LinkByName(name)
 		if err != nil {
-			return fmt.Errorf("hub: %w", err)
+			return fmt.Errorf("hub: find %s: %w", name, err)
 		}
 		if err := nl.LinkSetMaster(port, br); err != nil {
 			return fmt.Errorf("hub: add %s to %s: %w", name, bridgeName, err)
+		}
+		// Only now: the kernel may tell of the link of a port that was up before after a second.
+		if _, err := raise(nl, name); err != nil {
+			return fmt.Errorf("hub: %w", err)
 		}
 		// NUD_NOARP is bridge(8)'s "static"; NUD_PERMANENT would mean the bridge itself.
 		err = nl.NeighSet(&netlink.Neigh{

@@ -124,7 +124,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s was called %d times, want %d", name, got, want)
 		}
 	}
-	for _, name := range []string{"uspace/engine.Card.Step", "uspace/engine/link.End.Flush", "uspace/port/afxdp.Port.Commit",
+	for _, name := range []string{"uspace/engine.Card.Step", "uspace/engine/link.End.Send", "uspace/port/afxdp.Port.Commit",
 		"xdp.Socket.Kick"} {
 		if calls[name] < trips {
 			t.Errorf("%s was called %d times in %d round trips", name, calls[name], trips)
