@@ -277,7 +277,6 @@ func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 		if err := nl.LinkSetMaster(port, br); err != nil {
 			return fmt.Errorf("hub: add %s to %s: %w", name, bridgeName, err)
 		}
-		// Only now: the kernel may tell of the link of a port that was up before after a second.
 		if _, err := raise(nl, name); err != nil {
 			return fmt.Errorf("hub: %w", err)
 		}
@@ -331,6 +330,13 @@ func notUp(nl *netlink.Handle) (names []string, err error) {
 			continue
 		}
 		up := a.OperState == netlink.OperUp
+		if !up {
+			// The question for one link, unlike a list, has the kernel do what it put off for it
+			// (linkwatch_sync_dev in rtnl_getlink).
+			if _, err := nl.LinkByIndex(a.Index); err != nil {
+				return nil, fmt.Errorf("ask for the state of %s: %w", a.Name, err)
+			}
+		}
 		if up && a.MasterIndex != 0 {
 			state, err := os.ReadFile(filepath.Join("/sys/class/net", a.Name, "brport/state"))
 			if err != nil {
