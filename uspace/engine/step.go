@@ -169,7 +169,7 @@ func (d *delivery) receive(i int) {
 
 // batchOfFrames returns the highest number of frames that a step takes from a port.
 func (d *delivery) batchOfFrames() int {
-	if d.link.Quantum == link.BesideBytes {
+	if d.link.Contended() {
 		return contendedReceive
 	}
 	return receiveBatch

@@ -17,7 +17,7 @@ type End struct {
 	// Quantum is how many bytes an account may spend in a step or round now.
 	Quantum int
 	// See is called for each frame that the card sends, before the port gets the frame. The owner
-	// calls it for each frame that has arrived, when Fate is known. nil: nobody looks.
+	// calls it for each frame that has arrived, when Fate is known. nil: frames are not observed.
 	See  func(port int, frame []byte, fate Fate)
 	Fate Fate // of the frame being looked at
 

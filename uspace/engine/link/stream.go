@@ -23,7 +23,7 @@ type stream struct {
 	flow   *flow
 	owner  *Owner
 	turn   turn   // in its job's class on the flow
-	payer  *class // the account's, of which that is a part
+	payer  *class // the account's class, which contains the job's
 	node   uint16
 	sort   sort
 	list   list

@@ -13,7 +13,7 @@ const kept = 64
 // Port is a port that hands its hellos to a Station; it implements port.Port. It belongs to the
 // goroutine of its card, which also calls Plug.
 type Port struct {
-	port.Port        // inside; nowhere while there is none
+	port.Port        // the port inside, or nowhere
 	queues    Queues // of the port inside; nil: they cannot be told apart
 	nowhere   nowhere
 	waiting   [kept]waiting
