@@ -299,8 +299,8 @@ func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 // off link events for a second (net/core/link_watch.c), and on a loaded machine for longer.
 const linkDeadline = 10 * time.Second
 
-// waitUp polls until every veth and bridge of the namespace is operational (RFC 2863 ifOperStatus)
-// and every bridge port forwards.
+// waitUp polls until every veth and bridge of the namespace is operational (RFC 2863 ifOperStatus),
+// every bridge port forwards, and every address can be used.
 func waitUp(nl *netlink.Handle, deadline time.Time) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -348,6 +348,17 @@ func notUp(nl *netlink.Handle) (names []string, err error) {
 			names = append(names, fmt.Sprintf("%s is %s", a.Name, a.OperState))
 		}
 	}
+	// An address of IPv6 is tentative until the kernel's work queue has taken it up, even without
+	// duplicate address detection (addrconf_dad_begin in net/ipv6/addrconf.c).
+	addresses, err := list(func() ([]netlink.Addr, error) { return nl.AddrList(nil, netlink.FAMILY_V6) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addresses {
+		if a.Flags&unix.IFA_F_TENTATIVE != 0 {
+			names = append(names, fmt.Sprintf("%s is tentative", a.IP))
+		}
+	}
 	return names, nil
 }
 
@@ -356,21 +367,27 @@ func ours(l netlink.Link) bool {
 	return strings.HasPrefix(l.Attrs().Name, "fu") && (l.Type() == "veth" || l.Type() == "bridge")
 }
 
-// links lists the links of the namespace. The kernel interrupts a list when a link comes or goes;
-// links then asks again, at most mostLists times.
-func links(nl *netlink.Handle) (all []netlink.Link, err error) {
-	for range mostLists {
-		if all, err = nl.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
+// links lists the links of the namespace.
+func links(nl *netlink.Handle) ([]netlink.Link, error) {
+	all, err := list(nl.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
 	return all, nil
 }
 
-// mostLists bounds how often links asks.
+// list returns what ask lists. The kernel interrupts a list when something in it comes or goes; list
+// then asks again, at most mostLists times.
+func list[T any](ask func() ([]T, error)) (all []T, err error) {
+	for range mostLists {
+		if all, err = ask(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
+}
+
+// mostLists bounds how often list asks.
 const mostLists = 1000
 
 // unlink deletes the links of the namespace, and with them their far ends.
