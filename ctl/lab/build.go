@@ -376,8 +376,8 @@ func links(nl *netlink.Handle) ([]netlink.Link, error) {
 	return all, nil
 }
 
-// list returns what ask lists. The kernel interrupts a list when something in it comes or goes; list
-// then asks again, at most mostLists times.
+// list returns what ask lists. The kernel interrupts a list when something in it comes or goes.
+// Then list asks again, at most mostLists times.
 func list[T any](ask func() ([]T, error)) (all []T, err error) {
 	for range mostLists {
 		if all, err = ask(); !errors.Is(err, netlink.ErrDumpInterrupted) {
