@@ -31,7 +31,7 @@ func Tree() command.Tree {
 		new(rma), new(matmul)} {
 		c.AddCommand(onLab(b))
 	}
-	c.AddCommand(xferCommand())
+	c.AddCommand(xferCommand(), triggerCommand(), contextsCommand())
 	nodes := []*cobra.Command{program.PingPong(), program.MatMul(), program.Stream(), program.Transfer(),
 		program.Remote(), program.Socket(), program.Rats(), program.RMA()}
 	for _, n := range nodes {
@@ -143,15 +143,22 @@ func (f *flags) register(c *cobra.Command, least, most, usual int) *cobra.Comman
 // run makes c the command of a benchmark. It refuses numbers out of range before a lab is made,
 // then measures and prints the report.
 func (f *flags) run(c *cobra.Command, measure func(context.Context) (output.Report, error)) *cobra.Command {
+	return f.alone(c, func(ctx context.Context) (output.Report, error) {
+		if err := f.Check(); err != nil {
+			return nil, err
+		}
+		return measure(ctx)
+	})
+}
+
+// alone is run for a benchmark that needs no lab.
+func (f *flags) alone(c *cobra.Command, measure func(context.Context) (output.Report, error)) *cobra.Command {
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for _, n := range f.numbers {
 			if err := program.InRange(n.name, *n.value, n.least, n.most); err != nil {
 				return err
 			}
-		}
-		if err := f.Check(); err != nil {
-			return err
 		}
 		r, err := measure(c.Context())
 		if err != nil {
