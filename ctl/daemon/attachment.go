@@ -196,7 +196,7 @@ func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 			return
 		}
 		l.card.Account(a.ctx, a.account)
-		l.card.Doorbells(a.ctx, a.bells.page)
+		l.card.Doorbells(a.ctx, a.bells.page, nil)
 		l.byBell[a.ctx.Bell()], l.byPlace[place{a.job.gid, a.node}] = a, a
 		a.active.Store(!arrives)
 		l.traceNew(a)

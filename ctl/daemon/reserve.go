@@ -35,7 +35,7 @@ const (
 
 // capacityOf returns the capacity of a card with so many bytes of memory; 0: what there is (room).
 func capacityOf(bytes int64) (c capacity, err error) {
-	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes,
+	c = capacity{contexts: funi.NearBells, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes,
 		limit: "most_memory"}
 	if bytes == 0 {
 		c.room = &room{}

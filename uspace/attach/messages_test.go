@@ -289,7 +289,7 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"attach: flags", 0, 24, 1, attach.ErrMalformed},
 		{"attach: reserved", 0, 28, 1, attach.ErrMalformed},
 		{"answer: abi", 1, 16, 1, attach.ErrVersion},
-		{"answer: context", 1, 21, 8, attach.ErrMalformed},
+		{"answer: context", 1, 22, 1, attach.ErrMalformed},
 		{"answer: no nodes", 1, 28, 0, attach.ErrMalformed},
 		{"answer: too many nodes", 1, 30, 2, attach.ErrMalformed},
 		{"answer: slots", 1, 32, 65, attach.ErrMalformed},

@@ -80,7 +80,9 @@ type account struct {
 	// piece of work took more.
 	retrieval int
 	local     int    // the same for delivery to this card; negative if a block was longer
+	refilled  uint64 // the step of the last refill
 	late      int    // bytes of late writes of which the card holds copies (late.go)
+	stored    stored // what its contexts have issued by triggers (trigger.go)
 	room      uint32 // changes when a context that had no room for packets of this card has room
 }
 
@@ -112,6 +114,9 @@ type scheduler struct {
 	resumes         int64               // when the first resting account goes on
 	charged         int64               // the time of the last Charge
 	dozing, napping bool                // see Doze and Nap
+	nodding         int                 // index in awake of the next context for nap
+	glances         int                 // how many contexts Doze has looked at unasked
+	stored          int                 // entries of the conditional store buffer (trigger.go)
 }
 
 // Account puts a context on the account with the number id. Contexts that were put on no account
@@ -136,6 +141,9 @@ func (s *scheduler) account(id uint32) *account {
 // charge puts a context on an account, under the account's job for the context's group. nil takes
 // the context off its account.
 func (s *scheduler) charge(x *Context, a *account) {
+	if x.entry.in {
+		s.unstore(x)
+	}
 	awake := x.awake
 	if awake {
 		s.unseat(x)
@@ -297,19 +305,25 @@ func (c *Card) Charge(now, took int64) (over int64) {
 	return c.link.Charge(now, took)
 }
 
-// refill adds a step's budget to those of an account. Overspending is deducted from it: one piece
-// of work may take more than a step's budget.
-func (a *account) refill(quantum int) {
-	a.local = min(a.local+quantum, quantum)
-	a.retrieval = min(a.retrieval+quantum, quantum)
+// refill adds the budgets of the steps since the last refill to those of an account. Overspending
+// is deducted from them: one piece of work may take more than a step's budget. What is saved is not
+// kept.
+func (a *account) refill(quantum int, step uint64) {
+	more := quantum * int(step-a.refilled)
+	a.local = min(a.local+more, quantum)
+	a.retrieval = min(a.retrieval+more, quantum)
+	a.refilled = step
 }
 
 // visit serves the contexts of an account that are awake, in turn.
 func (s *scheduler) visit(a *account) {
 	if s.rests(a) {
+		a.refilled = s.clock.step // a rest pays for no work
 		return
 	}
-	a.refill(s.link.Quantum)
+	if a.refill(s.link.Quantum, s.clock.step); a.stored.head != nil {
+		s.issue(a, s.link.Quantum/2) // the rest is for those whose triggers wait
+	}
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
 			s.clock.more = true
@@ -336,6 +350,9 @@ func (s *scheduler) visit(a *account) {
 		seen--
 		a.retrieval -= visitBytes
 		s.serve(x)
+	}
+	if a.stored.head != nil {
+		s.issue(a, 0)
 	}
 }
 
@@ -368,7 +385,7 @@ func (s *scheduler) serve(x *Context) {
 	}
 }
 
-// attend looks at a context's CNTL, and whether the context has made room for packets.
+// attend looks at a context's CNTL and trigger, and whether the context has made room for packets.
 func (s *scheduler) attend(x *Context) {
 	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		s.table.touch(x)
@@ -380,13 +397,16 @@ func (s *scheduler) attend(x *Context) {
 		s.table.touch(x)
 		x.control()
 	}
+	if x.iface.Triggers() {
+		s.trigger(x)
+	}
 }
 
 // calmDown lets steps pass over a context that has nothing to do until its process, a packet or its
 // owner does something. These end the calm: touch, hold, free, wake, control, Store, and what serve
 // does for a context that is not calm.
 func (x *Context) calmDown() {
-	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} &&
+	x.calm = x.modes|x.user == 0 && !x.iface.Triggers() && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} &&
 		x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)
 }

@@ -52,13 +52,65 @@ func (t *contexts) lineOf(ln *link.Line) *line {
 	x := t.owners[ln.Owner.Number]
 	switch {
 	case ln.Index < ownLine:
-		return &x.lines[ln.Index]
+		return x.at(int(ln.Index))
 	case ln.Index >= firstChained:
 		return x.chainedLine(ln.Index)
 	case ln.Index >= firstAnswer:
 		return &x.answers.lines[ln.Index-firstAnswer]
 	}
 	return &x.long.own[ln.Index-ownLine]
+}
+
+// shelfLines is how many lines a shelf has.
+const shelfLines = 16
+
+// shelf is a part of a context's set of the cache. A context that has something undelivered holds
+// the shelves that it has used since it last slept; a quiet one holds none.
+type shelf [shelfLines]line
+
+// take returns a free cache line for a packet of the level, or nil.
+func (x *Context) take(l arctic.Level) *line {
+	x.card.sched.tickets = true
+	i := x.ticket.take(l)
+	if i < 0 {
+		return nil
+	}
+	if x.shelves == nil {
+		x.shelves = make([]*shelf, (x.card.cfg.Lines+shelfLines-1)/shelfLines) // once
+	}
+	s := &x.shelves[i/shelfLines]
+	if *s == nil {
+		*s = x.card.table.takeShelf()
+	}
+	ln := &(*s)[i%shelfLines]
+	ln.ctx, ln.Index = x, uint16(i)
+	return ln
+}
+
+// at returns the line of the cache with that Index, which was taken.
+func (x *Context) at(i int) *line { return &x.shelves[i/shelfLines][i%shelfLines] }
+
+// takeShelf returns a shelf of which no line is used.
+func (t *contexts) takeShelf() *shelf {
+	if n := len(t.spare); n > 0 {
+		s := t.spare[n-1]
+		t.spare = t.spare[:n-1]
+		return s
+	}
+	t.shelves++
+	t.spare = roomFor(t.shelves, t.spare) // giving back must not allocate
+	return new(shelf)
+}
+
+// giveShelves gives back the shelves of a context of which no line is used. The card keeps them:
+// there are never more than were in use at one time.
+func (t *contexts) giveShelves(x *Context) {
+	for i, s := range x.shelves {
+		if s != nil {
+			t.spare = append(t.spare, s)
+			x.shelves[i] = nil
+		}
+	}
 }
 
 // ticket is the bitmap of free lines, FUNi's TICKET register widened: bit set
@@ -68,6 +120,7 @@ type ticket struct {
 	words   [maxLines / 64]uint64
 	some    uint64 // bit i: words[i] is not zero
 	limit   int    // lines that requests may use
+	used    int    // lines that are not free
 	changed bool   // the register must be written
 }
 
@@ -97,6 +150,7 @@ func (t *ticket) take(l arctic.Level) int {
 		t.some &^= 1 << w
 	}
 	t.changed = true
+	t.used++
 	return i
 }
 
@@ -113,6 +167,7 @@ func (t *ticket) any(l arctic.Level) bool {
 func (t *ticket) give(i int) {
 	t.words[i/64] |= 1 << (i % 64)
 	t.some |= 1 << (i / 64)
+	t.used--
 	t.changed = true
 }
 
@@ -129,13 +184,4 @@ func (t *ticket) freeFor(l arctic.Level, n int) (free int) {
 		free += bits.OnesCount64(w)
 	}
 	return free
-}
-
-// free returns how many lines are free.
-func (t *ticket) free() int {
-	n := 0
-	for _, w := range t.words {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/funet/funet/uspace/engine/link"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Card is one network interface card. It belongs to the goroutine that steps it.
@@ -53,7 +54,7 @@ func (c *Card) connect() {
 		c.model = newModel(all, &c.routes, &c.sched, &c.in, &c.out, &c.remote)
 	}
 	c.table = contexts{core: all, bells: &c.bells, sched: &c.sched}
-	c.bells = doorbells{sched: &c.sched}
+	c.bells = doorbells{sched: &c.sched, far: new(funi.FarDoorbells)}
 	c.sched = scheduler{core: all, bells: &c.bells, table: &c.table, out: &c.out, charged: -link.LongestRest - 1}
 	c.routes = routes{core: all, sched: &c.sched, table: &c.table, common: c.cfg.Routes}
 	c.out = retrieval{core: all, routes: &c.routes, table: &c.table, sched: &c.sched, in: &c.in, model: c.model,

@@ -31,11 +31,14 @@ type contexts struct {
 
 	all     []*Context // resident and switched out
 	owners  []*Context // by link.Owner.Number, dead contexts included; nil: free
+	free    numbers    // of owners
 	called  []*Context // to be woken by the owner: see TakeCalled
 	touched []*Context // in this step
 	dead    []*Context // detached, with packets in flight
 	grave   int        // index in dead of the context that bury looked at last
 	sets    int        // sets of the cache that are in use
+	spare   []*shelf   // parts of sets that no context has
+	shelves int        // all of them that were made
 	lives   int64      // how many lives of contexts have begun; see life.go
 	serving *Context   // the card works for it; nil: for all, or not at all (serving.go)
 }
@@ -57,7 +60,7 @@ type Context struct {
 	traffic Traffic
 	trail   *Trail // nil: it is not traced; see trace.go
 	ticket  ticket
-	lines   []line // its set of the cache; nil: never used
+	shelves []*shelf // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
 	starved bool                                  // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]link.Lines // packets for contexts of this very card
@@ -95,7 +98,6 @@ type Context struct {
 	called     bool   // in contexts.called
 	seat       int    // in job.awake
 	touched    uint64 // the last step that did something for the context
-	mark       uint32 // of its queues at the last nap (drowsy)
 	away       bool   // switched out or detached: the process's memory is not the card's
 	detached   bool
 	holdsSet   bool            // it has a set of the cache
@@ -103,6 +105,8 @@ type Context struct {
 	owed       []funi.Returned // packets that came back since it was last published
 	torn       bool            // see Abandon
 	wanted     bool            // a packet for it has been rejected since it went away
+
+	entry entry // its place in the conditional store buffer (trigger.go)
 
 	// taken is how many slots of a send queue the card has taken and not retired. finished is how
 	// many of them, at the tail, can be retired; see finishSlots.
@@ -217,8 +221,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	c.sched.awake = roomFor(len(c.table.all), c.sched.awake) // waking must not allocate
 	c.bells.ringing = roomFor(len(c.table.all), c.bells.ringing)
 	c.bells.give(x)
-	c.bells.join(x, c.cfg.Doorbells)
-	iface.Memory().Doorbells = c.cfg.Doorbells
+	c.bells.join(x, c.cfg.Doorbells, c.bells.far)
 	c.sched.charge(x, &c.sched.nobody)
 	c.sched.wake(x)
 	return x, nil
@@ -247,13 +250,12 @@ func (t *contexts) remove(x *Context) {
 
 // newOwner makes the context's owner of lines, with the first number that is free.
 func (t *contexts) newOwner(x *Context) {
-	i := slices.Index(t.owners, nil)
-	if i < 0 {
-		i = len(t.owners)
+	i := t.free.take()
+	if int(i) == len(t.owners) {
 		t.owners = append(t.owners, nil)
 	}
 	t.owners[i] = x
-	x.owner = &link.Owner{Number: uint32(i), Account: &t.sched.nobody.Account, Halted: x.halted}
+	x.owner = &link.Owner{Number: i, Account: &t.sched.nobody.Account, Halted: x.halted}
 	if x.account != nil {
 		x.owner.Account = &x.account.Account
 	}
@@ -300,7 +302,7 @@ func (c *Card) Detach(x *Context) {
 		c.table.offerSet(x) // or bury does, when nothing is in flight any more
 	}
 	c.table.remove(x)
-	c.bells.byBell[x.bell] = nil
+	c.bells.takeBack(x)
 	if x.forward != nil {
 		c.move.signs = slices.DeleteFunc(c.move.signs, func(y *Context) bool { return y == x })
 	}
@@ -328,12 +330,14 @@ func (c *Card) discard(x *Context) {
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
-		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines,
+		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, shelves: x.shelves,
 			owner: x.owner, paid: x.account,
 			long: x.long, current: x.current, answers: x.answers, away: true, detached: true, halted: true,
 			holdsSet: c.table.takeSet()} // if there is none free, the card has one more for a while
-		for i := range nobody.lines {
-			nobody.lines[i].ctx = nobody
+		for _, s := range nobody.shelves {
+			for i := 0; s != nil && i < len(s); i++ {
+				s[i].ctx = nobody
+			}
 		}
 		if nobody.long != nil {
 			nobody.long.ctx = nobody
@@ -353,7 +357,7 @@ func (c *Card) reset(x *Context) {
 		c.table.owners[nobody.owner.Number] = nobody
 		c.table.newOwner(x)
 		c.table.dead = append(c.table.dead, nobody)
-		x.lines = nil
+		x.shelves = nil
 	} else {
 		x.forgetTransfers()
 	}
@@ -396,6 +400,7 @@ func (t *contexts) bury() {
 		}
 		if left = t.link.Bury(x.owner, left); x.owner.Buried() {
 			t.owners[x.owner.Number] = nil
+			t.free.give(x.owner.Number)
 			x.forgetTransfers()
 			if x.paid != nil {
 				t.sched.forgetAccount(x.paid)
@@ -422,31 +427,9 @@ func (t *contexts) show(x *Context) {
 	}
 }
 
-// take returns a free cache line for a packet of the level, or nil.
-func (x *Context) take(l arctic.Level) *line {
-	x.card.sched.tickets = true
-	i := x.ticket.take(l)
-	if i < 0 {
-		return nil
-	}
-	if x.lines == nil {
-		x.makeLines()
-	}
-	return &x.lines[i]
-}
-
-// makeLines allocates the context's set of the cache, when it is first used.
-func (x *Context) makeLines() {
-	x.lines = make([]line, x.card.cfg.Lines)
-	for i := range x.lines {
-		x.lines[i].ctx = x
-		x.lines[i].Index = uint16(i)
-	}
-}
-
 // allFree reports whether the context has nothing undelivered.
 func (x *Context) allFree() bool {
-	return x.ticket.free() == x.card.cfg.Lines && x.allAnswered() && x.allSentOn() &&
+	return x.ticket.used == 0 && x.allAnswered() && x.allSentOn() &&
 		(x.long == nil || x.long.inUse == [arctic.Levels]bool{})
 }
 
@@ -569,10 +552,14 @@ func (x *Context) publish() {
 func (s *scheduler) publishTickets() {
 	s.tickets = false
 	for _, x := range s.awake {
-		if x.ticket.changed {
-			x.ticket.changed = false
-			x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
-		}
+		x.publishTicket()
+	}
+}
+
+func (x *Context) publishTicket() {
+	if x.ticket.changed {
+		x.ticket.changed = false
+		x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
 	}
 }
 
@@ -587,7 +574,7 @@ func (x *Context) Idle() bool {
 	case x.saved != nil:
 		pending = x.saved.pending()
 	}
-	return !pending && x.allFree() && x.drained() && !x.transferring()
+	return !pending && !x.entry.in && x.allFree() && x.drained() && !x.transferring()
 }
 
 // Dismiss tells the process that the card will detach the context (funi.ErrDetached).

@@ -256,6 +256,9 @@ func (x *Context) obey() {
 
 func (x *Context) stopSending() {
 	if x.sending {
+		if x.entry.in {
+			x.card.sched.unstore(x)
+		}
 		x.iface.HaltSend()
 		x.sending = false
 	}

@@ -36,6 +36,8 @@ type Counters struct {
 	MemoryErrors      uint64 `json:"memory_errors"`
 	LoopedToOwnCard   uint64 `json:"packets_to_own_card"`
 	SendQueueNoTicket uint64 `json:"retrieval_found_no_line"`
+	Triggers          uint64 `json:"triggers_answered"` // those that were refused, too
+	TriggersRefused   uint64 `json:"triggers_refused"`
 }
 
 // Counters returns the totals.

@@ -31,7 +31,8 @@ type delivery struct {
 // fifo holds accepted packets that the receive queue had no room for. It is a
 // ring; when it is full, packets are rejected.
 type fifo struct {
-	entries [][arctic.MaxPacketSize]byte
+	size    int                          // how many entries it has
+	entries [][arctic.MaxPacketSize]byte // nil: none was ever used
 	// blocks holds the blocks behind the entries, of remote writes on a modelled machine that takes
 	// blocks. nil: there is no room for any.
 	blocks [][]byte
@@ -50,7 +51,7 @@ func newFIFO(cfg *Config) fifo {
 	if cfg.Timing != nil {
 		entries++
 	}
-	q := fifo{entries: make([][arctic.MaxPacketSize]byte, entries), bypass: cfg.Timing == nil}
+	q := fifo{size: entries, bypass: cfg.Timing == nil}
 	if cfg.Timing != nil && cfg.Blocks {
 		q.blocks = make([][]byte, entries)
 		for i := range q.blocks {
@@ -141,8 +142,11 @@ func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason
 // hold keeps an accepted packet until the receive queue has room. It returns ReasonQueueFull if the
 // FIFO is full, too.
 func (q *fifo) hold(p arctic.Packet) arctic.Reason {
-	if q.n == len(q.entries) {
+	if q.n == q.size {
 		return arctic.ReasonQueueFull
+	}
+	if q.entries == nil {
+		q.entries = make([][arctic.MaxPacketSize]byte, q.size)
 	}
 	copy(q.entries[q.place(q.n)][:], p)
 	q.n++
@@ -200,7 +204,7 @@ func (d *delivery) drainOne(x *Context, l arctic.Level, at int) bool {
 func (q *fifo) at(i int) arctic.Packet { return q.entries[q.place(i)][:] }
 
 // place returns the entry of an index.
-func (q *fifo) place(i int) int { return (q.first + i) % len(q.entries) }
+func (q *fifo) place(i int) int { return (q.first + i) % q.size }
 
 // remove takes away the packet at an index. The packets before it move up.
 func (q *fifo) remove(i int) {
@@ -211,6 +215,6 @@ func (q *fifo) remove(i int) {
 			q.blocks[a], q.blocks[b] = q.blocks[b], q.blocks[a]
 		}
 	}
-	q.first = (q.first + 1) % len(q.entries)
+	q.first = (q.first + 1) % q.size
 	q.n--
 }

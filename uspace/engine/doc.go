@@ -9,7 +9,8 @@
 //
 //	clock       the time, and when something is due (clock.go)
 //	contexts    the table of contexts, their sets of the cache, their ends (context.go, life.go)
-//	scheduler   the contexts that a step visits, and the shares of accounts (wake.go, account.go)
+//	scheduler   the contexts that a step visits, the shares of accounts, and what is issued by
+//	            triggers (wake.go, account.go, trigger.go)
 //	doorbells   the pages at which processes ring (wake.go)
 //	routes      groups and route tables. A look-up returns a context or a reason (route.go)
 //	retrieval   from send queues to lines, the link, and contexts of this card
@@ -95,6 +96,8 @@
 //	route.go    the groups and their route tables
 //	life.go     tells a context from the one that had its node before
 //	wake.go     decides which contexts a step looks at
+//	trigger.go  answers triggers, and is the conditional store buffer
+//	numbers.go  gives out numbers of doorbells and owners
 //	clock.go    has the time of a step, and the deadlines
 //
 // The owner of a context is the program that holds the card: the operating system of the thesis.
@@ -171,7 +174,7 @@
 //     packets of one account wait for a bounded number of bytes of each other account, however many
 //     contexts, groups and nodes that has (account.go, link/turn.go). Work that ends with a context
 //     takes many steps. Each user has a page of doorbells. A step looks at 8 of the pages that have
-//     sleepers, so a ring is seen within 256 steps whatever others do.
+//     sleepers, in turn, whatever others do.
 //   - A load or store in a process's memory may end a step in the middle, if the card's owner
 //     recovers from the panic. All but that context goes on (abandon.go).
 //   - An observer (peers.go) sees every frame, and the step waits for it. tally.go counts what each

@@ -9,10 +9,47 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Link returns the card's end of its links.
 func (c *Card) Link() *link.End { return c.link }
+
+// free returns how many lines are free.
+func (t *ticket) free() int {
+	n := 0
+	for _, w := range t.words {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// Stored returns how many entries of the conditional store buffer are in use.
+func (c *Card) Stored() int { return c.sched.stored }
+
+// Page returns the register page of the context's process.
+func (x *Context) Page() *funi.Page { return x.iface.Memory().Page }
+
+// checkStored returns an error if the books of the conditional store buffer do not balance.
+func (c *Card) checkStored() error {
+	in := 0
+	for _, x := range c.table.all {
+		if e := &x.entry; e.in {
+			in++
+		} else if *e != (entry{}) {
+			return fmt.Errorf("context %d has no entry in the store buffer, but %+v", x.node, *e)
+		}
+	}
+	listed := 0
+	for _, a := range c.sched.accounts {
+		listed += a.stored.n
+	}
+	if listed += c.sched.nobody.stored.n; in != listed || in != c.sched.stored {
+		return fmt.Errorf("%d contexts have entries in the store buffer, accounts %d, counted %d", in, listed,
+			c.sched.stored)
+	}
+	return nil
+}
 
 // Check returns an error if the card's books do not balance: every line is free, in
 // the cache on a list, or in a frame; and those of its links.
@@ -28,6 +65,9 @@ func (c *Card) Check() error {
 		if err := x.forward.check(x); err != nil {
 			return fmt.Errorf("sign of node %d: %w", x.node, err)
 		}
+	}
+	if err := c.checkStored(); err != nil {
+		return err
 	}
 	for _, x := range c.table.all {
 		n := used[x.owner.Number]
@@ -57,11 +97,11 @@ func (c *Card) Check() error {
 				}
 			}
 		}
-		if free := x.ticket.free(); free+n != c.cfg.Lines {
+		if free := x.ticket.free(); free+n != c.cfg.Lines || x.ticket.used != c.cfg.Lines-free {
 			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, n, c.cfg.Lines)
 		}
 		for l, q := range x.fifo {
-			if q.n < 0 || q.n > len(q.entries) {
+			if q.n < 0 || q.n > q.size {
 				return fmt.Errorf("context %d, level %d: %d packets in the receive FIFO", x.node, l, q.n)
 			}
 		}
@@ -111,7 +151,13 @@ func (x *Context) checkTransfers() error {
 		return nil
 	}
 	lines := map[*transfer]int{}
-	for _, set := range [][]line{x.lines, n.own[:]} {
+	sets := [][]line{n.own[:]}
+	for _, s := range x.shelves {
+		if s != nil {
+			sets = append(sets, s[:])
+		}
+	}
+	for _, set := range sets {
 		for i := range set {
 			if t := set[i].transfer; t != nil {
 				lines[t]++

@@ -121,7 +121,7 @@ func (m *moves) becomeForward(x *Context, to uint16) {
 	x.rejection, x.halted, x.owner.Halted = arctic.ReasonMoved, false, false
 	x.iface = funi.NewCard(&funi.Memory{Page: new(funi.Page)}) // the process's is not ours
 	m.bells.leave(x)
-	m.bells.join(x, m.cfg.Doorbells)
+	m.bells.join(x, m.cfg.Doorbells, m.bells.far)
 	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil,
 		[arctic.Levels]*transfer{}, nil, nil, nil
 	for l := range x.fifo {
@@ -420,7 +420,7 @@ func (m *moves) offerLines(x *Context) {
 	if x.holdsSet {
 		m.table.offerSet(x)
 	} else {
-		x.lines = nil
+		x.shelves = nil
 	}
 }
 

@@ -291,7 +291,7 @@ func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 		r.decodeChain(content)
 	}
 	for l := range content.drained {
-		for range r.count(4*funi.SlotWords, len(x.fifo[l].entries)) {
+		for range r.count(4*funi.SlotWords, x.fifo[l].size) {
 			var s funi.Slot
 			for i := range s {
 				s[i] = r.u32()

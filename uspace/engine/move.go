@@ -196,7 +196,7 @@ func (x *Context) unanswered() string {
 	switch {
 	case x.sending || x.taken != [arctic.Levels]int{} || x.transferring():
 		return "the card takes what is begun from its send queues"
-	case x.ticket.free() != x.card.cfg.Lines || x.looping:
+	case x.ticket.used != 0 || x.looping:
 		return "packets that it has sent are not delivered"
 	case x.remote != nil && x.remote.use.RequestsOpen > 0:
 		return "operations of its own are not complete"

@@ -160,5 +160,10 @@ func (x *Context) eachBlock(do func(*line) bool) bool {
 		}
 		return true
 	}
-	return all(x.lines) && (x.long == nil || all(x.long.own[:])) && (x.answers == nil || all(x.answers.lines[:]))
+	for _, s := range x.shelves {
+		if s != nil && !all(s[:]) {
+			return false
+		}
+	}
+	return (x.long == nil || all(x.long.own[:])) && (x.answers == nil || all(x.answers.lines[:]))
 }

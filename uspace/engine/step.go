@@ -4,6 +4,8 @@ package engine
 // for the card of a modelled machine. Both are sequences of the same units.
 
 import (
+	"math"
+
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
@@ -25,7 +27,7 @@ func (c *Card) Step(now int64) int64 {
 		c.sched.resumes = Never
 	}
 	c.table.touched = c.table.touched[:0]
-	if len(c.sched.awake) < len(c.table.all) || k.step%napEvery == 0 {
+	if n := len(c.table.all); n > alwaysAwake || len(c.sched.awake) < n {
 		c.sched.look()
 	}
 	c.link.Begin(now)
@@ -74,10 +76,13 @@ func (c *Card) stepNative() {
 		s.visitAll()
 	} else if !x.calm || !x.iface.Still(x.seen) { // else nothing is asked for, as in most steps
 		a := x.account
-		a.refill(c.link.Quantum)
+		a.refill(c.link.Quantum, c.clock.step)
 		served := a.local > 0 && a.retrieval > 0
 		if served {
 			s.serve(x)
+			if a.stored.head != nil {
+				s.issue(a, 0)
+			}
 		}
 		if !served || s.solo != x {
 			c.clock.more = true
@@ -120,6 +125,7 @@ func (c *Card) stepTimed() {
 	for _, x := range c.sched.awake {
 		c.table.touch(x) // its units may move packets without being asked
 		c.sched.attend(x)
+		c.sched.issue(x.account, math.MinInt)
 	}
 	c.model.runUnits() // what ends now may leave in this step
 	c.link.Send()

@@ -69,6 +69,9 @@ func (s *Saved) pending() bool {
 	if s.Live {
 		load = s.Memory.Page.Load
 	}
+	if s.Live && s.Memory.Page.Triggered() {
+		return true
+	}
 	if s.context.suspended || load(funi.Control)&funi.CSQM != 0 {
 		return false
 	}
@@ -145,7 +148,8 @@ func (t *contexts) takeSet() bool {
 // offerSet makes the set of a context that is away free for others, unless it holds packets.
 func (t *contexts) offerSet(x *Context) {
 	if x.allFree() {
-		x.lines, x.holdsSet = nil, false
+		t.giveShelves(x)
+		x.shelves, x.holdsSet = nil, false
 		t.sets--
 	}
 }
@@ -160,7 +164,7 @@ func (d *delivery) drainOut(x *Context) [arctic.Levels][]funi.Slot {
 	}
 	drain := x.drain
 	x.drain = true
-	x.iface.Divert(1 << bits.Len(uint(len(x.fifo[0].entries))))
+	x.iface.Divert(1 << bits.Len(uint(x.fifo[0].size)))
 	d.drain(x)
 	x.drain = drain
 	return x.iface.Diverted()
@@ -180,7 +184,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.holdsSet = true
 	x.away, x.saved, c.table.serving = false, nil, x
 	x.iface.Move(s.Memory)
-	s.Memory.Doorbells = x.bells.page
+	s.Memory.Doorbells, s.Memory.Far = x.bells.page, x.bells.far
 	for r := funi.QMask; r <= funi.RQRQTail && !s.Live; r++ {
 		x.iface.Store(r, s.Registers[r])
 	}

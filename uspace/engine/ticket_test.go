@@ -46,7 +46,7 @@ func TestTicketAgainstModel(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if k.free() != n-len(taken) {
+				if k.free() != n-len(taken) || k.used != len(taken) {
 					t.Fatalf("%d free, want %d", k.free(), n-len(taken))
 				}
 			},

@@ -195,7 +195,7 @@ func TestAllWorkIsPaid(t *testing.T) {
 			page := new(funi.Doorbells)
 			_, contexts := u.others(0, 9, 0, 16, 7)
 			for _, x := range contexts {
-				u.cards[0].Doorbells(x, page)
+				u.cards[0].Doorbells(x, page, nil)
 			}
 			for range 1000 {
 				u.step(u.now + 1)

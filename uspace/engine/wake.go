@@ -3,14 +3,16 @@ package engine
 // This file decides which contexts a step looks at.
 //
 // A context is awake or asleep. A step looks at those that are awake. A context that has been quiet
-// for two naps, and is one of many, is put to sleep. Its process then rings a doorbell
-// (funi.Doorbells) with its next action; a packet that arrives also wakes it.
+// for some steps, and is one of many, is put to sleep. Its process then rings a doorbell
+// (funi.Doorbells) with its next action; a packet that arrives also wakes it. A ring costs process
+// and card as much as a few looks. So while many are awake, a context is put to sleep as soon as
+// the looks at it have cost that.
 //
 // A page of doorbells belongs to the processes that may write it, such as those of one user
 // (Card.Doorbells). Their writes to it delay no other processes. A step looks at lookPages of the
 // pages that have sleepers, in turn. So a ring is seen after as many steps as there are such pages,
-// divided by lookPages: at most 256, whatever others do, and with few users in the next step. When
-// a page was rung the card looks only at the bells of that page's contexts.
+// divided by lookPages, and with few users in the next step. When a page was rung the card looks
+// only at the bells of that page's contexts.
 //
 // A process may take away the ring of another on the same page. So at every lookEvery-th step the
 // card looks at one sleeper unasked. It finds the other after at most lookEvery steps times the
@@ -30,19 +32,33 @@ const (
 	// their processes never ring.
 	alwaysAwake = 8
 	// napEvery is the number of steps between two looks for quiet contexts.
-	napEvery = 64
+	napEvery = 2
+	// patience is the number of steps after which a context counts as quiet. While more than
+	// alwaysAwake are awake it is haste.
+	patience = 128
+	haste    = 4
 	// lookEvery is the number of steps between two looks at a sleeper.
 	lookEvery = 16
 	// lookPages is the number of pages of doorbells that a step looks at.
 	lookPages = 8
+	// napLooks is the number of contexts that a look for quiet ones looks at, in turn.
+	napLooks = 1024
+	// dozeLooks is the number of sleepers that Doze looks at unasked, in turn.
+	dozeLooks = 256
+	// bellWords is the number of words of bells of a page, each of 64. The first nearWords are in
+	// the page itself, the others in its FarDoorbells.
+	bellWords = funi.MaxContexts / 64
+	nearWords = funi.NearBells / 64
 )
 
 // bells is a page of doorbells and the contexts whose processes ring there.
 type bells struct {
 	page         *funi.Doorbells
+	far          *funi.FarDoorbells // nil: contexts without a bell in the page have none
 	contexts     int
-	own          [funi.MaxContexts / 64]uint64 // bells of its contexts
-	words        uint64                        // bit i: own[i] is not 0
+	own          [bellWords]uint64                      // bells of its contexts
+	words        [len(funi.FarDoorbells{}.Words)]uint64 // what far.Words may say
+	some         uint64                                 // what page.Summary may say
 	sleepers     int
 	ringingIndex int // in doorbells.ringing, if it has sleepers
 }
@@ -51,7 +67,9 @@ type bells struct {
 type doorbells struct {
 	sched *scheduler
 
-	byBell  [funi.MaxContexts]*Context
+	byBell  []*Context // nil: the bell is free
+	free    numbers
+	far     *funi.FarDoorbells         // those behind the card's own page
 	pages   map[*funi.Doorbells]*bells // not used on the data path
 	ringing []*bells                   // pages with sleepers
 	heard   int                        // index in ringing of the next page to look at
@@ -60,37 +78,52 @@ type doorbells struct {
 // Doorbells lets the context's process ring at a page that only some processes can write. All
 // others ring at the card's own page, Config.Doorbells. Several contexts may have the same page.
 // The process must not ring anywhere yet.
-func (c *Card) Doorbells(x *Context, page *funi.Doorbells) {
+//
+// far may be nil. Then a context from funi.NearBells on stays awake.
+func (c *Card) Doorbells(x *Context, page *funi.Doorbells, far *funi.FarDoorbells) {
 	if x.asleep {
 		c.sched.wake(x)
 	}
 	c.bells.leave(x)
-	c.bells.join(x, page)
-	x.iface.Memory().Doorbells = page
+	c.bells.join(x, page, far)
 }
 
 // give gives the context the first bell that is free.
 func (d *doorbells) give(x *Context) {
-	for d.byBell[x.bell] != nil {
-		x.bell++
+	if x.bell = d.free.take(); int(x.bell) == len(d.byBell) {
+		d.byBell = append(d.byBell, nil)
 	}
 	d.byBell[x.bell] = x
 }
 
-// join puts the context's bell on a page.
-func (d *doorbells) join(x *Context, page *funi.Doorbells) {
+// takeBack takes the bell of a context that ends.
+func (d *doorbells) takeBack(x *Context) {
+	d.byBell[x.bell] = nil
+	d.free.give(x.bell)
+}
+
+// join puts the context's bell on a page, and tells its process where to ring.
+func (d *doorbells) join(x *Context, page *funi.Doorbells, far *funi.FarDoorbells) {
 	b := d.pages[page]
 	if b == nil {
 		if d.pages == nil {
 			d.pages = map[*funi.Doorbells]*bells{}
 		}
-		b = &bells{page: page}
+		b = &bells{page: page, far: far}
 		d.pages[page] = b
 	}
 	b.contexts++
-	b.own[x.bell/64] |= 1 << (x.bell % 64)
-	b.words |= 1 << (x.bell / 64)
+	w := x.bell / 64
+	if b.own[w] |= 1 << (x.bell % 64); w < nearWords {
+		b.some |= 1 << w
+	} else {
+		w -= nearWords
+		b.words[w/64] |= 1 << (w % 64)
+		b.some |= 1 << (nearWords + w/64)
+	}
 	x.bells = b
+	m := x.iface.Memory()
+	m.Doorbells, m.Far = b.page, b.far
 }
 
 // leave takes the context's bell off its page.
@@ -98,7 +131,14 @@ func (d *doorbells) leave(x *Context) {
 	b := x.bells
 	w := x.bell / 64
 	if b.own[w] &^= 1 << (x.bell % 64); b.own[w] == 0 {
-		b.words &^= 1 << w
+		if w < nearWords {
+			b.some &^= 1 << w
+		} else {
+			w -= nearWords
+			if b.words[w/64] &^= 1 << (w % 64); b.words[w/64] == 0 {
+				b.some &^= 1 << (nearWords + w/64)
+			}
+		}
 	}
 	if b.contexts--; b.contexts == 0 {
 		delete(d.pages, b.page)
@@ -111,6 +151,11 @@ func (d *doorbells) lieDown(x *Context) {
 	if b := x.bells; b.sleepers == 0 {
 		b.ringingIndex = len(d.ringing)
 		d.ringing = append(d.ringing, b)
+		sleeps := uint32(0)
+		if d.sched.dozing {
+			sleeps = 1
+		}
+		atomic.StoreUint32(&b.page.Sleeps, sleeps)
 	}
 	x.bells.sleepers++
 }
@@ -147,16 +192,33 @@ func (s *scheduler) wake(x *Context) {
 // they wake its thread with their next action (funi.Memory.Wake). The next step finds actions of
 // processes that did not see that in time. So step once more, sleep only if that step had nothing
 // to do, and then call Rouse. Between Doze and Rouse no context is attached or detached.
+//
+// Processes whose contexts sleep find that in their doorbells. So Doze takes as long as there are
+// contexts awake and users with sleepers. It looks for rings of each user, and at some sleepers
+// unasked.
 func (c *Card) Doze() {
-	c.sched.dozing, c.sched.resumes = true, Never
-	for _, x := range c.table.all {
-		if x.away || c.sched.rests(x.account) {
-			continue // who rests cannot wake the thread: the next step says until when
+	s := &c.sched
+	s.dozing, s.resumes = true, Never
+	for _, x := range s.awake {
+		if !s.rests(x.account) { // else it cannot wake the thread: the next step says until when
+			s.tell(x)
 		}
-		c.sched.tell(x)
-		if !x.awake && x.stirs() {
-			c.sched.wake(x)
+	}
+	for i := 0; i < len(s.bells.ringing); {
+		b := s.bells.ringing[i]
+		if !s.rests(s.bells.payer(b).account) {
+			atomic.StoreUint32(&b.page.Sleeps, 1)
+			if atomic.LoadUint64(&b.page.Summary) != 0 {
+				s.bells.rung(b)
+			}
 		}
+		if i < len(s.bells.ringing) && s.bells.ringing[i] == b {
+			i++ // otherwise another page is there now
+		}
+	}
+	for range min(dozeLooks, len(c.table.all)-len(s.awake)) {
+		s.glance(s.glances)
+		s.glances++
 	}
 }
 
@@ -183,13 +245,14 @@ func (c *Card) Nap() {
 
 // Rouse ends Doze or Nap.
 func (c *Card) Rouse() {
-	told := c.table.all
-	if c.sched.napping {
-		told = c.sched.awake // who was put to sleep meanwhile was told so then
+	if c.sched.dozing {
+		for _, b := range c.bells.ringing {
+			atomic.StoreUint32(&b.page.Sleeps, 0)
+		}
 	}
 	c.sched.dozing, c.sched.napping = false, false
-	for _, x := range told {
-		if !x.away && x.told {
+	for _, x := range c.sched.awake { // who was put to sleep meanwhile was told so then
+		if x.told {
 			c.sched.tell(x)
 		}
 	}
@@ -198,7 +261,7 @@ func (c *Card) Rouse() {
 // tell tells a process whether it has to ring a doorbell or wake the card's thread when it has
 // stored something.
 func (s *scheduler) tell(x *Context) {
-	x.told = s.dozing || s.napping && x.awake
+	x.told = x.awake && (s.dozing || s.napping)
 	switch {
 	case x.told:
 		x.iface.Doze(x.bell)
@@ -253,18 +316,44 @@ func (s *scheduler) unlist(x *Context) {
 	s.unseat(x)
 }
 
+// payer returns a context of the page's user, whose ring may be that of a bell that is nobody's.
+func (d *doorbells) payer(b *bells) *Context {
+	w := bits.TrailingZeros64(b.some)
+	if w >= nearWords {
+		g := w - nearWords
+		w = nearWords + g*64 + bits.TrailingZeros64(b.words[g])
+	}
+	return d.byBell[w*64+bits.TrailingZeros64(b.own[w])]
+}
+
 // rung wakes the contexts of a page whose bells have been rung.
 func (d *doorbells) rung(b *bells) {
-	w := bits.TrailingZeros64(b.words)
-	// the page's user, whose ring may be that of a bell that is nobody's
-	d.byBell[w*64+bits.TrailingZeros64(b.own[w])].works(bellBytes)
-	for s := atomic.SwapUint64(&b.page.Summary, 0) & b.words; s != 0; s &= s - 1 {
+	payer := d.payer(b)
+	payer.works(bellBytes)
+	for s := atomic.SwapUint64(&b.page.Summary, 0) & b.some; s != 0; s &= s - 1 {
 		w := bits.TrailingZeros64(s)
-		for n := atomic.SwapUint64(&b.page.Bells[w], 0) & b.own[w]; n != 0; n &= n - 1 {
-			x := d.byBell[w*64+bits.TrailingZeros64(n)]
-			if x.works(bellBytes); x.asleep {
-				d.sched.wake(x)
-			}
+		if w < nearWords {
+			d.rungWord(b, w, &b.page.Bells[w])
+			continue
+		}
+		if b.far == nil {
+			continue
+		}
+		payer.works(visitBytes)
+		g := w - nearWords
+		for s := atomic.SwapUint64(&b.far.Words[g], 0) & b.words[g]; s != 0; s &= s - 1 {
+			w := g*64 + bits.TrailingZeros64(s)
+			d.rungWord(b, nearWords+w, &b.far.Bells[w])
+		}
+	}
+}
+
+// rungWord wakes the contexts whose bells in a word have been rung.
+func (d *doorbells) rungWord(b *bells, w int, word *uint64) {
+	for n := atomic.SwapUint64(word, 0) & b.own[w]; n != 0; n &= n - 1 {
+		x := d.byBell[w*64+bits.TrailingZeros64(n)]
+		if x.works(bellBytes); x.asleep {
+			d.sched.wake(x)
 		}
 	}
 }
@@ -294,43 +383,56 @@ func (s *scheduler) look() {
 	if len(s.awake) < len(s.table.all) {
 		s.bells.listen()
 		if s.clock.step%lookEvery == 0 {
-			x := s.table.all[int(s.clock.step/lookEvery)%len(s.table.all)]
-			if !x.awake && !x.away && x.stirs() {
-				s.wake(x)
-			}
+			s.glance(int(s.clock.step / lookEvery))
 		}
 	}
 	if s.clock.step%napEvery == 0 && len(s.table.all) > alwaysAwake {
-		for i := 0; i < len(s.awake); {
-			if x := s.awake[i]; x.drowsy() && s.sleep(x) {
-				continue // another context is there now
-			}
-			i++
+		s.nap()
+	}
+}
+
+// nap puts contexts to sleep that have been quiet for long enough.
+func (s *scheduler) nap() {
+	quiet := uint64(patience)
+	if len(s.awake) > alwaysAwake {
+		quiet = haste
+	}
+	for range min(napLooks, len(s.awake)) {
+		if s.nodding >= len(s.awake) {
+			s.nodding = 0
 		}
+		if x := s.awake[s.nodding]; s.clock.step-x.touched <= quiet || !x.drowsy() || !s.sleep(x) {
+			s.nodding++ // otherwise another context is there now
+		}
+	}
+}
+
+// glance looks at a context unasked, and wakes it if it sleeps and its process has done something.
+func (s *scheduler) glance(n int) {
+	if x := s.table.all[n%len(s.table.all)]; !x.awake && !x.away && x.stirs() {
+		s.wake(x)
 	}
 }
 
 // stirs reports whether the process has done something that the card has not seen.
 func (x *Context) stirs() bool {
-	return !x.iface.Still(x.seen)
+	return !x.iface.Still(x.seen) || x.iface.Triggers() && x.iface.Memory().Page.Triggered()
 }
 
-// drowsy reports whether nothing has happened in the context since the last nap, and nothing waits
-// in it.
+// drowsy reports whether nothing waits in the context, and its process can ring.
 func (x *Context) drowsy() bool {
-	mark := x.iface.Mark()
-	same := mark == x.mark
-	x.mark = mark
-	return same && x.modes|x.user == 0 && !x.ticket.changed && x.Idle()
+	return x.modes|x.user == 0 && (x.bell < funi.NearBells || x.bells.far != nil) && x.Idle()
 }
 
 // sleep puts a context to sleep, unless its process did something meanwhile.
 func (s *scheduler) sleep(x *Context) bool {
 	s.table.call(x) // for what its owner stored since the last step
+	x.publishTicket()
 	s.unlist(x)
 	s.bells.lieDown(x)
 	s.tell(x)
 	if !x.stirs() {
+		s.table.giveShelves(x) // it is idle: all lines are free
 		return true
 	}
 	s.wake(x)

@@ -88,7 +88,7 @@ func TestBellsOfUsers(t *testing.T) {
 	for i, x := range ctx {
 		pages[i] = new(funi.Doorbells)
 		c.cards[0].Account(x, uint32(i))
-		c.cards[0].Doorbells(x, pages[i])
+		c.cards[0].Doorbells(x, pages[i], nil)
 	}
 	for range 1000 {
 		c.step()
@@ -142,7 +142,7 @@ func TestBellsOfFewUsers(t *testing.T) {
 	proc, ctx := c.crowd(t, 400)
 	var pages [7]funi.Doorbells
 	for i, x := range ctx {
-		c.cards[0].Doorbells(x, &pages[i%len(pages)])
+		c.cards[0].Doorbells(x, &pages[i%len(pages)], nil)
 	}
 	for range 1000 {
 		c.step()

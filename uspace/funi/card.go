@@ -19,6 +19,7 @@ type Card struct {
 	page    *Page
 	send    [arctic.Levels]cardSend
 	receive [arctic.Levels]cardReceive
+	trigger trigger // trigger.go
 
 	returns        uint32 // next return to write
 	lost           uint32
@@ -87,6 +88,7 @@ func (c *Card) LatchSend() error {
 		stored := atomic.LoadUint32(r.tl)
 		c.send[l] = cardSend{ring: r, tail: stored & r.mask, stored: stored}
 	}
+	c.latchTrigger()
 	return nil
 }
 
@@ -107,6 +109,7 @@ func (c *Card) LatchReceive() error {
 // HaltSend publishes the tails and lets go of the send queues.
 func (c *Card) HaltSend() {
 	c.Publish()
+	c.haltTrigger()
 	for l, r := range c.page.halted(sendBase) {
 		c.send[l] = cardSend{ring: r}
 	}
@@ -147,7 +150,7 @@ func (c *Card) Memory() *Memory { return c.memory }
 // Move makes the card use other memory with the same content from now on. Both
 // directions must be halted.
 func (c *Card) Move(m *Memory) {
-	c.memory, c.page = m, m.Page
+	c.memory, c.page, c.trigger = m, m.Page, trigger{}
 	send, receive := m.Page.halted(sendBase), m.Page.halted(receiveBase)
 	for l := range arctic.Levels {
 		c.send[l], c.receive[l] = cardSend{ring: send[l]}, cardReceive{ring: receive[l]}
@@ -190,9 +193,15 @@ func (c *Card) PutControl(seen, v uint32) bool {
 // PutFault says why MERR is set.
 func (c *Card) PutFault(r arctic.Reason) { atomic.StoreUint32(&c.page[faultWord], uint32(r)) }
 
-// Sleep tells the process that from now on it has to ring bell n when it has stored
-// something. The card must look at the context once more after it.
+// Sleep tells the process that from now on it has to ring bell n when it has stored something, and
+// to wake the card's thread if the doorbells say that it sleeps (Doorbells.Sleeps). A process that
+// does not look there is told to wake the thread in any case, once. The card must look at the
+// context once more after it.
 func (c *Card) Sleep(n uint32) {
+	if atomic.LoadUint32(&c.page[looksWord]) == 0 {
+		c.Doze(n)
+		return
+	}
 	atomic.StoreUint32(&c.page[asleepWord], n+1)
 }
 
@@ -237,16 +246,6 @@ func (c *Card) Awaited() bool {
 
 // PutGone tells the process that the card has detached the context. Wake it, too.
 func (c *Card) PutGone() { c.page.PutGone() }
-
-// Mark returns a number that changes, but for rare coincidences, when packets are
-// retrieved or delivered.
-func (c *Card) Mark() uint32 {
-	m := uint32(0)
-	for l := range arctic.Levels {
-		m = (m*31+c.send[l].tail)*31 + c.receive[l].head
-	}
-	return m
-}
 
 // Pending returns how many packets wait in the send queue: at most its size
 // minus one, whatever the process wrote.

@@ -43,6 +43,7 @@
 //	0x4d8  wake (process): bit 0: wake the process at the next change of what Published
 //	       says; the card clears it when it does. Bit 1: count writes of others, too
 //	0x4e0  gone (card): not 0: the card has detached the context
+//	0x4f0  looks (process): 1: it looks at Doorbells.Sleeps when it rings
 //	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty:
 //	       the process asked for it, or the card has ended
 //	0x600  notification head (card)   0x640  notification tail (process)
@@ -53,6 +54,7 @@
 //	0x6ac  of the returns lost, those of operations and multicasts (card); see operation.go
 //	0x6c0  64 words that say for which nodes returns were lost, by their numbers modulo 64 (card);
 //	       see lost.go
+//	0x7c0  trigger (process)   0x3a0  answer (card)   0x7c8  1: issues by triggers (process)
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a

@@ -124,7 +124,8 @@
 #define FUNI_ABI 2
 #define FUNI_PAGE_SIZE 4096
 #define FUNI_DOORBELLS_SIZE 4096
-#define FUNI_MAX_CONTEXTS 2048
+#define FUNI_MAX_CONTEXTS 65536
+#define FUNI_NEAR_BELLS 2048 /* contexts whose bells are in the page */
 #define FUNI_SHARED_QUEUES 6 /* number of queues that lie behind the register page */
 #define FUNI_RETURN_SLOTS 64
 /* words that say for which nodes the ring had no room: those whose numbers are the same modulo that
@@ -352,8 +353,9 @@ struct funi_page {
 
 struct funi_doorbells {
 	uint64_t summary;
-	uint64_t pad0[7];
-	uint64_t bells[FUNI_MAX_CONTEXTS / 64];
+	funi_word sleeps; /* not 0: the card's thread sleeps; take it away and wake the thread */
+	uint32_t pad0[13];
+	uint64_t bells[FUNI_NEAR_BELLS / 64];
 };
 
 FUNI_ASSERT(sizeof(struct funi_page) == FUNI_PAGE_SIZE, "the register page is a page");
@@ -600,13 +602,14 @@ static inline uint32_t funi_words(uint32_t header)
 static inline void funi_rouse(struct funi_context *c, uint32_t asleep)
 {
 	uint32_t bell = (asleep & ~FUNI_THREAD_SLEEPS) - 1;
-	if (bell != UINT32_MAX) {
-		bell %= FUNI_MAX_CONTEXTS;
+	if (bell < FUNI_NEAR_BELLS) { /* the card does not let others sleep */
 		funi_or(&c->bells->bells[bell / 64], UINT64_C(1) << bell % 64);
 		funi_or(&c->bells->summary, UINT64_C(1) << bell / 64);
 	}
-	if (asleep & FUNI_THREAD_SLEEPS &&
-	    funi_exchange(&c->page->asleep, asleep, asleep & ~FUNI_THREAD_SLEEPS)) {
+	int wake = asleep & FUNI_THREAD_SLEEPS ?
+	    funi_exchange(&c->page->asleep, asleep, asleep & ~FUNI_THREAD_SLEEPS) :
+	    asleep != 0 && funi_load(&c->bells->sleeps) != 0 && funi_exchange(&c->bells->sleeps, 1, 0);
+	if (wake) {
 		uint64_t one = 1;
 		while (write(c->card, &one, sizeof one) < 0 && errno == EINTR)
 			;

@@ -34,7 +34,7 @@ import (
 func constants() map[string]uint64 {
 	c := map[string]uint64{
 		"FUNI_ABI": funi.ABI, "FUNI_PAGE_SIZE": funi.PageSize, "FUNI_DOORBELLS_SIZE": funi.DoorbellsSize,
-		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes,
+		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_NEAR_BELLS": funi.NearBells, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes,
 		"FUNI_LOST_COUNT": funi.LostCount,
 		"FUNI_LOST_ONE":   funi.LostOne, "FUNI_LOST_SHIFT": funi.LostShift, "FUNI_UNTOLD": 256,
 		"FUNI_MIN_SLOTS": funi.MinSlots, "FUNI_MAX_SLOTS": funi.MaxSlots, "FUNI_SLOT_WORDS": funi.SlotWords,

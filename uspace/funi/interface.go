@@ -22,6 +22,12 @@ type Interface struct {
 	virtual        [arctic.Levels]*VirtualQueue
 	notes          uint32                // next notification to read
 	committed      [arctic.Levels]uint64 // slots
+	// Of a process that issues by triggers (trigger.go): the last turn and its command, where the
+	// slots begin that were not issued, and where Commit stores the head of the request send queue.
+	turn     uint32
+	asked    TriggerCommand
+	issued   uint32
+	unissued uint32
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
@@ -50,7 +56,7 @@ func Initialize(m *Memory) (*Interface, error) {
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
 	for _, w := range []int{returnHead, returnTail, returnsLost, operationsLost, asleepWord, faultWord, wakeWord,
-		goneWord, notesHead, notesTail} {
+		goneWord, notesHead, notesTail, triggerWord, triggerWord + 1, triggerAnswerWord, triggerAnswerWord + 1} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
 	m.Page.PutWhy("")
@@ -62,6 +68,7 @@ func newInterface(m *Memory) *Interface {
 	if m.Doorbells == nil {
 		m.Doorbells = new(Doorbells) // nobody hears them until the card puts its own here
 	}
+	atomic.StoreUint32(&m.Page[looksWord], 1)
 	return &Interface{memory: m, page: m.Page}
 }
 

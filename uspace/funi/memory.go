@@ -30,7 +30,9 @@ type Memory struct {
 	Page   *Page
 	Queues []uint32
 	// Doorbells is where the process rings. Attaching fills it in if the card is in the process.
+	// Far is nil if contexts from NearBells on cannot ring.
 	Doorbells *Doorbells
+	Far       *FarDoorbells
 	// Wake wakes the thread of a card that runs elsewhere and sleeps. The process calls it. It is
 	// nil for a card that never sleeps.
 	Wake func()

@@ -109,6 +109,7 @@ const (
 	NoteCompletion                 // an operation of the process's own is complete
 	NoteWindow                     // another's put with a notification is there
 	NoteFault                      // another wants a window that is not present
+	NotePointers                   // the answer to TriggerPointers
 )
 
 // Window is what SetOpenWindow opens.
@@ -243,6 +244,10 @@ func (p *Page) Completed() uint32 { return uint32(atomic.LoadUint64(p.completed(
 
 // readWindow decodes an entry of the ring that is not of an area.
 func (n *Notification) readWindow(e []uint32) {
+	if n.Kind == NotePointers {
+		n.Pointers = Pointers{Issued: e[0], Retired: e[1], Notified: e[4], NotesRead: e[5]}
+		return
+	}
 	n.Source = uint16(e[1])
 	if n.Kind != NoteCompletion {
 		n.KeySlot, n.Tag, n.Address = uint16(e[0]>>16), uint64(e[2])|uint64(e[3])<<32, uint64(e[4])|uint64(e[5])<<32

@@ -52,6 +52,7 @@ const (
 	wakeWord    = 0x4d8 / 4
 	goneWord    = 0x4e0 / 4
 	leaveWord   = 0x4e8 / 4
+	looksWord   = 0x4f0 / 4
 	whyWord     = 0x500 / 4
 	whyWords    = whyLength / 4
 	returnWords = 32 / 4

@@ -251,6 +251,8 @@ type Notification struct {
 	Reason    arctic.Reason // why not; arctic.ReasonNone: it was carried out
 	Bytes     uint32        // of the answer
 	Answer    [MaxAnswer]byte
+
+	Pointers Pointers // With NotePointers.
 }
 
 // NextNotification takes the oldest notification out of the ring into n, and so gives its area a
@@ -308,8 +310,14 @@ func (c *Card) PutRemoteSizes() {
 	atomic.StoreUint32(&c.page[notesSizeWord], uint32(s.Notifications))
 }
 
-// NotesTail returns how many notifications the process says that it has read. It is not checked.
-func (c *Card) NotesTail() uint32 { return atomic.LoadUint32(&c.page[notesTail]) }
+// NotesTail returns how many notifications the process says that it has read. It is not checked,
+// except of a process that issues by triggers.
+func (c *Card) NotesTail() uint32 {
+	if c.trigger.on {
+		return c.trigger.notes
+	}
+	return atomic.LoadUint32(&c.page[notesTail])
+}
 
 // Notify puts entry n, counted since the context was attached, into the ring. If the packet that
 // made the counter 0 has no metadata, early is how many words of the area's metadata came before.

@@ -151,6 +151,10 @@ func (i *Interface) layOut(slots int) error {
 	for l := range arctic.Levels {
 		i.send[l], i.receive[l] = sendQueue{ring: send[l]}, receiveQueue{ring: receive[l]}
 	}
+	if i.issued = 0; i.page.triggers() {
+		i.turn = uint32(i.page.Answers())
+		i.send[Request].hd = &i.unissued
+	}
 	return nil
 }
 

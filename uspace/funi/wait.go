@@ -34,6 +34,7 @@ type Published struct {
 	Notified  uint32                // head of the notification ring
 	Completed uint32                // operations completed, silent ones, too: the lower half
 	Written   uint32                // writes of others, if the process asks (Interface.Watch)
+	Answers   uint32                // turn of the last trigger that was answered
 	Control   uint32                // CNTL
 	Gone      bool
 	Leave     bool
@@ -46,7 +47,7 @@ func (p *Page) Published() (s Published) {
 	}
 	s.Returned, s.Lost = atomic.LoadUint32(&p[returnHead]), atomic.LoadUint32(&p[returnsLost])
 	s.Notified, s.Completed, s.Written = p.Notified(), p.Completed(), p.Written()
-	s.Control = p.Load(Control)
+	s.Answers, s.Control = uint32(p.Answers()), p.Load(Control)
 	s.Gone, s.Leave = p.Gone(), p.LeaveAsked()
 	return s
 }
