@@ -238,6 +238,14 @@
 //	freerefusal        no account pays for a slot that is refused
 //	freemode           no account pays for a change of CNTL
 //	freebell           no account pays for a bell
+//	overflow           a trigger that finds the conditional store buffer full is answered as taken
+//	hoarded            one account may have all of the conditional store buffer
+//	overissued         a trigger issues more slots than the queue has
+//	overread           a trigger gives back more notifications than there are
+//	interrupted        a trigger that overtook another is carried out
+//	unissued           slots in the conditional store buffer are lost when the queues halt
+//	indebted           an account that sleeps pays nothing of what it owes
+//	hidden             bells behind the page are not heard
 //	freetry            no account pays for finding no room for a packet to this card
 //	freelook           no account pays for a look that finds no line
 //	freeabsence        no account pays for frames to absent nodes

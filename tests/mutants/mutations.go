@@ -784,8 +784,41 @@ var mutations = []mutation{
 `, ``,
 		unit("TestModesAreDear")},
 	{"freebell", "wake.go",
-		`bits.TrailingZeros64(b.own[w])].works(bellBytes)`, `bits.TrailingZeros64(b.own[w])].works(0)`,
+		`payer.works(bellBytes)`, `payer.works(0)`,
 		unit("TestAllWorkIsPaid")},
+	{"overflow", "trigger.go",
+		`	if !e.in && a.stored.n >= storeEntries-s.stored {
+		return funi.TriggerFull, 0
+	}
+`, `	if !e.in && a.stored.n >= storeEntries-s.stored {
+		return funi.TriggerDone, n
+	}
+`,
+		unit("TestStoreBufferIsShared")},
+	{"hoarded", "trigger.go",
+		`a.stored.n >= storeEntries-s.stored`, `s.stored == storeEntries`,
+		unit("TestStoreBufferIsShared")},
+	{"overissued", "trigger.go",
+		`n > room {`, `false {`,
+		unit("TestTriggerAnswers")},
+	{"overread", "trigger.go",
+		`n == 0 || n > r.head-r.tail`, `n == 0`,
+		unit("TestTriggerAnswers")},
+	{"interrupted", "../funi/trigger.go",
+		`turn != c.trigger.turn+1`, `false`,
+		unit("TestTriggerAnswers")},
+	{"unissued", "control.go",
+		`		if x.entry.in {
+			x.card.sched.unstore(x)
+		}
+`, ``,
+		unit("TestTriggersAtRandom")},
+	{"indebted", "account.go",
+		`quantum * int(step-a.refilled)`, `quantum`,
+		unit("TestDebtIsPaidByTime")},
+	{"hidden", "wake.go",
+		`if b.far == nil {`, `if true {`,
+		unit("TestFarBells")},
 	{"freetry", "retrieval.go",
 		`			o.link.Uses(&a.Account, triedBytes)
 `, ``,

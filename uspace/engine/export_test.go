@@ -27,6 +27,12 @@ func (t *ticket) free() int {
 // Stored returns how many entries of the conditional store buffer are in use.
 func (c *Card) Stored() int { return c.sched.stored }
 
+// Owe has the context's account owe the work of that many steps.
+func (c *Card) Owe(x *Context, steps int) { x.account.retrieval -= steps * c.link.Quantum }
+
+// Budget has the context's account begin the next step with that many bytes of its budget.
+func (c *Card) Budget(x *Context, bytes int) { x.account.retrieval = bytes - c.link.Quantum }
+
 // Page returns the register page of the context's process.
 func (x *Context) Page() *funi.Page { return x.iface.Memory().Page }
 

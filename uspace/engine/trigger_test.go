@@ -263,7 +263,7 @@ func TestTriggersAtRandom(t *testing.T) {
 			i := rapid.IntRange(0, 4).Draw(r, "process")
 			x, p := ctx[i], proc[i]
 			look(i)
-			switch rapid.IntRange(0, 6).Draw(r, "action") {
+			switch rapid.IntRange(0, 7).Draw(r, "action") {
 			case 0, 1:
 				put(p, funi.Request, nowhere, 1)
 			case 2:
@@ -286,7 +286,15 @@ func TestTriggersAtRandom(t *testing.T) {
 					}
 					away[i] = nil
 				}
-			case 6:
+			case 6: // what is accepted stays in the buffer
+				put(p, funi.Request, nowhere, 1)
+				if !waits[i] {
+					waits[i] = true
+					p.Trigger(funi.TriggerIssue, uint32(p.Unissued()))
+				}
+				c.cards[0].Budget(x, rapid.IntRange(1, 1000).Draw(r, "budget"))
+				c.step()
+			case 7:
 				c.cards[0].Account(x, uint32(rapid.IntRange(1, 2).Draw(r, "account")))
 			}
 			if err := c.cards[0].Check(); err != nil {

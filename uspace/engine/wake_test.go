@@ -249,3 +249,50 @@ func BenchmarkIdleContexts(b *testing.B) {
 		c.now += int64(time.Second)
 	}
 }
+
+// Rule: a context without a bell in the page has one behind it, of two levels, and is woken in the
+// next step like any other (funi.FarDoorbells). Where there are none behind the page it stays
+// awake.
+func TestFarBells(t *testing.T) {
+	c := newCouple(t, 64)
+	proc, ctx := c.crowd(t, funi.NearBells+300)
+	if n := c.cards[0].Awake(); n != 0 {
+		t.Fatalf("%d contexts are awake", n)
+	}
+	for i := funi.NearBells - 10; i < len(proc); i++ {
+		put(proc[i], funi.Request, 9, uint32(i)) // no such route: it comes back
+		c.step()
+		if _, ok := proc[i].NextReturn(); !ok {
+			t.Fatalf("context %d was not seen in the next step", ctx[i].Bell())
+		}
+	}
+	c.cards[0].Doorbells(ctx[len(ctx)-1], new(funi.Doorbells), nil)
+	for range 1000 {
+		c.step()
+	}
+	if n := c.cards[0].Awake(); n != 1 {
+		t.Errorf("%d contexts are awake, want the one that has no bell", n)
+	}
+}
+
+// Rule: what an account owes for work beyond its budgets is paid by the steps that go by, also
+// while its contexts sleep (account.refill).
+func TestDebtIsPaidByTime(t *testing.T) {
+	c := newCouple(t, 64)
+	proc, ctx := c.crowd(t, 20)
+	c.cards[0].Owe(ctx[3], 100)
+	for range 100 {
+		c.step()
+	}
+	put(proc[3], funi.Request, 9, 1)
+	c.step()
+	if _, ok := proc[3].NextReturn(); !ok {
+		t.Error("a debt of 100 steps was not paid by 100 steps")
+	}
+	c.cards[0].Owe(ctx[3], 100)
+	put(proc[3], funi.Request, 9, 1)
+	c.step()
+	if _, ok := proc[3].NextReturn(); ok {
+		t.Error("a debt of 100 steps was paid by one")
+	}
+}
