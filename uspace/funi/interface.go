@@ -23,11 +23,13 @@ type Interface struct {
 	notes          uint32                // next notification to read
 	committed      [arctic.Levels]uint64 // slots
 	// Of a process that issues by triggers (trigger.go): the last turn and its command, where the
-	// slots begin that were not issued, and where Commit stores the head of the request send queue.
+	// slots begin that were not issued, where Commit stores the head of the request send queue, and
+	// how many notifications were given back.
 	turn     uint32
 	asked    TriggerCommand
 	issued   uint32
 	unissued uint32
+	given    uint32
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read

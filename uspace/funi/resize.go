@@ -37,6 +37,7 @@ func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	atomic.StoreUint32(&m.Page[returnTail], i.returns)
 	atomic.StoreUint32(&m.Page[lostSeen], i.lost) // nothing of this life can be among them
 	i.notes = m.Page.Notified()
+	i.given = i.notes
 	atomic.StoreUint32(&m.Page[notesTail], i.notes)
 	return i, nil
 }

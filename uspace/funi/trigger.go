@@ -146,11 +146,34 @@ func (i *Interface) TriggerAnswer() (count int, s TriggerStatus, ok bool) {
 		return 0, 0, false
 	}
 	count, s = int(w&triggerParameter), TriggerStatus(w>>triggerCommandShift&0xf)
-	if i.asked == TriggerIssue && s <= TriggerPartial {
-		i.issued = (i.issued + uint32(count)) & i.send[Request].mask
-		i.asked = TriggerPointers // counted once
+	if s <= TriggerPartial {
+		switch i.asked {
+		case TriggerIssue:
+			i.issued = (i.issued + uint32(count)) & i.send[Request].mask
+		case TriggerNotesRead:
+			i.given += uint32(count)
+		}
 	}
+	i.asked = TriggerPointers // what was answered is counted once
 	return count, s, true
+}
+
+// Issue triggers what waits, if the last trigger has been answered: it gives notifications back
+// that were read, or issues slots that were committed. It reports whether it has stored a trigger.
+// A program that knows nothing of triggers goes on as before if its drive function calls Issue.
+func (i *Interface) Issue() bool {
+	if _, _, answered := i.TriggerAnswer(); !answered {
+		return false
+	}
+	if n := i.notes - i.given; n > 0 {
+		i.Trigger(TriggerNotesRead, min(n, triggerParameter))
+		return true
+	}
+	if n := i.Unissued(); n > 0 {
+		i.Trigger(TriggerIssue, uint32(min(n, MaxIssue)))
+		return true
+	}
+	return false
 }
 
 // Unissued returns how many slots of the request send queue are committed and not issued. It is for

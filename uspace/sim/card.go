@@ -169,6 +169,10 @@ func (c *Card) RunIn(gid, node uint16, tag uint64, slots int, program Program) (
 		return nil, err
 	}
 	p := &Process{world: c.world, card: c, memory: memory, due: Never, slow: 1}
+	if by := c.world.o.IssueByTrigger; by != nil && by(gid, node) {
+		p.triggers = true
+		memory.Page.IssueByTrigger(true)
+	}
 	if p.iface, err = funi.Initialize(memory); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,10 @@ type Process struct {
 	idle    bool          // a publication of the card brings the turn forward
 	vain    bool          // the last look was in vain
 	wrote   [5]uint32     // what the card reads, as last told to the card
-	seen    [9]uint32     // what the card writes, as last seen by the program
+	seen    [10]uint32    // what the card writes, as last seen by the program
+	// triggers says that the process issues its requests by triggers. It does so when it tells the
+	// card what it has written.
+	triggers bool
 }
 
 // Registers that the process writes and the card reads, and the other way round.
@@ -114,7 +117,7 @@ func (p *Process) tell() bool {
 	for i, r := range ofProcess {
 		wrote[i] = p.memory.Page.Load(r)
 	}
-	if wrote == p.wrote {
+	if issued := p.triggers && p.iface.Issue(); wrote == p.wrote && !issued {
 		return false
 	}
 	p.wrote = wrote
@@ -124,12 +127,13 @@ func (p *Process) tell() bool {
 
 // news reports whether the card has written anything since the program looked.
 func (p *Process) news() bool {
-	var seen [9]uint32
+	var seen [10]uint32
 	for i, r := range ofCard {
 		seen[i] = p.memory.Page.Load(r)
 	}
 	now := p.memory.Page.Published()
 	seen[4], seen[5], seen[6], seen[7], seen[8] = now.Returned, now.Notified, now.Completed, now.Written, now.Lost
+	seen[9] = now.Answers
 	if seen == p.seen {
 		return false
 	}

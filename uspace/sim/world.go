@@ -19,6 +19,8 @@ type Options struct {
 	// for it wakes it earlier. 0 stands for 20 us.
 	IdleTime time.Duration
 	Remote   funi.RemoteSizes // how much remote memory each process can open
+	// IssueByTrigger says which processes issue their requests by triggers; nil: none.
+	IssueByTrigger func(gid, node uint16) bool
 	// Watch, if not nil, is called after every event of a card, and after every event of a process
 	// with the process's card. It is for checking invariants.
 	Watch func(c *Card)

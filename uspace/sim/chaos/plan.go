@@ -165,6 +165,7 @@ const (
 	streamShape   = 8
 	streamSwarm   = 9
 	streamDirect  = 10
+	streamTrigger = 11
 	streamChains  = 1 << 20 // and up: one for each group
 	streamFaults  = 100     // and up: one for each kind
 	streamMembers = 1000
@@ -190,8 +191,10 @@ type plan struct {
 	crowd  int
 	mtu    int
 	queues []int
-	tune   func(*engine.Config)
-	net    sim.EthernetConfig
+	// triggers says which members issue by triggers; nil: none.
+	triggers []bool
+	tune     func(*engine.Config)
+	net      sim.EthernetConfig
 	// arctic and topology take the place of net on Arctic.
 	arctic   sim.ArcticConfig
 	topology *sim.Topology

@@ -83,6 +83,7 @@ type Result struct {
 	Hash     uint64   `json:"-"` // of the run; see sim.World.Hash
 	Virtual  int64    `json:"-"` // ns that it took in the world
 	Failures []string `json:"-"` // the first ones, in words
+	triggers uint64   // that the last lives of the cards have answered
 	strays   int      // messages to nobody
 	parted   int      // messages that came back because their receiver was in another job
 }
@@ -174,7 +175,7 @@ func (r *run) more() bool { return r.probing || r.quota() }
 func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
 
 func (r *run) build() {
-	r.world = sim.NewWorld(sim.Options{Watch: r.watch, Remote: r.scenario.remoteSizes()})
+	r.world = sim.NewWorld(sim.Options{Watch: r.watch, Remote: r.scenario.remoteSizes(), IssueByTrigger: r.byTrigger})
 	r.byCard = make([][]*member, r.cards)
 	byGroup := map[uint16][]int32{}
 	for i, at := range r.plan.members {
@@ -266,6 +267,16 @@ func (r *run) start(i int, delay int64) {
 	} else {
 		r.world.At(r.world.Now()+delay, attach)
 	}
+}
+
+// byTrigger reports whether the member at a place issues by triggers.
+func (r *run) byTrigger(gid, node uint16) bool {
+	for _, m := range r.members {
+		if m.gid == gid && m.node == node && r.plan.triggers != nil {
+			return r.plan.triggers[m.number]
+		}
+	}
+	return false
 }
 
 // attach makes a process for a member without one, on its card, which must be up.
@@ -395,6 +406,11 @@ func (r *run) finish() {
 	r.oracle.account()
 	if r.gates != nil && r.gates.between.Guard.Refused > 0 {
 		r.damaged("%d frames left cards that no port lets pass", r.gates.between.Guard.Refused)
+	}
+	for _, c := range r.world.Cards() {
+		if e := c.Engine(); e != nil {
+			r.result.triggers += e.Counters().Triggers
+		}
 	}
 	r.result.Events, r.result.Hash, r.result.Virtual = r.world.Events(), r.world.Hash(), r.world.Now()
 	if err := r.world.CloseTrace(); err != nil {

@@ -45,7 +45,8 @@ var swarmProfiles = []string{"sbus-arctic", "sbus-arctic-paper", "hamlyn", "toky
 // kind of fault with a chance of one half. The network is Arctic with a chance of 1/8. A machine's
 // profile has a chance of 1/4, and on Ethernet so have direct cards. A small number is as likely as
 // a large one: each doubling has the same chance. Run draws the rest from the same seed: how many
-// processes share a card, the size of each process's queues, and the MTU.
+// processes share a card, the size of each process's queues, which processes issue by triggers, and
+// the MTU.
 func (s Scenario) Drawn() Scenario {
 	r := s.stream(streamShape)
 	doubled := func(least, doublings int) int {
@@ -73,6 +74,11 @@ func (s *Scenario) swarm(p *plan) {
 	p.mtu = arctic.MinMTU + r.IntN(mostMTU-arctic.MinMTU+1)
 	for range s.Nodes {
 		p.queues = append(p.queues, 2<<r.IntN(9))
+	}
+	if r := s.stream(streamTrigger); r.IntN(2) == 0 {
+		for range s.Nodes {
+			p.triggers = append(p.triggers, r.IntN(3) == 0)
+		}
 	}
 }
 

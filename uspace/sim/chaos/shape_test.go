@@ -129,3 +129,27 @@ func TestRunsEndWithTheContext(t *testing.T) {
 		t.Error("a run went on to its end")
 	}
 }
+
+// Rule: in half of the swarms a third of the processes issue by triggers, and every promise holds
+// for what they send.
+func TestSwarmsIssueByTriggers(t *testing.T) {
+	with, answered := 0, uint64(0)
+	for seed := uint64(5000); with < 6; seed++ {
+		s := swarmSeed(seed)
+		p, err := s.ready()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.triggers == nil || s.Messages > 4000 {
+			continue
+		}
+		with++
+		r := Run(s)
+		if answered += r.triggers; r.Failed() {
+			t.Errorf("seed %d: %v", seed, r.Failures)
+		}
+	}
+	if answered < 100 {
+		t.Errorf("%d triggers were answered in %d swarms", answered, with)
+	}
+}
