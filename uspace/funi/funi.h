@@ -336,7 +336,9 @@ struct funi_page {
 	funi_word wake;
 	uint32_t pad3;
 	funi_word gone;
-	uint32_t pad4[7];
+	uint32_t pad4[3];
+	funi_word looks; /* 1: this process looks at the doorbells' sleeps when it rings */
+	uint32_t pad10[3];
 	char why[256]; /* the context ended, if the card says so; read it when gone is not 0 */
 	/* of the notification ring, since the context was attached */
 	struct funi_line notes_head, notes_tail;
@@ -347,7 +349,9 @@ struct funi_page {
 	funi_word operations_lost;
 	uint32_t pad8[4];
 	funi_word lost_to[FUNI_LOST_NODES]; /* which of them: uspace/funi/lost.go */
-	uint32_t pad9[16];
+	uint64_t trigger;
+	funi_word by_trigger; /* 1: this process issues requests by triggers */
+	uint32_t pad9[13];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 
@@ -527,7 +531,11 @@ struct funi_context {
 	uint32_t mask; /* slots of a queue minus one */
 	struct funi_queue send[2], receive[2];
 	uint32_t returns, lost, notes;
-	uint32_t seen[11]; /* by funi_wait; see funi_published */
+	uint32_t seen[12]; /* by funi_wait; see funi_published */
+	/* by triggers: the last turn, its command, where the slots begin that were not issued, and the
+	 * head of the request send queue */
+	uint32_t turn, asked, issued;
+	funi_word unissued;
 	struct funi_remote *remote; /* NULL: none */
 	struct funi_waiter wait;
 	int socket, card, process;
@@ -905,7 +913,12 @@ static inline int funi_watch(struct funi_context *c, int on)
 	return (was & FUNI_WAKE_WRITES) != 0;
 }
 
-static inline void funi_published(struct funi_context *c, uint32_t now[11])
+static inline uint64_t *funi_answer_word(struct funi_context *c)
+{
+	return (uint64_t *)(void *)&c->page->reg[FUNI_GID].pad[7];
+}
+
+static inline void funi_published(struct funi_context *c, uint32_t now[12])
 {
 	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
 	for (int i = 0; i < 5; i++)
@@ -916,11 +929,12 @@ static inline void funi_published(struct funi_context *c, uint32_t now[11])
 	now[8] = funi_load(&c->page->notes_head.word);
 	now[9] = (uint32_t)__atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
 	now[10] = funi_load(&c->page->written);
+	now[11] = (uint32_t)(__atomic_load_n(funi_answer_word(c), __ATOMIC_SEQ_CST) >> 32);
 }
 
 static inline int funi_news(struct funi_context *c)
 {
-	uint32_t now[11];
+	uint32_t now[12];
 	funi_published(c, now);
 	if (now[7] != 0)
 		return -ENOTCONN;
@@ -1203,19 +1217,18 @@ static inline int funi_start_remote(struct funi_context *c, const struct funi_at
 			r->sizes.areas);
 }
 
-/* Starts the queues (thesis 3.2.1): halts the card, writes the queue registers. */
-static inline int funi_start(struct funi_context *c)
+/* Sets modes and waits until the card has halted for them. */
+static inline int funi_halt(struct funi_context *c, uint32_t modes)
 {
-	static const int base[4] = { FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE };
-	uint32_t ready = FUNI_CSQR | FUNI_CRQR;
+	uint32_t ready = modes << 1; /* each ready bit is the one above its mode */
 	int64_t begin = funi_clock(), took;
-	funi_store(&c->page->reg[FUNI_CONTROL].word, FUNI_CSQM | FUNI_CRQM);
+	funi_store(&c->page->reg[FUNI_CONTROL].word, modes);
 	for (;;) {
 		uint32_t asleep = funi_load(&c->page->asleep);
 		if (asleep != 0)
 			funi_rouse(c, asleep);
 		if ((funi_load(&c->page->reg[FUNI_CONTROL].word) & ready) == ready)
-			break;
+			return 0;
 		int n = funi_wait(c, -1);
 		took = funi_clock() - begin;
 		if (n < 0)
@@ -1224,6 +1237,25 @@ static inline int funi_start(struct funi_context *c)
 		    (funi_load(&c->page->reg[FUNI_CONTROL].word) & ready) != ready)
 			return funi_fail(c, -ETIMEDOUT, "starting the queues");
 	}
+}
+
+/* Ends the modes of funi_halt. */
+static inline void funi_go(struct funi_context *c)
+{
+	funi_store(&c->page->reg[FUNI_CONTROL].word, 0);
+	uint32_t asleep = funi_load(&c->page->asleep);
+	if (asleep != 0)
+		funi_rouse(c, asleep);
+}
+
+/* Starts the queues (thesis 3.2.1): halts the card, writes the queue registers. */
+static inline int funi_start(struct funi_context *c)
+{
+	static const int base[4] = { FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE };
+	funi_store(&c->page->looks, 1);
+	int code = funi_halt(c, FUNI_CSQM | FUNI_CRQM);
+	if (code != 0)
+		return code;
 	c->mask = c->slots - 1;
 	funi_store(&c->page->reg[FUNI_Q_MASK].word, c->mask);
 	for (int i = 0; i < 4; i++) {
@@ -1246,11 +1278,82 @@ static inline int funi_start(struct funi_context *c)
 		c->remote->operations_lost = funi_load(&c->page->operations_lost);
 		memcpy(c->remote->lost_to, c->page->lost_to, sizeof c->remote->lost_to);
 	}
-	funi_store(&c->page->reg[FUNI_CONTROL].word, 0);
+	funi_go(c);
+	return 0;
+}
+
+/* ---- triggers (uspace/funi/trigger.go; Froening's thesis, section 4.2.7) ---- */
+
+/* Commands. The parameter of FUNI_TRIGGER_ISSUE is how many committed slots of the request send queue
+ * to issue, 1 to FUNI_MAX_ISSUE. FUNI_TRIGGER_NOTES_READ gives as many notifications back. */
+#define FUNI_TRIGGER_ISSUE 0
+#define FUNI_TRIGGER_POINTERS 1
+#define FUNI_TRIGGER_NOTES_READ 2
+#define FUNI_MAX_ISSUE 31
+
+/* Answers. After FUNI_TRIGGER_FULL try again; after FUNI_TRIGGER_PARTIAL, with the rest, when the
+ * card has given slots back. */
+#define FUNI_TRIGGER_DONE 0
+#define FUNI_TRIGGER_PARTIAL 1
+#define FUNI_TRIGGER_FULL 2
+#define FUNI_TRIGGER_INVALID 3
+#define FUNI_TRIGGER_BURST 4
+#define FUNI_TRIGGER_FORBIDDEN 5
+#define FUNI_TRIGGER_DISABLED 6
+
+/* From now on requests are issued by triggers: funi_send_commit only prepares them. -EBUSY: slots
+ * that were sent have not come back yet. -EOPNOTSUPP: the context has remote memory, whose
+ * functions do not know triggers. Errors are also those of funi_wait. */
+static inline int funi_issue_by_trigger(struct funi_context *c)
+{
+	struct funi_queue *q = &c->send[FUNI_REQUEST];
+	int code;
+	if (c->remote != NULL)
+		return funi_fail(c, -EOPNOTSUPP, "issuing by triggers with remote memory");
+	if (funi_unsent(c, FUNI_REQUEST) + funi_unsent(c, FUNI_REPLY) != 0)
+		return funi_fail(c, -EBUSY, "issuing by triggers while slots are unsent");
+	if ((code = funi_halt(c, FUNI_CSQM)) != 0)
+		return code;
+	funi_store(&c->page->by_trigger, 1);
+	c->turn = (uint32_t)(__atomic_load_n(funi_answer_word(c), __ATOMIC_SEQ_CST) >> 32);
+	c->issued = q->head;
+	q->own = &c->unissued;
+	funi_go(c);
+	return 0;
+}
+
+/* Stores a trigger. Wait for its answer before the next one. */
+static inline void funi_trigger(struct funi_context *c, uint32_t command, uint32_t parameter)
+{
+	c->asked = command;
+	__atomic_store_n(&c->page->trigger, (uint64_t)++c->turn << 32 | (uint64_t)command << 28 | (parameter & 0xffffff),
+		__ATOMIC_SEQ_CST);
 	uint32_t asleep = funi_load(&c->page->asleep);
 	if (asleep != 0)
 		funi_rouse(c, asleep);
-	return 0;
+}
+
+/* The card's answer to the last trigger, or -EAGAIN while there is none. count becomes how many slots
+ * it has taken, or notifications. */
+static inline int funi_trigger_answer(struct funi_context *c, uint32_t *count)
+{
+	uint64_t answer = __atomic_load_n(funi_answer_word(c), __ATOMIC_SEQ_CST);
+	int status = (int)(answer >> 28 & 0xf);
+	*count = 0;
+	if ((uint32_t)(answer >> 32) != c->turn)
+		return -EAGAIN;
+	if (status <= FUNI_TRIGGER_PARTIAL)
+		*count = (uint32_t)(answer & 0xffffff);
+	if (c->asked == FUNI_TRIGGER_ISSUE)
+		c->issued = (c->issued + *count) & c->mask;
+	c->asked = FUNI_TRIGGER_POINTERS; /* what was answered is counted once */
+	return status;
+}
+
+/* How many slots are committed and not issued, as far as answers were looked at. */
+static inline uint32_t funi_unissued(struct funi_context *c)
+{
+	return (c->send[FUNI_REQUEST].head - c->issued) & c->mask;
 }
 
 /* Connects a socket to a path, however long. One that an address has no room for (unix(7)) is

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ import (
 func constants() map[string]uint64 {
 	c := map[string]uint64{
 		"FUNI_ABI": funi.ABI, "FUNI_PAGE_SIZE": funi.PageSize, "FUNI_DOORBELLS_SIZE": funi.DoorbellsSize,
-		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_NEAR_BELLS": funi.NearBells, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes,
+		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_NEAR_BELLS": funi.NearBells, "FUNI_MAX_ISSUE": funi.MaxIssue, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes,
 		"FUNI_LOST_COUNT": funi.LostCount,
 		"FUNI_LOST_ONE":   funi.LostOne, "FUNI_LOST_SHIFT": funi.LostShift, "FUNI_UNTOLD": 256,
 		"FUNI_MIN_SLOTS": funi.MinSlots, "FUNI_MAX_SLOTS": funi.MaxSlots, "FUNI_SLOT_WORDS": funi.SlotWords,
@@ -122,6 +123,10 @@ func constants() map[string]uint64 {
 			funi.RPRQHead, "RPRQ_HEAD", funi.RPRQTail, "RPRQ_TAIL", funi.RQRQHead, "RQRQ_HEAD",
 			funi.RQRQTail, "RQRQ_TAIL",
 			funi.Control, "CONTROL", funi.GID, "GID", funi.Ticket, "TICKET", attach.Done, "DONE"},
+		"TRIGGER_": {funi.TriggerIssue, "ISSUE", funi.TriggerPointers, "POINTERS", funi.TriggerNotesRead, "NOTES_READ",
+			funi.TriggerDone, "DONE", funi.TriggerPartial, "PARTIAL", funi.TriggerFull, "FULL",
+			funi.TriggerInvalid, "INVALID", funi.TriggerBurst, "BURST", funi.TriggerForbidden, "FORBIDDEN",
+			funi.TriggerDisabled, "DISABLED"},
 		"REASON_": {arctic.ReasonUnknownKind, "UNKNOWN_KIND", arctic.ReasonNoContext, "NO_CONTEXT",
 			arctic.ReasonDestination, "DESTINATION",
 			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced,
@@ -161,20 +166,7 @@ func constants() map[string]uint64 {
 			attach.ErrInterface, "INTERFACE", attach.ErrHost, "HOST", attach.ErrKey, "KEY"},
 	} {
 		for i := 0; i < len(list); i += 2 {
-			var v uint64
-			switch n := list[i].(type) {
-			case funi.Register:
-				v = uint64(n)
-			case arctic.Reason:
-				v = uint64(n)
-			case arctic.Operation:
-				v = uint64(n)
-			case attach.Kind:
-				v = uint64(n)
-			case attach.Status:
-				v = uint64(n)
-			}
-			c["FUNI_"+name+list[i+1].(string)] = v
+			c["FUNI_"+name+list[i+1].(string)] = reflect.ValueOf(list[i]).Uint()
 		}
 	}
 	return c
@@ -473,6 +465,10 @@ int main(void)
 	constant("page.wake", offsetof(struct funi_page, wake));
 	constant("page.gone", offsetof(struct funi_page, gone));
 	constant("page.why", offsetof(struct funi_page, why));
+	constant("page.looks", offsetof(struct funi_page, looks));
+	constant("page.trigger", offsetof(struct funi_page, trigger));
+	constant("page.by_trigger", offsetof(struct funi_page, by_trigger));
+	constant("page.reg[14].pad[7]", offsetof(struct funi_page, reg[14].pad[7]));
 	constant("page.returns", offsetof(struct funi_page, returns));
 	constant("page.notes_head", offsetof(struct funi_page, notes_head));
 	constant("page.notes_tail", offsetof(struct funi_page, notes_tail));
