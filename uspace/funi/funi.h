@@ -1284,8 +1284,8 @@ static inline int funi_start(struct funi_context *c)
 
 /* ---- triggers (uspace/funi/trigger.go; Froening's thesis, section 4.2.7) ---- */
 
-/* Commands. The parameter of FUNI_TRIGGER_ISSUE is how many committed slots of the request send queue
- * to issue, 1 to FUNI_MAX_ISSUE. FUNI_TRIGGER_NOTES_READ gives as many notifications back. */
+/* Commands. The parameter of FUNI_TRIGGER_ISSUE is how many committed slots of the request send
+ * queue to issue, 1 to FUNI_MAX_ISSUE. FUNI_TRIGGER_NOTES_READ gives as many notifications back. */
 #define FUNI_TRIGGER_ISSUE 0
 #define FUNI_TRIGGER_POINTERS 1
 #define FUNI_TRIGGER_NOTES_READ 2
@@ -1333,8 +1333,8 @@ static inline void funi_trigger(struct funi_context *c, uint32_t command, uint32
 		funi_rouse(c, asleep);
 }
 
-/* The card's answer to the last trigger, or -EAGAIN while there is none. count becomes how many slots
- * it has taken, or notifications. */
+/* The card's answer to the last trigger, or -EAGAIN while there is none. count becomes how many
+ * slots it has taken, or notifications. */
 static inline int funi_trigger_answer(struct funi_context *c, uint32_t *count)
 {
 	uint64_t answer = __atomic_load_n(funi_answer_word(c), __ATOMIC_SEQ_CST);
