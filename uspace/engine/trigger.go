@@ -83,9 +83,12 @@ func (s *scheduler) execute(x *Context, command funi.TriggerCommand, n uint32) (
 	if n == 0 || n > r.head-r.tail {
 		return funi.TriggerInvalid, 0
 	}
+	if n > funi.MaxNotesRead {
+		status, n = funi.TriggerPartial, funi.MaxNotesRead
+	}
 	x.iface.NotesRead(n)
 	r.read(x.iface.NotesTail())
-	return funi.TriggerDone, int(n)
+	return status, int(n)
 }
 
 // store puts slots that a process issues into the conditional store buffer, and returns how many

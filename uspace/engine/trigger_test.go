@@ -174,6 +174,49 @@ func TestTriggerAnswers(t *testing.T) {
 	}
 }
 
+// Rule: one trigger gives back at most funi.MaxNotesRead notifications, so that it does not take long,
+// and says how many. Interface.Issue gives all back that were read, and then issues what waits.
+func TestNotesAreGivenBack(t *testing.T) {
+	const notes = 2500
+	c := newCouple(t, 64)
+	mem, err := funi.NewMemory(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mem.AddRemote(funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 4096}); err != nil {
+		t.Fatal(err)
+	}
+	mem.Page.IssueByTrigger(true)
+	p, err := funi.Initialize(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.cards[0].Attach(mem, 100, 0, jobTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range notes {
+		if n, s := c.trigger(t, p, funi.TriggerPointers, 0); n != 1 || s != funi.TriggerDone {
+			t.Fatal(n, s)
+		}
+	}
+	var n funi.Notification
+	for p.NextNotification(&n) {
+	}
+	put(p, funi.Request, nowhere, 1)
+	if n, s := c.trigger(t, p, funi.TriggerNotesRead, notes); n != funi.MaxNotesRead || s != funi.TriggerPartial {
+		t.Errorf("of %d notifications %d were taken: %v", notes, n, s)
+	}
+	for range 10 {
+		p.Issue()
+		c.step()
+	}
+	use, _ := x.Remote()
+	if back := returns(p); use.Unread != 0 || back != 1 {
+		t.Errorf("%d notifications are unread, %d slots came back", use.Unread, back)
+	}
+}
+
 // Rule: an account has at most half of the conditional store buffer, another always finds room, and
 // a full buffer is answered and loses nothing.
 func TestStoreBufferIsShared(t *testing.T) {

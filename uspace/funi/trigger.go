@@ -40,7 +40,8 @@ const (
 	TriggerIssue TriggerCommand = iota
 	// TriggerPointers asks for a notification with the pointers that the card has (NotePointers).
 	TriggerPointers
-	// TriggerNotesRead gives as many entries of the notification ring back as the parameter says.
+	// TriggerNotesRead gives as many entries of the notification ring back as the parameter says; of
+	// more than MaxNotesRead only so many, and says so (TriggerPartial).
 	TriggerNotesRead
 )
 
@@ -50,8 +51,9 @@ type TriggerStatus uint8
 // The answers.
 const (
 	TriggerDone TriggerStatus = iota // the card has done it, or has taken all slots
-	// TriggerPartial says that the card has taken only as many slots as the count says: the queue
-	// has room for no more. The rest can be issued when the card has given slots back.
+	// TriggerPartial says that the card has taken only as many slots, or notifications, as the count
+	// says. If the queue has room for no more, the rest can be issued when the card has given slots
+	// back.
 	TriggerPartial
 	// TriggerFull says that the conditional store buffer has no room for this user's trigger, or
 	// the notification ring none for the pointers. Nothing was done; try again.
@@ -65,10 +67,10 @@ const (
 	triggerStatuses
 )
 
-// MaxIssue is the most slots that one trigger issues: the parameter of the thesis has 5 bits.
-const MaxIssue = 31
-
 const (
+	MaxIssue     = 31   // the most slots that one trigger issues: the thesis's parameter has 5 bits
+	MaxNotesRead = 1024 // the most notifications that one gives back
+
 	triggerAnswerWord = 0x3a0 / 4
 	triggerWord       = 0x7c0 / 4
 	issueByTrigger    = 0x7c8 / 4
