@@ -51,7 +51,7 @@ var figures = []figure{
 
 	{"card.lines", func(p *Profile) any { return &p.Card.Lines }, 2, 4096, nil},
 	{"card.reply_lines", func(p *Profile) any { return &p.Card.ReplyLines }, 1, 4095, nil},
-	{"card.contexts", func(p *Profile) any { return &p.Card.Contexts }, 1, 2048, nil},
+	{"card.contexts", func(p *Profile) any { return &p.Card.Contexts }, 1, 65536, nil},
 	{"card.fifo_packets", func(p *Profile) any { return &p.Card.FIFOPackets }, 1, 65536, nil},
 	{"card.train_packets", func(p *Profile) any { return &p.Card.TrainPackets }, 1, 64, nil},
 	{"card.blocks", func(p *Profile) any { return &p.Card.Blocks }, 0, 0, nil},

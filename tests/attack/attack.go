@@ -28,6 +28,7 @@
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
 //	requests.go   requests at the daemon's socket; Requests lists these
+//	triggers.go   triggers, one over the other
 //	tree.go       multicasts along a tree
 //	unpaid.go     blocks, refusals and modes that make no frame
 //
@@ -80,6 +81,7 @@ func Attacks() []Attack {
 		blocksToSelf("blocks_to_self_64", 64),
 		blocksAcross(),
 		stolenBells(),
+		triggers(),
 		connections(),
 		lingeringConnections(),
 		holes(),
