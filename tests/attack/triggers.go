@@ -1,8 +1,8 @@
 package attack
 
-// This file issues by triggers from every context, and stores triggers over others that the card has
-// not answered, commands that there are not, and counts beyond every queue. Each costs the card an
-// answer.
+// This file issues by triggers from every context, and stores triggers over others that the card
+// has not answered, commands that there are not, and counts beyond every queue. Each costs the card
+// an answer.
 
 import (
 	"errors"

@@ -174,8 +174,9 @@ func TestTriggerAnswers(t *testing.T) {
 	}
 }
 
-// Rule: one trigger gives back at most funi.MaxNotesRead notifications, so that it does not take long,
-// and says how many. Interface.Issue gives all back that were read, and then issues what waits.
+// Rule: one trigger gives back at most funi.MaxNotesRead notifications, so that it does not take
+// long, and says how many. Interface.Issue gives all back that were read, and then issues what
+// waits.
 func TestNotesAreGivenBack(t *testing.T) {
 	const notes = 2500
 	c := newCouple(t, 64)

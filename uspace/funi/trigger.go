@@ -40,8 +40,8 @@ const (
 	TriggerIssue TriggerCommand = iota
 	// TriggerPointers asks for a notification with the pointers that the card has (NotePointers).
 	TriggerPointers
-	// TriggerNotesRead gives as many entries of the notification ring back as the parameter says; of
-	// more than MaxNotesRead only so many, and says so (TriggerPartial).
+	// TriggerNotesRead gives as many entries of the notification ring back as the parameter says;
+	// of more than MaxNotesRead only so many, and says so (TriggerPartial).
 	TriggerNotesRead
 )
 
@@ -51,9 +51,9 @@ type TriggerStatus uint8
 // The answers.
 const (
 	TriggerDone TriggerStatus = iota // the card has done it, or has taken all slots
-	// TriggerPartial says that the card has taken only as many slots, or notifications, as the count
-	// says. If the queue has room for no more, the rest can be issued when the card has given slots
-	// back.
+	// TriggerPartial says that the card has taken only as many slots, or notifications, as the
+	// count says. If the queue has room for no more, the rest can be issued when the card has given
+	// slots back.
 	TriggerPartial
 	// TriggerFull says that the conditional store buffer has no room for this user's trigger, or
 	// the notification ring none for the pointers. Nothing was done; try again.
