@@ -28,8 +28,8 @@ func contextsCommand() *cobra.Command {
 	f := new(flags)
 	b := &contextsBench{flags: f}
 	c := &cobra.Command{Use: "contexts", Short: "what thousands of quiet contexts cost a card",
-		Long: `Measure the steps of a card with many contexts, of which few are active, beside those of a card
-with the active ones alone. In each step one active port issues a message to itself. At the end every
+		Long: `Measure the steps of a card with many contexts, few of them active, beside those of a card with
+the active ones alone. In each step one active port issues a message to itself. At the end every
 port does, and what arrives is verified. Also measured: the memory of a quiet context, and how long
 it takes to attach and to end all.`,
 		Example: "  funet bench contexts\n  funet bench contexts --contexts 65536 --active 64 --json"}
@@ -49,20 +49,21 @@ type crowd struct {
 
 // newCrowd makes a card with n ports of which some are active. Evenly spaced ones would compete for
 // a few places of the processor's caches.
-func newCrowd(n, active int) (*crowd, error) {
-	v, err := newVirtualPorts(n)
+func newCrowd(ctx context.Context, n, active int) (*crowd, error) {
+	v, err := newVirtualPorts(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	c := &crowd{virtualPorts: v}
-	c.active = v.scattered[:active]
-	return c, nil
+	return &crowd{virtualPorts: v, active: v.scattered[:active]}, nil
 }
 
 // run measures steps, in each of which the next active port has issued a message.
-func (c *crowd) run(steps int) (m issuing, err error) {
+func (c *crowd) run(ctx context.Context, steps int) (m issuing, err error) {
 	ns := make([]int64, steps)
 	for i := range ns {
+		if i%ctrlCEvery == 0 && ctx.Err() != nil {
+			return m, ctx.Err()
+		}
 		p := c.active[i%len(c.active)]
 		if err := p.take(); err != nil {
 			return m, err
@@ -80,15 +81,15 @@ func (c *crowd) run(steps int) (m issuing, err error) {
 		ns[i] = int64(time.Since(start))
 	}
 	m.p50, m.p99 = quantiles(ns)
-	return m, c.settle(c.active)
+	return m, c.settle()
 }
 
-// settle verifies that all that ports have issued has arrived.
-func (c *crowd) settle(ports []*virtualPort) error {
+// settle verifies that all that the active ports have issued has arrived.
+func (c *crowd) settle() error {
 	for range 64 {
 		c.step()
 	}
-	for _, p := range ports {
+	for _, p := range c.active {
 		if err := p.take(); err != nil {
 			return err
 		}
@@ -100,8 +101,11 @@ func (c *crowd) settle(ports []*virtualPort) error {
 }
 
 // everyPort has every port issue a message, and verifies what arrives.
-func (c *crowd) everyPort() error {
+func (c *crowd) everyPort(ctx context.Context) error {
 	for i := range c.all {
+		if i%ctrlCEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		p := &c.all[i]
 		if err := p.take(); err != nil {
 			return err
@@ -138,12 +142,12 @@ func (b *contextsBench) play(ctx context.Context) (output.Report, error) {
 	defer runtime.UnlockOSThread()
 	_ = pin.Thread(0) // where this is not allowed, the kernel places it
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	alone, err := newCrowd(b.active, b.active)
+	alone, err := newCrowd(ctx, b.active, b.active)
 	if err != nil {
 		return nil, err
 	}
 	before, start := heap(), time.Now()
-	many, err := newCrowd(b.contexts, b.active)
+	many, err := newCrowd(ctx, b.contexts, b.active)
 	if err != nil {
 		return nil, err
 	}
@@ -156,11 +160,8 @@ func (b *contextsBench) play(ctx context.Context) (output.Report, error) {
 	for round := range b.rounds {
 		var found [2]issuing
 		for i := range 2 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
 			which := (i + round) % 2
-			if found[which], err = []*crowd{alone, many}[which].run(b.steps); err != nil {
+			if found[which], err = []*crowd{alone, many}[which].run(ctx, b.steps); err != nil {
 				return nil, err
 			}
 			told.Add(1)
@@ -169,7 +170,7 @@ func (b *contextsBench) play(ctx context.Context) (output.Report, error) {
 		ratios = append(ratios, found[1].p50/found[0].p50)
 	}
 	touched := many.changed(quiet)
-	if err := many.everyPort(); err != nil {
+	if err := many.everyPort(ctx); err != nil {
 		return nil, err
 	}
 	start = time.Now()
@@ -184,7 +185,7 @@ func (b *contextsBench) play(ctx context.Context) (output.Report, error) {
 		{"quiet_contexts_touched", touched}, {"ports_verified", b.contexts}}}
 	r.print("A step with a trigger and a message: %.0f ns (p99 %.0f) with %d contexts,\n", *median(p50s), *median(p99s),
 		b.contexts)
-	r.print("of which %d are active; %.0f ns with these alone. Ratio by round: %.3f.\n", b.active, *median(alones),
+	r.print("%d of them active; %.0f ns with these alone. Ratio by round: %.3f.\n", b.active, *median(alones),
 		*median(ratios))
 	r.print("A quiet context takes %.0f bytes. Attaching all took %.2f s, ending all %.2f s.\n", bytes, attach.Seconds(),
 		ended.Seconds())

@@ -5,6 +5,7 @@ package bench
 // sends goes to itself, so every port's traffic is seen and verified there.
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ const (
 	portGroup  = 1
 	portTag    = 0x706f727473 // of their job; no other card sees it
 	portsAtOne = 1 << 12      // ports that are attached before the card is stepped
+	ctrlCEvery = 1 << 10      // operations or steps between two looks for Ctrl-C
 )
 
 // virtualPorts is a card and its ports. The ports are nodes of one group, from 0.
@@ -40,7 +42,7 @@ type virtualPort struct {
 }
 
 // newVirtualPorts makes a card with n ports.
-func newVirtualPorts(n int) (*virtualPorts, error) {
+func newVirtualPorts(ctx context.Context, n int) (*virtualPorts, error) {
 	cfg := engine.Native()
 	cfg.Incarnation, cfg.Routes = 1, make([]uint32, n) // every node is on card 0, this one
 	card, err := engine.New(cfg)
@@ -53,6 +55,9 @@ func newVirtualPorts(n int) (*virtualPorts, error) {
 			return nil, fmt.Errorf("port %d of %d: %w", i, n, err)
 		}
 		if i%portsAtOne == portsAtOne-1 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			v.step()
 		}
 	}

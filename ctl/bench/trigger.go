@@ -54,7 +54,7 @@ type triggerRow struct {
 	Rise float64 `json:"rise_by_threads"`
 
 	p50s, p99s, rates, rises []float64
-	run                      func() (issuing, error)
+	run                      func(context.Context) (issuing, error)
 }
 
 func triggerCommand() *cobra.Command {
@@ -78,7 +78,7 @@ func (b *triggerBench) measure(ctx context.Context) (output.Report, error) {
 		return nil, fmt.Errorf("measuring triggers: this needs two processors, one for the card; there is %d", runtime.NumCPU())
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	rows, end, err := b.rows()
+	rows, end, err := b.rows(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("measuring triggers: %w", err)
 	}
@@ -88,10 +88,7 @@ func (b *triggerBench) measure(ctx context.Context) (output.Report, error) {
 		one := map[string]float64{} // the rate of one thread, by way
 		for i := range rows {
 			r := &rows[i]
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			m, err := r.run()
+			m, err := r.run(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("measuring triggers: round %d, %s, %d threads: %w", round+1, r.Way, r.Threads, err)
 			}
@@ -111,27 +108,27 @@ func (b *triggerBench) measure(ctx context.Context) (output.Report, error) {
 
 // rows returns what is measured: triggers of one thread on cards of all sizes, of all numbers of
 // threads on the largest, and the rivals. end verifies the ports' books.
-func (b *triggerBench) rows() (rows []triggerRow, end func() error, err error) {
+func (b *triggerBench) rows(ctx context.Context) (rows []triggerRow, end func() error, err error) {
 	var cards []*spinning
 	for _, n := range b.ports {
-		v, err := newVirtualPorts(n)
+		v, err := newVirtualPorts(ctx, n)
 		if err != nil {
 			return nil, nil, err
 		}
 		c := &spinning{virtualPorts: v}
 		cards = append(cards, c)
 		rows = append(rows, triggerRow{Way: "trigger", Ports: n, Threads: 1,
-			run: func() (issuing, error) { return c.triggers(1, b.operations) }})
+			run: func(ctx context.Context) (issuing, error) { return c.triggers(ctx, 1, b.operations) }})
 	}
 	largest := cards[len(cards)-1]
 	for _, t := range b.threads[1:] {
 		rows = append(rows, triggerRow{Way: "trigger", Ports: b.ports[len(b.ports)-1], Threads: t,
-			run: func() (issuing, error) { return largest.triggers(t, b.operations) }})
+			run: func(ctx context.Context) (issuing, error) { return largest.triggers(ctx, t, b.operations) }})
 	}
 	for _, r := range triggerRivals {
 		for _, t := range []int{1, b.threads[len(b.threads)-1]} {
 			rows = append(rows, triggerRow{Way: r.name, Threads: t,
-				run: func() (issuing, error) { return r.run(t, b.operations) }})
+				run: func(ctx context.Context) (issuing, error) { return r.run(ctx, t, b.operations) }})
 		}
 	}
 	return rows, func() error {
@@ -153,9 +150,9 @@ type spinning struct {
 // triggers measures the triggers of that many threads. The ports are divided among the threads, and
 // each thread takes its own in turn. Ports that follow each other do not lie side by side in
 // memory: a processor would fetch those of one thread in advance, and not those of many.
-func (c *spinning) triggers(threads, operations int) (issuing, error) {
+func (c *spinning) triggers(ctx context.Context, threads, operations int) (issuing, error) {
 	c.stop.Store(false)
-	return measureThreads(threads, operations, func() {
+	return measureThreads(ctx, threads, operations, func() {
 		start := time.Now()
 		base := c.now
 		for n := 0; !c.stop.Load(); n++ {
@@ -229,7 +226,8 @@ func (c *spinning) verify() error {
 
 // measureThreads runs operations on threads of CPU 1, beside serve on CPU 0, and returns how long
 // they took. stop has serve return. begin returns a thread's operation.
-func measureThreads(threads, operations int, serve, stop func(), begin func(thread int) func() error) (issuing, error) {
+func measureThreads(ctx context.Context, threads, operations int, serve, stop func(),
+	begin func(thread int) func() error) (issuing, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 2))
 	onThread := func(cpu int, f func()) {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
@@ -254,6 +252,9 @@ func measureThreads(threads, operations int, serve, stop func(), begin func(thre
 				<-start
 				last := time.Now()
 				for i := range ns {
+					if i%ctrlCEvery == 0 && errs[t] == nil {
+						errs[t] = ctx.Err()
+					}
 					if errs[t] != nil {
 						return
 					}

@@ -3,6 +3,7 @@ package bench
 // This file has the rivals of triggers: rings in memory that all threads write, and system calls.
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 // triggerRivals are the ways to issue beside which triggers are measured.
 var triggerRivals = []struct {
 	name string
-	run  func(threads, operations int) (issuing, error)
+	run  func(ctx context.Context, threads, operations int) (issuing, error)
 }{
 	{"mutex ring", mutexRing}, {"compare-and-swap ring", swapRing}, {"eventfd write", eventfdWrite}, {"ioctl", ioctl},
 }
@@ -27,7 +28,7 @@ const issueRing = 4096
 func entryOf(thread int) uint64 { return uint64(thread)<<16 | 1 }
 
 // mutexRing measures a ring whose producers and consumer share a mutex.
-func mutexRing(threads, operations int) (issuing, error) {
+func mutexRing(ctx context.Context, threads, operations int) (issuing, error) {
 	var (
 		lock       sync.Mutex
 		entries    [issueRing]uint64
@@ -35,7 +36,7 @@ func mutexRing(threads, operations int) (issuing, error) {
 		stop       atomic.Bool
 		taken, put atomic.Uint64
 	)
-	m, err := measureThreads(threads, operations, func() {
+	m, err := measureThreads(ctx, threads, operations, func() {
 		for !stop.Load() || taken.Load() != put.Load() {
 			lock.Lock()
 			for ; tail != head; tail++ {
@@ -64,7 +65,7 @@ func mutexRing(threads, operations int) (issuing, error) {
 
 // swapRing measures a bounded ring of Vyukov's, in which a producer takes its place by a
 // compare-and-swap, and a place's turn says whose it is.
-func swapRing(threads, operations int) (issuing, error) {
+func swapRing(ctx context.Context, threads, operations int) (issuing, error) {
 	type place struct {
 		turn  atomic.Uint64
 		entry uint64
@@ -79,7 +80,7 @@ func swapRing(threads, operations int) (issuing, error) {
 	for i := range places {
 		places[i].turn.Store(uint64(i))
 	}
-	m, err := measureThreads(threads, operations, func() {
+	m, err := measureThreads(ctx, threads, operations, func() {
 		for tail := uint64(0); !stop.Load() || taken.Load() != put.Load(); {
 			p := &places[tail%issueRing]
 			if p.turn.Load() == tail+1 {
@@ -116,13 +117,13 @@ func enqueued(err error, taken, put uint64) error {
 }
 
 // eventfdWrite measures writes to an eventfd that all threads share.
-func eventfdWrite(threads, operations int) (issuing, error) {
+func eventfdWrite(ctx context.Context, threads, operations int) (issuing, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return issuing{}, fmt.Errorf("making an eventfd: %w", err)
 	}
 	defer unix.Close(fd)
-	return kernelCalls(threads, operations, func() error {
+	return kernelCalls(ctx, threads, operations, func() error {
 		one := [8]byte{1}
 		_, err := unix.Write(fd, one[:])
 		return err
@@ -131,22 +132,22 @@ func eventfdWrite(threads, operations int) (issuing, error) {
 
 // ioctl measures a call that asks a driver something and gets an answer: how many bytes a pipe has
 // (TIOCINQ).
-func ioctl(threads, operations int) (issuing, error) {
+func ioctl(ctx context.Context, threads, operations int) (issuing, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return issuing{}, fmt.Errorf("making a pipe: %w", err)
 	}
 	defer unix.Close(p[0])
 	defer unix.Close(p[1])
-	return kernelCalls(threads, operations, func() error {
+	return kernelCalls(ctx, threads, operations, func() error {
 		_, err := unix.IoctlGetInt(p[0], unix.TIOCINQ)
 		return err
 	})
 }
 
 // kernelCalls measures system calls, beside an idle CPU 0.
-func kernelCalls(threads, operations int, call func() error) (issuing, error) {
+func kernelCalls(ctx context.Context, threads, operations int, call func() error) (issuing, error) {
 	stop := make(chan struct{})
-	return measureThreads(threads, operations, func() { <-stop }, func() { close(stop) },
+	return measureThreads(ctx, threads, operations, func() { <-stop }, func() { close(stop) },
 		func(int) func() error { return call })
 }

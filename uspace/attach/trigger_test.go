@@ -13,15 +13,7 @@ func TestCTriggers(t *testing.T) {
 	program := compile(t, "testdata/trigger.c")
 	const messages = 5000
 	d := start(t, "")
-	type result struct {
-		out []byte
-		err error
-	}
-	ended := make(chan result, 1)
-	go func() {
-		out, err := d.member(program, 1, fmt.Sprint(messages)).CombinedOutput()
-		ended <- result{out, err}
-	}()
+	ended := runs(d.member(program, 1, fmt.Sprint(messages)))
 	if r := await(t, "it has received all", ended); r.err != nil || string(r.out) != fmt.Sprintf("received %d\n",
 		messages) {
 		t.Errorf("%v, and it said %q", r.err, r.out)

@@ -6,6 +6,7 @@ package attach_test
 import (
 	"encoding/binary"
 	"fmt"
+	"os/exec"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -109,21 +110,29 @@ func TestWritesEndASleep(t *testing.T) {
 	}
 }
 
+// outcome is how a program has ended, and what it said.
+type outcome struct {
+	out []byte
+	err error
+}
+
+// runs runs a program beside the test.
+func runs(cmd *exec.Cmd) <-chan outcome {
+	ended := make(chan outcome, 1)
+	go func() {
+		out, err := cmd.CombinedOutput()
+		ended <- outcome{out, err}
+	}()
+	return ended
+}
+
 // Rule: the same in C (funi_watch), with funi_wait and in an event loop.
 func TestCWatches(t *testing.T) {
 	program := compile(t, "testdata/watch.c")
 	const numbers = 400
 	for _, how := range []string{"wait", "arm"} {
 		d := start(t, "")
-		type result struct {
-			out []byte
-			err error
-		}
-		ended := make(chan result, 1)
-		go func() {
-			out, err := d.member(program, 1, how, fmt.Sprint(numbers)).CombinedOutput()
-			ended <- result{out, err}
-		}()
+		ended := runs(d.member(program, 1, how, fmt.Sprint(numbers)))
 		d.putNumbers(t, numbers)
 		if r := await(t, "it has seen the last number", ended); r.err != nil || string(r.out) != "seen\n" {
 			t.Errorf("%s: %v, and it said %q", how, r.err, r.out)

@@ -406,7 +406,8 @@ func (s *scheduler) attend(x *Context) {
 // owner does something. These end the calm: touch, hold, free, wake, control, Store, and what serve
 // does for a context that is not calm.
 func (x *Context) calmDown() {
-	x.calm = x.modes|x.user == 0 && !x.iface.Triggers() && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} &&
+	x.calm = x.modes|x.user == 0 && !x.iface.Triggers() && !x.looping && !x.halted && !x.starved &&
+		x.noRoom == [arctic.Levels]bool{} &&
 		x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)
 }

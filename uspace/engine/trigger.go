@@ -11,7 +11,7 @@ package engine
 // waits in its context, as any slot does, and blocks no other entry.
 //
 // The buffer has storeEntries entries. An account may have as many as are free (Choudhury and
-// Hahne, 1998). So one account has at most half of them, and those who come later always find some.
+// Hahne, 1998). So one account has at most half of them, and another always finds some.
 // A trigger beyond that is answered with funi.TriggerFull, and costs its account what it took to
 // answer.
 

@@ -41,8 +41,8 @@ const (
 // bit n%64 of Bells[n/64], and then bit n/64 of Summary. The card takes bits with a swap.
 type Doorbells struct {
 	Summary uint64
-	// Sleeps is not 0 while the card's thread sleeps: who rings takes it away and wakes the thread
-	// (Memory.Wake). A process of an earlier release does not look at it.
+	// Sleeps is not 0 while the card's thread sleeps. A process that rings takes it away, and wakes
+	// the thread (Memory.Wake). A process of an earlier release does not look at it.
 	Sleeps uint32
 	_      [13]uint32
 	Bells  [nearWords]uint64

@@ -10,7 +10,7 @@ package funi
 //
 // A process that issues by triggers says so before it starts (Page.IssueByTrigger). From then on
 // the card takes from its request send queue only slots that it has accepted in an answer. HD of
-// that queue is the card's, who stores there what it has accepted when the queue halts. The
+// that queue is the card's. When the queue halts, the card stores there what it has accepted. The
 // process's read pointer of the notification ring counts only in a trigger, too. So the card reads
 // no pointer of such a process, but for the receive queues.
 //
