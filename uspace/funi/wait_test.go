@@ -262,3 +262,25 @@ func cacheLines(n int) []byte {
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
 	return b[skip : skip+n : skip+n]
 }
+
+// Rule: a process of an earlier release does not look at Doorbells.Sleeps. When its context sleeps
+// it is told to wake the card's thread in any case, once. Another wakes the thread if it sleeps.
+func TestWhoLooksWhetherTheThreadSleeps(t *testing.T) {
+	i, c, m := pair(t, 64)
+	woken := 0
+	m.Wake = func() { woken++ }
+	for name, v := range map[string]struct{ looks, sleeps, want uint32 }{
+		"an earlier release, which does not look": {0, 0, 1},
+		"this one, the thread runs":               {1, 0, 0}, "this one, it sleeps": {1, 1, 1},
+	} {
+		m.Page[0x4f0/4], m.Doorbells.Sleeps, woken = v.looks, v.sleeps, 0
+		c.Sleep(7)
+		for range 2 {
+			i.Reserve(funi.Request).SetHeader(funi.NewHeader(0, 0, 0))
+			i.Commit(funi.Request)
+		}
+		if uint32(woken) != v.want {
+			t.Errorf("%s: woken %d times, want %d", name, woken, v.want)
+		}
+	}
+}
