@@ -34,13 +34,15 @@ VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 # funet, and the programs that have some of its commands (ctl/command).
 FUNET := bin/funet bin/funet-bench bin/funet-paper
 
-.PHONY: help golang build install deb image systemd demo test test-all check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance
+.PHONY: help golang build lib ofi install deb image systemd demo test test-all check unit race mutants fuzz chaos model bench path profile hostile share qemu figures peers generate clean root tools conformance fabtests
 build: $(FUNET) bin/funid
 
 help:
 	@echo "make            build bin/funet, funet-bench, funet-paper and funid"
+	@echo "make ofi        build the provider for libfabric (libfabric-dev, gcc)"
+	@echo "make lib        build the library for C, shared and static (gcc)"
 	@echo "make demo       two hosts on this machine exchange messages (root)"
-	@echo "make install    these, headers, manual and unit, below PREFIX ($(PREFIX))"
+	@echo "make install    these, library, manual and so on, below PREFIX ($(PREFIX))"
 	@echo "make deb        the same as a package; make image: as an image"
 	@echo "make check      format and linters: some minutes at first"
 	@echo "make test       check, and quick tests: ten minutes on two processors (root)"
@@ -53,6 +55,7 @@ help:
 	@echo "make hostile    attack the daemon for HOSTILETIME ($(HOSTILETIME)) (root)"
 	@echo "make share      what a user keeps beside attacks (root)"
 	@echo "make conformance  programs of others over sockets (root)"
+	@echo "make fabtests   libfabric's own tests; FABTESTS=dir: built there (root)"
 	@echo "make bench      the engine's benchmarks; make profile: to build with (root)"
 	@echo "make path       count the functions that a round trip executes (root)"
 	@echo "make figures    table and figures of the thesis, as pictures and JSON"
@@ -79,12 +82,43 @@ bin/funid: golang
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -ldflags="$(VERSIONED)" -o bin/funid ./ctl/funid
 
-# The commands, the headers for C and C++, the unit of systemd that runs funid, what shells complete, the manual, and a
-# configuration to fill in.
-install: build
-	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,include,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d}
+# The library for C, shared and static. It exports what funet.h declares.
+lib: golang
+	@command -v $${CC:-gcc} >/dev/null || { echo "make: libfunet needs a C compiler; install gcc (on Debian and Ubuntu: apt install gcc libc6-dev)" >&2; exit 1; }
+	@mkdir -p bin
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -pgo=$(CURDIR)/ctl/funet/default.pgo -ldflags="-s -w -extldflags '-Wl,-soname,libfunet.so.1 -Wl,--version-script=$(CURDIR)/uspace/libfunet/libfunet.map'" -o bin/libfunet.so.1 ./uspace/libfunet
+	CGO_ENABLED=1 $(GO) build -buildmode=c-archive -pgo=$(CURDIR)/ctl/funet/default.pgo -ldflags="-s -w" -o bin/libfunet.a ./uspace/libfunet
+	@rm -f bin/libfunet.h bin/libfunet.so.h; ln -sf libfunet.so.1 bin/libfunet.so; chmod 755 bin/libfunet.so.1; chmod 644 bin/libfunet.a; install -m 644 uspace/libfunet/funet.h bin
+
+# Whether there is what the provider for libfabric needs, and what to do if there is not.
+LIBFABRIC = echo '\#include <rdma/providers/fi_prov.h>' | $${CC:-gcc} -E - >/dev/null 2>&1
+NO_LIBFABRIC = the provider for libfabric needs a C compiler and libfabric's headers; install gcc and libfabric-dev 1.17 or later
+
+# The provider for libfabric, and what funet run --ofi preloads beside it.
+ofi: golang
+	@$(LIBFABRIC) || { echo "make: $(NO_LIBFABRIC)" >&2; exit 1; }
+	@mkdir -p bin
+	CGO_ENABLED=1 $(GO) build -tags libfabric -buildmode=c-shared -pgo=$(CURDIR)/ctl/funet/default.pgo -ldflags="-s -w -extldflags '-Wl,-soname,libfunet-fi.so -Wl,--version-script=$(CURDIR)/uspace/ofi/ofi.map'" -o bin/libfunet-fi.so ./uspace/ofi
+	$${CC:-gcc} -O2 -shared -fPIC -fvisibility=hidden -Wl,-soname,libfunet-onstack.so -o bin/libfunet-onstack.so uspace/ofi/onstack/onstack.c
+	@chmod 755 bin/libfunet-fi.so bin/libfunet-onstack.so; rm -f bin/libfunet-fi.h # cgo makes it
+
+# Where libfabric looks for providers: its own folder for packages of a distribution.
+PROVIDERS ?= $(PREFIX)/lib/libfabric
+
+# The commands, the library, the headers for C and C++, the provider for libfabric, the unit of systemd that runs funid, what shells
+# complete, the manual, and a configuration to fill in. Without libfabric's headers the provider is left out.
+install: build lib
+	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,include,lib/pkgconfig,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d}
 	install -m 755 $(FUNET) bin/funid $(DESTDIR)$(PREFIX)/bin
-	install -m 644 uspace/funi/funi.h uspace/funi/funet.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 uspace/funi/funi.h uspace/libfunet/funet.h $(DESTDIR)$(PREFIX)/include
+	install -m 755 bin/libfunet.so.1 $(DESTDIR)$(PREFIX)/lib
+	install -m 644 bin/libfunet.a $(DESTDIR)$(PREFIX)/lib
+	ln -sf libfunet.so.1 $(DESTDIR)$(PREFIX)/lib/libfunet.so
+	umask 022; sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' uspace/libfunet/funet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/funet.pc
+	@[ -n "$(DESTDIR)" ] || ldconfig || true # so that the loader finds it
+	@if $(LIBFABRIC); then $(MAKE) --no-print-directory ofi; umask 022; install -d $(DESTDIR)$(PROVIDERS); \
+		install -m 644 bin/libfunet-fi.so bin/libfunet-onstack.so $(DESTDIR)$(PROVIDERS); \
+	else echo "make: left out: $(NO_LIBFABRIC)" >&2; fi
 	umask 022; install -d $(DESTDIR)/etc/funet
 	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
 	umask 022; bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
@@ -100,7 +134,8 @@ install: build
 # The same as a Debian package, bin/funet_VERSION_ARCHITECTURE.deb, with a tool that has a module of its own.
 deb: build
 	@stage=$$(mktemp -d); trap 'rm -rf $$stage' EXIT; umask 022; \
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(MAKE) --no-print-directory -s install DESTDIR=$$stage PREFIX=/usr; \
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(MAKE) --no-print-directory -s install DESTDIR=$$stage PREFIX=/usr \
+		PROVIDERS=/usr/lib/$$($${CC:-gcc} -print-multiarch | grep . || echo .)/libfabric; \
 	install -D -m 644 LICENSE $$stage/usr/share/doc/funet/copyright; \
 	gzip -9n $$stage/usr/share/man/man*/*; \
 	rm -f bin/funet_*.deb; \
@@ -178,11 +213,13 @@ test: root tools check unit race
 test-all: root tools check unit race
 
 # What tests run: tshark decodes what `funet capture` wrote, with the dissector that it prints; man shows the pages that make install wrote;
-# valgrind runs programs in C.
+# valgrind runs programs in C; python3 loads the library for C; programs of libfabric and Open MPI run over the provider.
+TOOLS := tshark man valgrind gcc python3 fi_info mpicc mpirun
+TOOL_PACKAGES := tshark man-db valgrind gcc libc6-dev python3 libfabric-bin libfabric-dev openmpi-bin libopenmpi-dev
 tools:
-	@command -v tshark >/dev/null && command -v man >/dev/null && command -v valgrind >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark, man-db and valgrind first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark man-db valgrind; }
+	@all=1; for t in $(TOOLS); do command -v $$t >/dev/null || all=; done; [ "$$all" ] && [ -e /usr/include/rdma/fabric.h ] || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install $(TOOL_PACKAGES) first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(TOOL_PACKAGES); }
 
 # Says what runs, and every 15 seconds that it still does.
 TOLD = told() { echo "$$*" >&2; (trap 'kill $$!' TERM; for ((s = 15;; s += 15)); do sleep 15 & wait $$!; echo "  $$1 $$2: $$s s" >&2; done) & local clock=$$!; trap "kill $$clock" EXIT; "$$@"; }; told
@@ -205,7 +242,7 @@ ATONCE = -p $(if $(SHORT),3,2) -parallel 4
 unit: golang
 	@umask 022; programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
 	$(GO) build -o $$programs/ $(FUNET:bin/%=./ctl/%) ./ctl/funid; \
-	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 $(ATONCE) -timeout 40m ./... | $(GO) run ./tests/gate $(SHORT)
+	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 $(ATONCE) -timeout 60m ./... | $(GO) run ./tests/gate $(SHORT)
 
 # The race detector looks for goroutines that share memory. There are fewer seeds (-short), which unit has all run, but no test
 # is left out unless make test runs it, and those that simulate Table 6.1 of the thesis again and again, each in one goroutine.
@@ -246,6 +283,13 @@ model:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends spin gcc libc6-dev; }
 	@tests/model/check.sh
 
+# libfabric's own tests over the provider, on two hosts. FABTESTS is a built tree of fabtests 1.17.0, which is not of this
+# repository. FABTESTSFLAGS="--sets unit,short" and the like (bin/fabtests --help). All of it takes half an hour.
+fabtests: root ofi bin/funid
+	@[ -e "$(FABTESTS)/scripts/runfabtests.sh" ] || { echo "make: FABTESTS=$(FABTESTS): use the folder of fabtests 1.17.0, built there (./autogen.sh && ./configure && make)" >&2; exit 1; }
+	@$(GO) build -o bin/fabtests ./tests/fabtests
+	@exec bin/fabtests $(FABTESTSFLAGS) "$(FABTESTS)"
+
 # What the engine takes, built with the profile that funet ships with: BENCH names the benchmarks.
 BENCH ?= PingPongStep
 BENCHPACKAGE ?= ./uspace/engine
@@ -273,7 +317,7 @@ share: root
 	@$(MAKE) --no-print-directory build bin/share >&2
 	@bin/share --json $(SHARE)
 
-# Table 6.1 and Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
+# Table 6.1 and Figures 6.2 to 6.5 of the thesis, and others, as pictures and as JSON, into figures/; each is
 # simulated once, on all processors. REAL=FILE: what `funet cmam --json` has measured is in the table's.
 figures: bin/funet bin/funet-paper
 	@mkdir -p figures
@@ -283,6 +327,8 @@ figures: bin/funet bin/funet-paper
 	@echo "figures/hamlyn.svg figures/hamlyn.png figures/hamlyn.json"
 	@bin/funet sim rats --profile hamlyn-statemachine --plot figures/hamlyn-statemachine.svg --plot figures/hamlyn-statemachine.png --json > figures/hamlyn-statemachine.json
 	@echo "figures/hamlyn-statemachine.svg figures/hamlyn-statemachine.png figures/hamlyn-statemachine.json"
+	@bin/funet sim ni --profile virt-ni --plot figures/issue.svg --plot figures/issue.png --json > figures/issue.json
+	@echo "figures/issue.svg figures/issue.png figures/issue.json"
 	@for f in 6.2 6.3 6.4 6.5; do \
 		bin/funet sim matmul --figure $$f --plot figures/$$f.svg --plot figures/$$f.png --json > figures/$$f.json; \
 		echo "figures/$$f.svg figures/$$f.png figures/$$f.json"; \
@@ -291,7 +337,7 @@ figures: bin/funet bin/funet-paper
 # What `funet bench` compares with, as Debian and Ubuntu package it.
 peers: root
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y sockperf ucx-utils libfabric-bin openmpi-bin libopenmpi-dev gcc iperf3
+	DEBIAN_FRONTEND=noninteractive apt-get install -y sockperf ucx-utils libfabric-bin libfabric-dev openmpi-bin libopenmpi-dev gcc iperf3
 
 # Rebuild the committed eBPF objects.
 generate:

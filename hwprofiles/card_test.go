@@ -57,6 +57,14 @@ func TestEngineTakesTheCard(t *testing.T) {
 			}
 		}
 	}
+	virtual, err := hwprofiles.Load("virt-ni")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := virtual.Card; v.VPIDs != funi.MaxContexts || v.TriggerCountMax != funi.MaxIssue {
+		t.Errorf("%d virtual ports, triggers of %d requests; the card has %d and %d", v.VPIDs, v.TriggerCountMax,
+			funi.MaxContexts, funi.MaxIssue)
+	}
 	if n := paper.Card.TransferWords; n != arctic.MaxPartWords {
 		t.Errorf("the paper's XFER packets carry %d words, a part %d", n, arctic.MaxPartWords)
 	}

@@ -56,6 +56,9 @@ func (p *Profile) check(at func(key string) string) error {
 	if key, why := p.contradiction(); key != "" {
 		return bad(key, "%s", why)
 	}
+	if key, why := p.virtualContradiction(); key != "" {
+		return bad(key, "%s", why)
+	}
 	if err := p.checkCosts(bad); err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func (p *Profile) contradiction() (key, why string) {
 	case card.Blocks && card.TransferWords != 0:
 		return "card.blocks",
 			fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
-	case net.Clock != 0 && net.HalfwordsPerCycle == 0:
+	case net.Clock != 0 && net.HalfwordsPerCycle == 0 && p.IO == IO{}:
 		return "network.halfwords_per_cycle",
 			"network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more"
 	case net.Clock == 0 && net.HalfwordsPerCycle != 0:

@@ -20,6 +20,10 @@
 //	                     it (4.2)
 //	tokyo, tokyo-text    the bus and link of the Tokyo network interface, by its sum and by its
 //	                     text: a machine for operations on windows
+//	virt-ni              the virtualised interface of Froening's thesis (2007): triggers, units
+//	                     that any context may use, and their network
+//	ultra, ultra-asic,   its ULTRA: on a PCI board, with faster units, and on a board beside
+//	ultra-htx            the processor
 //	cm5                  the CM-5, which thesis and paper compare with, as a table of the costs
 //	                     of its calls
 //
@@ -31,6 +35,9 @@
 //	cpu:                      # sections: cpu, bus, card, units, network; each as a whole
 //	  clock_mhz: 40           # or not at all, which makes all its figures zero
 //	  ...
+//	io:                       # the times of whole accesses, in place of a bus; and ultra: these
+//	  register_read_ns: 630   # are of the virtualised interface (virtual.go), as are further
+//	  ...                     # figures of card, units and network, each of which may be left out
 //	costs:                    # measured costs of whole calls, for a machine without a model
 //	  - {call: CMAM_4, measure: send, cycles: 50.7, bytes: 0}
 //	sources:

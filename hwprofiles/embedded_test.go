@@ -59,7 +59,7 @@ func golden(p *Profile) string {
 // Every embedded profile says what it said; `go test -update` accepts a change.
 func TestGolden(t *testing.T) {
 	if diff := cmp.Diff([]string{"cm5", "hamlyn", "hamlyn-statemachine", "native", "sbus-arctic", "sbus-arctic-1994",
-		"sbus-arctic-paper", "tokyo", "tokyo-text"}, Names()); diff != "" {
+		"sbus-arctic-paper", "tokyo", "tokyo-text", "ultra", "ultra-asic", "ultra-htx", "virt-ni"}, Names()); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range Names() {
@@ -94,11 +94,11 @@ func TestEverySourceIsGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 		comments := line.FindAllStringSubmatch(string(data), -1)
-		if len(comments) != len(figures) {
-			t.Fatalf("%s: %d figures with comments, want all %d", name, len(comments), len(figures))
+		if len(comments) != len(p.Figures()) {
+			t.Fatalf("%s: %d figures with comments, want all %d", name, len(comments), len(p.Figures()))
 		}
 		for i, f := range p.Figures() {
-			if _, key := figures[i].parts(); comments[i][1] != key || comments[i][2] != f.Source || f.Source == "" {
+			if _, key, _ := strings.Cut(f.Key, "."); comments[i][1] != key || comments[i][2] != f.Source || f.Source == "" {
 				t.Errorf("%s: %s has the source %q and the comment %v", name, f.Key, f.Source, comments[i][1:])
 			}
 		}
@@ -247,5 +247,25 @@ func TestLoad(t *testing.T) {
 	}
 	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Error(err)
+	}
+}
+
+// Rule (Froening's thesis, 4.4.3): ultra-asic is ultra at another clock of the units.
+func TestASICIsUltraFaster(t *testing.T) {
+	want, got := *load(t, "ultra"), *load(t, "ultra-asic")
+	want.Ultra.Clock, want.Units.Clock = 500_000, 500_000
+	got.Name, got.About, got.Sources = want.Name, want.About, want.Sources
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Rule (Froening's thesis, 4.4.1): ultra-htx is ultra with accesses over another interface.
+func TestHTXIsUltraNearer(t *testing.T) {
+	want, got := *load(t, "ultra"), *load(t, "ultra-htx")
+	want.IO = got.IO
+	got.Name, got.About, got.Sources = want.Name, want.About, want.Sources
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -28,6 +28,7 @@ const (
 func cpuClock(p *Profile) Clock     { return p.CPU.Clock }
 func busClock(p *Profile) Clock     { return p.Bus.Clock }
 func networkClock(p *Profile) Clock { return p.Network.Clock }
+func ultraClock(p *Profile) Clock   { return p.Ultra.Clock }
 
 // figures has all figures, in the order of the file. The limits of the card are those of the engine
 // and of packets.
@@ -63,6 +64,15 @@ var figures = []figure{
 	{"card.window_entries_cached", func(p *Profile) any { return &p.Card.WindowEntriesCached }, 1, 1 << 16, nil},
 	{"card.window_entry_words", func(p *Profile) any { return &p.Card.WindowEntryWords }, 1, 16, nil},
 
+	{"card.vpids", func(p *Profile) any { return &p.Card.VPIDs }, 1, 1 << 16, nil},
+	{"card.entry_bytes", func(p *Profile) any { return &p.Card.EntryBytes }, 16, 4096, nil},
+	{"card.trigger_count_max", func(p *Profile) any { return &p.Card.TriggerCountMax }, 1, 31, nil},
+	{"card.csb_entries", func(p *Profile) any { return &p.Card.CSBEntries }, 1, 1 << 16, nil},
+	{"card.rdr_bytes_max", func(p *Profile) any { return &p.Card.RDRBytesMax }, 64, 1 << 27, nil},
+	{"card.fast_send_words64", func(p *Profile) any { return &p.Card.FastSendWords64 }, 1, 5, nil},
+	{"card.fast_put_words64", func(p *Profile) any { return &p.Card.FastPutWords64 }, 1, 3, nil},
+	{"card.routing_shared", func(p *Profile) any { return &p.Card.RoutingShared }, 0, 0, nil},
+
 	{"units.retrieval_cycles", func(p *Profile) any { return &p.Units.RetrievalCycles }, 0, int64(maxCycles), busClock},
 	{"units.dispatch_cycles", func(p *Profile) any { return &p.Units.DispatchCycles }, 0, int64(maxCycles), busClock},
 	{"units.delivery_cycles", func(p *Profile) any { return &p.Units.DeliveryCycles }, 0, int64(maxCycles), busClock},
@@ -70,6 +80,13 @@ var figures = []figure{
 		int64(maxCycles), networkClock},
 	{"units.preprocess_cycles", func(p *Profile) any { return &p.Units.PreprocessCycles }, 0,
 		int64(maxCycles), networkClock},
+	{"units.clock_mhz", func(p *Profile) any { return &p.Units.Clock }, 1, maxClock, nil},
+	{"units.requesters", func(p *Profile) any { return &p.Units.Requesters }, 1, maxUnits, nil},
+	{"units.responders", func(p *Profile) any { return &p.Units.Responders }, 1, maxUnits, nil},
+	{"units.completers", func(p *Profile) any { return &p.Units.Completers }, 1, maxUnits, nil},
+	{"units.stages", func(p *Profile) any { return &p.Units.Stages }, 1, maxUnits, nil},
+	{"units.wait_queue", func(p *Profile) any { return &p.Units.WaitQueue }, 1, 64, nil},
+	{"units.issue_width", func(p *Profile) any { return &p.Units.IssueWidth }, 1, maxUnits, nil},
 
 	{"network.clock_mhz", func(p *Profile) any { return &p.Network.Clock }, 1, maxClock, nil},
 	{"network.halfwords_per_cycle", func(p *Profile) any { return &p.Network.HalfwordsPerCycle }, 1, 64, nil},
@@ -80,6 +97,10 @@ var figures = []figure{
 	{"network.input_buffers", func(p *Profile) any { return &p.Network.InputBuffers }, 2, 64, nil},
 	{"network.reserved_buffers", func(p *Profile) any { return &p.Network.ReservedBuffers }, 1, 63, nil},
 	{"network.topology", func(p *Profile) any { return &p.Network.Topology }, 0, 0, nil},
+	{"network.crossbar_cycles", func(p *Profile) any { return &p.Network.CrossbarCycles }, 0,
+		int64(maxCycles), networkClock},
+	{"network.ports", func(p *Profile) any { return &p.Network.Ports }, 1, 64, nil},
+	{"network.wire_ns", func(p *Profile) any { return &p.Network.Wire }, 0, maxAccess, nil},
 
 	{"library.loop_cycles", func(p *Profile) any { return &p.Library.LoopCycles }, 0, int64(maxCycles), cpuClock},
 	{"library.block_cycles", func(p *Profile) any { return &p.Library.BlockCycles }, 0, int64(maxCycles), cpuClock},
@@ -89,10 +110,26 @@ var figures = []figure{
 	{"options.group_words", func(p *Profile) any { return &p.Options.GroupWords }, 2, 20, nil},
 	{"options.look_misses", func(p *Profile) any { return &p.Options.LookMisses }, 0, 0, nil},
 	{"options.head_unwritten", func(p *Profile) any { return &p.Options.HeadUnwritten }, 0, 0, nil},
+
+	{"io.register_read_ns", func(p *Profile) any { return &p.IO.RegisterRead }, 0, maxAccess, nil},
+	{"io.trigger_device_ns", func(p *Profile) any { return &p.IO.TriggerDevice }, 0, maxAccess, nil},
+	{"io.burst_write_ns", func(p *Profile) any { return &p.IO.BurstWrite }, 0, maxAccess, nil},
+	{"io.memory_write_ns", func(p *Profile) any { return &p.IO.MemoryWrite }, 0, maxAccess, nil},
+	{"io.access_ns", func(p *Profile) any { return &p.IO.Access }, 0, maxAccess, nil},
+
+	{"ultra.clock_mhz", func(p *Profile) any { return &p.Ultra.Clock }, 1, maxClock, nil},
+	{"ultra.requester_cycles", func(p *Profile) any { return &p.Ultra.RequesterCycles }, 0,
+		int64(maxCycles), ultraClock},
+	{"ultra.completer_cycles", func(p *Profile) any { return &p.Ultra.CompleterCycles }, 0,
+		int64(maxCycles), ultraClock},
+	{"ultra.path_ns", func(p *Profile) any { return &p.Ultra.Path }, 0, maxAccess, nil},
+	{"ultra.upid_bits", func(p *Profile) any { return &p.Ultra.UPIDBits }, 1, 11, nil},
+	{"ultra.line_bytes", func(p *Profile) any { return &p.Ultra.LineBytes }, 16, 64, nil},
+	{"ultra.mode_bits", func(p *Profile) any { return &p.Ultra.ModeBits }, 0, 0, nil},
 }
 
 // sections are the first parts of the keys, in the order of the file.
-var sections = []string{"cpu", "bus", "card", "units", "network", "library", "options"}
+var sections = []string{"cpu", "bus", "card", "units", "network", "library", "options", "io", "ultra"}
 
 func known(key string) bool {
 	return key == "costs" || key == "steps" || slices.ContainsFunc(figures, func(f figure) bool { return f.key == key })
@@ -113,6 +150,10 @@ func (f *figure) want() string {
 		return fmt.Sprintf("cycles from %v to %v with at most 1 decimal", Cycles(f.min), Cycles(f.max))
 	case *int:
 		return fmt.Sprintf("a whole number, 0 (no limit) or %d to %d", f.min, f.max)
+	case *time.Duration:
+		return fmt.Sprintf("whole nanoseconds from %d to %d", f.min, f.max)
+	case *[]string:
+		return wantModes()
 	case *bool:
 		return "true or false"
 	case *[]int:
@@ -131,6 +172,10 @@ func (f *figure) text(p *Profile) string {
 		return v.String()
 	case *int:
 		return strconv.Itoa(*v)
+	case *time.Duration:
+		return strconv.FormatInt(int64(*v), 10)
+	case *[]string:
+		return "[" + strings.Join(*v, ", ") + "]"
 	case *bool:
 		return strconv.FormatBool(*v)
 	case *[]int:
@@ -157,6 +202,10 @@ func (f *figure) good(p *Profile) bool {
 		return in(int64(*v))
 	case *int:
 		return in(int64(*v))
+	case *time.Duration:
+		return in(int64(*v))
+	case *[]string:
+		return goodModes(*v)
 	case *[]int:
 		for i, n := range *v {
 			if n < int(f.min) || n > int(f.max) || i > 0 && n <= (*v)[i-1] || i == maxBursts {
@@ -180,15 +229,18 @@ type Figure struct {
 	Exact bool          // Time is not rounded
 }
 
-// Figures returns all figures but Costs, in the order of the file.
+// Figures returns all figures but Costs and Steps, in the order of the file. Those of the
+// virtualised interface are there if the profile gives one of their section.
 func (p *Profile) Figures() []Figure {
 	var all []Figure
-	for i := range figures {
-		f := &figures[i]
+	for _, f := range p.given() {
 		g := Figure{Key: f.key, Value: f.text(p), Source: p.Sources[f.key]}
 		if n, ok := f.at(p).(*Cycles); ok {
 			clock := f.clock(p)
 			g.Timed, g.Time, g.Exact = true, clock.Duration(*n), clock.Exact(*n)
+		}
+		if d, ok := f.at(p).(*time.Duration); ok {
+			g.Timed, g.Time, g.Exact = true, *d, true
 		}
 		all = append(all, g)
 	}

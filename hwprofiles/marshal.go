@@ -17,8 +17,7 @@ func (p *Profile) Marshal() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "name: %s\nabout: %s\n", strconv.Quote(p.Name), strconv.Quote(p.About))
 	last := ""
-	for i := range figures {
-		f := &figures[i]
+	for _, f := range p.given() {
 		section, name := f.parts()
 		if section != last {
 			fmt.Fprintf(&b, "\n%s:\n", section)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/funet/funet/hwprofiles/strictyaml"
 )
@@ -101,7 +102,7 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 var later = []string{"bus.queue_burst", "card.block_bytes", "card.remote_page_bytes", "card.window_entries_cached",
 	"card.window_entry_words"}
 
-// section reads the figures of a section. All must be there, except those in later.
+// section reads the figures of a section. All must be there, except those in later or virtual.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	var mine []*figure
 	var names []string
@@ -116,7 +117,7 @@ func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	}
 	for i, f := range mine {
 		v := keys[names[i]]
-		if v == nil && slices.Contains(later, f.key) {
+		if v == nil && (slices.Contains(later, f.key) || slices.Contains(virtual, f.key)) {
 			continue
 		}
 		if v == nil {
@@ -145,6 +146,11 @@ func (t *text) set(to any, n *strictyaml.Node) (ok bool) {
 	case *int:
 		v, ok = number(n, 0)
 		*to = int(v)
+	case *time.Duration:
+		v, ok = number(n, 0)
+		*to = time.Duration(v)
+	case *[]string:
+		*to, ok = words(n)
 	case *bool:
 		*to, ok = n.Bool()
 	case *[]int:
@@ -284,6 +290,22 @@ func (t *text) note(prefix string, keys map[string]*strictyaml.Node) {
 	for key, n := range keys {
 		t.at[prefix+key] = n
 	}
+}
+
+// words reads a list of at most as many texts as there are mode bits.
+func words(n *strictyaml.Node) (all []string, ok bool) {
+	list, ok := n.List()
+	if !ok || len(list) > len(ModeBits()) {
+		return nil, false
+	}
+	for _, n := range list {
+		s, err := n.Text()
+		if err != nil {
+			return nil, false
+		}
+		all = append(all, s)
+	}
+	return all, true
 }
 
 // number reads a decimal number that is not negative, as it was written and not as YAML

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -242,9 +243,18 @@ func random(t *rapid.T) *Profile {
 	clock := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(20_000, 4_000_000))
 	p.CPU.Clock = Clock(max(clock.Draw(t, "cpu kHz"), 1000)) // costs and uncached reads need one
 	p.Bus.Clock, p.Network.Clock = Clock(clock.Draw(t, "bus kHz")), Clock(clock.Draw(t, "network kHz"))
+	p.Units.Clock, p.Ultra.Clock = Clock(clock.Draw(t, "units kHz")), Clock(clock.Draw(t, "ultra kHz"))
 	for i := range figures {
 		f := &figures[i]
 		switch v := f.at(p).(type) {
+		case *time.Duration:
+			*v = time.Duration(rapid.Int64Range(f.min, f.max).Draw(t, f.key))
+		case *[]string:
+			for _, name := range ModeBits() {
+				if rapid.Bool().Draw(t, name) {
+					*v = append(*v, name)
+				}
+			}
 		case *Cycles:
 			if f.clock(p) != 0 {
 				*v = Cycles(rapid.Int64Range(0, 1000).Draw(t, f.key))
@@ -264,6 +274,7 @@ func random(t *rapid.T) *Profile {
 		}
 	}
 	agree(t, p)
+	agreeVirtual(t, p)
 	for i := range rapid.IntRange(0, 5).Draw(t, "costs") {
 		p.Costs = append(p.Costs, Cost{fmt.Sprint(i) + word.Draw(t, "call"), word.Draw(t, "measure"),
 			Cycles(rapid.Int64Range(1, int64(maxCycles)).Draw(t, "cost")), rapid.IntRange(0, 1<<20).Draw(t, "bytes")})
@@ -345,7 +356,9 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, s := range []string{"", "name: a\nabout: b\n", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
+	for _, s := range []string{"", virtualHead + ultraLine, virtualHead + "ultra: {path_ns: .nan}\n",
+		virtualHead + "card: {vpids: 99999999999999999999, csb_entries: -.inf}\n",
+		virtualHead + "units: {requesters: 0x10, stages: 1e9, clock_mhz: 0.0001}\n", "name: a\nabout: b\n", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
 		"%YAML 1.2\n---\nname:\n...\n", "\xff\xfe", "<<: *x", "- - - -\n -", "{a: [b, {c: ]}",
 		"name: a\nabout: b\ncosts: [{call: a, measure: b, cycles: 1.5, bytes: 0}]\nsources: {costs: \"\\u2028\"}\n"} {
 		f.Add([]byte(s))

@@ -18,6 +18,8 @@ type Profile struct {
 	Network Network
 	Library Library
 	Options Options
+	IO      IO
+	Ultra   Ultra
 	// Costs are measured costs of whole calls, in cycles of the CPU's clock. They are for a machine
 	// that others are compared with and that has no model.
 	Costs []Cost
@@ -99,6 +101,16 @@ type Card struct {
 	// each page. For other entries it first fetches WindowEntryWords words over the bus. 0: all.
 	WindowEntriesCached int
 	WindowEntryWords    int
+
+	// The rest is of the virtualised interface (virtual.go; Froening's thesis, chapters 3 and 4).
+	VPIDs           int // virtual ports, each with a trigger page
+	EntryBytes      int // of contexts, work requests, notifications and windows; a power of two
+	TriggerCountMax int // most requests that one trigger issues
+	CSBEntries      int // of the conditional store buffer
+	RDRBytesMax     int // the longest ring of receive data
+	FastSendWords64 int // most words of 64 bits in a request that sends
+	FastPutWords64  int // most words of 64 bits in a request that puts
+	RoutingShared   bool
 }
 
 // Units has how long each unit of the card is busy with a packet (transmit: with a frame). The
@@ -111,6 +123,16 @@ type Units struct {
 	DeliveryCycles   Cycles
 	TransmitCycles   Cycles
 	PreprocessCycles Cycles
+
+	// The rest is of the virtualised interface (Froening's thesis, sections 3.2.2 to 3.2.6). Any
+	// unit serves any context. The clock is that of the units.
+	Clock      Clock
+	Requesters int
+	Responders int
+	Completers int
+	Stages     int // of each unit; each holds one request
+	WaitQueue  int // requests that wait before each unit; 0: there are no wait queues
+	IssueWidth int // most requests issued in a time slot; 1: single issue
 }
 
 // Network describes the routers and links (thesis 6.1.4). Cycles are of its own clock.
@@ -125,6 +147,11 @@ type Network struct {
 	InputBuffers    int // packets at each input
 	ReservedBuffers int // of the buffers, those that only high priority may use
 	Topology        Topology
+
+	// The rest is of the network of the virtualised interface (Froening's thesis, 1.4.2 and 2.2.1).
+	CrossbarCycles Cycles        // of RouterCycles, those of the crossbar: its fall-through latency
+	Ports          int           // links of a card, whose crossbar is the router
+	Wire           time.Duration // between two cards
 }
 
 // Library has the cycles that the code of the message library takes besides the instructions of its

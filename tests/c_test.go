@@ -40,9 +40,8 @@ func TestRunC(t *testing.T) {
 	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
 		{"SLURM_PROCID", "SLURM_NTASKS"}} {
 		script := fmt.Sprintf("for i in 0 1; do %s=$i %s=2 %s 200 & done; wait", names[0], names[1], program)
-		cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--",
-			"sh", "-c", script))
-		if out := start(t, cmd, nil).ok(); !strings.HasPrefix(out, "200 round trips") {
+		// on the daemons of both hosts
+		if out := s.run("-n", "2", "--once", "--", "sh", "-c", script).ok(); !strings.HasPrefix(out, "200 round trips") {
 			t.Errorf("%s: it printed %q", names[0], out)
 		}
 		s.free()
@@ -124,6 +123,27 @@ func TestRunStructures(t *testing.T) {
 		}
 		s.free()
 	}
+}
+
+// TestRunPorts: the ports of a job exchange messages, add to each other's windows and meet at
+// barriers, through the daemons of two hosts, as an ordinary user (package virtni).
+func TestRunPorts(t *testing.T) {
+	long.Test(t)
+	folder := t.TempDir()
+	program := filepath.Join(folder, "ports")
+	if out, err := exec.Command("go", "build", "-o", program, "../uspace/virtni/example").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range []string{folder, filepath.Dir(folder), program} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := daemons(t)
+	if out := s.run("-n", "5", "--", program).ok(); out != "[0] 5 nodes have added 500 numbers each\n" {
+		t.Errorf("it printed %q", out)
+	}
+	s.free()
 }
 
 // TestRunChain: the chain works in C and in Go, through the daemons of two hosts, as an ordinary

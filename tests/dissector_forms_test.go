@@ -93,6 +93,22 @@ func writeForms(t *testing.T, path string) {
 		h.Encode(p)
 		return p
 	}
+	send := func(x arctic.Send) arctic.Packet {
+		b := make([]byte, 4*arctic.MaxPayloadWords)
+		p := packet(arctic.Request, arctic.KindSend, b[:4*arctic.PutSend(b, &x)])
+		h := p.Header()
+		h.Type = x.Type()
+		h.Encode(p)
+		return p
+	}
+	line := func(x arctic.PathPacket) arctic.Packet {
+		b := make([]byte, 4*arctic.MaxPayloadWords)
+		p := packet(arctic.Request, arctic.KindExtended, b[:4*arctic.PutPath(b, &x)])
+		h := p.Header()
+		h.Type = uint16(x.Kind)
+		h.Encode(p)
+		return p
+	}
 	data := bytes.Repeat([]byte("0123456789abcdef"), 3)
 	list := [][]byte{
 		frame(arctic.Reply, nil, nil, nil, nothing),
@@ -126,6 +142,24 @@ func writeForms(t *testing.T, path string) {
 		frame(arctic.Request, nil,
 			[]arctic.Packet{remote(arctic.Remote{Block: true, Counted: true, Area: 1, Key: 9, Offset: 3, Delta: 1})},
 			data, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{send(arctic.Send{Total: 7, UserTag: 1<<64 - 2, APITag: 1<<32 - 3, Data: data[:7]}),
+				send(arctic.Send{Form: arctic.SendOpen, Ack: true, Total: 1 << 20, Key: 1<<64 - 5, ID: 1<<31 | 4,
+					UserTag: 6, APITag: 8})}, nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{send(arctic.Send{Block: true, Total: 51, Key: 9, UserTag: 2, Data: data[:3]})}, data,
+			nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{send(arctic.Send{Form: arctic.SendPiece, Total: 100, Key: 7, Offset: 32, Data: data}),
+				send(arctic.Send{Form: arctic.SendLast, Ack: true, Total: 100, Key: 7, Offset: 80, Data: data[:20]})},
+			nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{line(arctic.PathPacket{Sequence: 65534, Generation: 65533, Origin: arctic.MaxPathEnds - 1,
+				Target: arctic.MaxPathEnds - 2, Data: data[:24]}),
+				line(arctic.PathPacket{Kind: arctic.PathInit, Generation: 5, Target: 3}),
+				line(arctic.PathPacket{Kind: arctic.PathResponse, Generation: 5, Origin: 1, Target: 3}),
+				line(arctic.PathPacket{Kind: arctic.PathOrigin, Generation: 5, Origin: 1, Target: 3}),
+				line(arctic.PathPacket{Kind: arctic.PathTarget, Generation: 5, Origin: 1, Target: 3})}, nil, nothing),
 	}
 	padded := append(slices.Clone(list[0]), make([]byte, 9)...)
 	probe := append(slices.Clone(list[0][:arctic.EthernetSize]), make([]byte, 100)...)

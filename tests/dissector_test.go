@@ -117,6 +117,34 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 			put("remote.delta", uint64(r.Delta))
 			continue
 		}
+		var m arctic.Send
+		if p.Kind == arctic.KindSend && len(p.Payload) >= 8*arctic.WordSize {
+			h := wire.Header()
+			if !wire.Send(&h, &m) {
+				t.Fatalf("no message: % x", p.Payload)
+			}
+			put("send.form", uint64(m.Form))
+			put("send.total", uint64(m.Total))
+			put("send.key", m.Key)
+			put("send.offset", uint64(m.Offset))
+			put("send.request", uint64(m.ID))
+			put("send.user_tag", m.UserTag)
+			put("send.api_tag", uint64(m.APITag))
+			continue
+		}
+		var l arctic.PathPacket
+		if p.Kind == arctic.KindExtended && len(p.Payload) >= 2*arctic.WordSize {
+			h := wire.Header()
+			if !wire.Path(&h, &l) {
+				t.Fatalf("no packet of a path: % x", p.Payload)
+			}
+			put("path.type", uint64(l.Kind))
+			put("path.sequence", uint64(l.Sequence))
+			put("path.generation", uint64(l.Generation))
+			put("path.origin", uint64(l.Origin))
+			put("path.target", uint64(l.Target))
+			continue
+		}
 		if p.Kind != arctic.KindTransfer {
 			for i := range len(p.Payload) / arctic.WordSize {
 				put("packet.word", uint64(wire.Word(i)))
@@ -190,6 +218,14 @@ func bytesOf(frame []byte) map[string][]string {
 					v[name] = append(v[name], hex.EncodeToString(b))
 				}
 			}
+		}
+		var m arctic.Send
+		if h := p.Header(); h.Kind == arctic.KindSend && p.Send(&h, &m) && len(m.Data) > 0 {
+			v["funet.send.data"] = append(v["funet.send.data"], hex.EncodeToString(m.Data))
+		}
+		var l arctic.PathPacket
+		if h := p.Header(); h.Kind == arctic.KindExtended && p.Path(&h, &l) && len(l.Data) > 0 {
+			v["funet.path.data"] = append(v["funet.path.data"], hex.EncodeToString(l.Data))
 		}
 	}
 	if b := f.Block(); b != nil {

@@ -1,7 +1,7 @@
 package tests
 
 // This file tests programs that people write on FUNet: in Go as a module of its own, which sees
-// only what the project exports, and in C with a header only (tests/programs).
+// only what the project exports, and in C with the library (tests/programs).
 
 import (
 	"fmt"
@@ -127,8 +127,8 @@ func verified(t *testing.T, s *service, program ...string) {
 	s.free()
 }
 
-// Rule: what package funet and funet.h are for: the program has at most half as many lines by them,
-// without empty ones and comments, as the programs had that did the same on cards and words.
+// Rule: what package funet and libfunet are for: the program has at most half as many lines by
+// them, without empty ones and comments, as the programs had that did the same on cards and words.
 func TestProgramsAreHalfAsLong(t *testing.T) {
 	for path, before := range map[string]int{"programs/alltoall/main.go": 307, "programs/alltoall.c": 296} {
 		b, err := os.ReadFile(path)
@@ -189,7 +189,7 @@ func TestProgramsOfTheManual(t *testing.T) {
 	s := daemons(t)
 	folder := open(t)
 	if err := os.WriteFile(filepath.Join(folder, "program.c"),
-		[]byte(shown(t, "../ctl/manual/programs.md", "#include \"funet.h\"")), 0o644); err != nil {
+		[]byte(shown(t, "../ctl/manual/programs.md", "#include <funet.h>")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := shown(t, "../README.md", "package main\n"),
@@ -198,7 +198,7 @@ func TestProgramsOfTheManual(t *testing.T) {
 	}
 	inGo := map[string]string{"shown/main.go": shown(t, "../README.md", "package main\n")}
 	goProgram := filepath.Join(externalWith(t, inGo, "./shown"), "shown")
-	cProgram := inC(t, c11, filepath.Join(folder, "program.c"))
+	cProgram := withLibrary(t, c11, filepath.Join(folder, "program.c"))
 	if out := s.run("-n", "2", "--", goProgram).ok(); !strings.Contains(out, "[0] hello world\n") ||
 		!strings.Contains(out, "[1] hello world\n") {
 		t.Errorf("in Go it printed %q", out)

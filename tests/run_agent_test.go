@@ -162,13 +162,6 @@ func TestRunCannotKillTheLauncher(t *testing.T) {
 	s.free()
 }
 
-// TestRunOnceOnALab: what is started once attaches to one daemon, and a lab has several.
-func TestRunOnceOnALab(t *testing.T) {
-	long.Test(t)
-	start(t, exec.Command(command, "run", "--once", "--lab=x", "--", "true"),
-		nil).fails("--once or --lab, not both", "--socket")
-}
-
 // TestRunEndedUnattached: the launcher names a node that ended well before it attached while
 // another is attached, and says nothing of programs that never attach.
 func TestRunEndedUnattached(t *testing.T) {

@@ -28,21 +28,22 @@ func Tree() command.Tree {
 	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json",
 		Short: command.Bench.Short}
 	for _, b := range []benchmark{new(peersBench), new(calls), new(rate), new(incast), new(sockets), new(keyed),
-		new(rma), new(matmul)} {
+		new(rma), new(matmul), new(mpiBench), new(ofi)} {
 		c.AddCommand(onLab(b))
 	}
 	c.AddCommand(xferCommand(), triggerCommand(), contextsCommand())
 	nodes := []*cobra.Command{program.PingPong(), program.MatMul(), program.Stream(), program.Transfer(),
-		program.Remote(), program.Socket(), program.Rats(), program.RMA()}
+		program.Remote(), program.Socket(), program.Rats(), program.RMA(), program.Ultra()}
 	for _, n := range nodes {
 		n.Hidden = true
 	}
 	return command.Tree{
-		Commands: append(nodes, c, program.Agent(), roleCommand(), selfCommand(),
+		Commands: append(nodes, c, program.Agent(), roleCommand(), selfCommand(), rowsCommand(),
 			usage.Man(usage.Written{Section: "1", Of: []string{"bench"}})),
-		Completed: program.Completed.With(usage.Completed{"--only": usage.Words(keys()...)}),
-		OnCtrlC:   map[string]string{"bench": "Ctrl-C ends what it runs and takes its labs down; nothing is printed."},
-		Orderly:   []string{"bench", launch.AgentCommand},
+		Completed: program.Completed.With(usage.Completed{"--only": usage.Words(keys()...),
+			"--face": usage.Words(faceRMA, program.FaceVirtni), "--imb": usage.Files, "--fabtests": usage.Files}),
+		OnCtrlC: map[string]string{"bench": "Ctrl-C ends what it runs and takes its labs down; nothing is printed."},
+		Orderly: []string{"bench", launch.AgentCommand},
 	}
 }
 

@@ -22,7 +22,10 @@ const (
 var callers = []int{1, 2, 8}
 
 // calls compares calls and messages with similar operations.
-type calls struct{ exchanges, messages int }
+type calls struct {
+	exchanges, messages int
+	inC                 bool // beside the same in C (calls_c.go)
+}
 
 func (o *calls) command(f *flags) *cobra.Command {
 	c := &cobra.Command{
@@ -34,15 +37,16 @@ connection between the same two hosts. They take turns; figures are medians over
 medians of those in each round. Besides: messages of 16 bytes one way, beside requests of as many in words,
 messages of 1 MiB, beside blocks as bench xfer moves them, and calls of 1, 2 and 8 goroutines at once. An end of gRPC has its host's processor for itself and leaves everything to
 Go's scheduler, which does not spin; FUNet polls.`, payload),
-		Example: "  funet bench calls --lab 2",
+		Example: "  funet bench calls --lab 2\n  funet bench calls --lab 2 --card direct --c",
 	}
+	c.Flags().BoolVar(&o.inC, "c", false, "also measure programs in C on libfunet, with --card direct")
 	f.number(c, &o.exchanges, "exchanges", exchangeLimits, "calls and exchanges of each and in each round")
 	f.number(c, &o.messages, "messages", limits{1000, 100_000_000, 1_000_000}, "messages one way in each round")
 	f.RegisterCard(c)
 	return f.register(c, 2, 2, 2)
 }
 
-func (o *calls) enter(_ context.Context, m *match) error {
+func (o *calls) enter(ctx context.Context, m *match) error {
 	m.what, m.unit = "measure calls", "p50 us, messages/s and Gbit/s"
 	m.deadline = patient(o.exchanges) + time.Duration(o.messages)*20*time.Microsecond
 	remote := func(do string, bytes, count, warmUp, goroutines int) args {
@@ -62,6 +66,9 @@ func (o *calls) enter(_ context.Context, m *match) error {
 	for _, n := range callers {
 		m.funet(fmt.Sprintf("%d goroutines", n), program.RemoteProgram,
 			remote(program.RemoteCalls, payload, o.exchanges, warmUp, n), arrived)
+	}
+	if o.inC {
+		return o.enterC(ctx, m)
 	}
 	return nil
 }
@@ -107,6 +114,9 @@ func (o *calls) report(m *match) (r report, err error) {
 		ratios3(m.ratios("request16", "send16")))
 	r.print("messages of 1 MiB: %.2f Gbit/s; blocks: %.2f; the first by the second %.3f (%s)\n",
 		m.median("send1m"), m.median("xfer"), m.ratio("send1m", "xfer"), ratios3(m.ratios("send1m", "xfer")))
+	if o.inC {
+		o.reportC(m, &r)
+	}
 	for _, g := range rates {
 		r.print("%d goroutines call: %.2f million messages/s\n", g.N, g.PerSecond/1e6)
 	}

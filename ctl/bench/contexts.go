@@ -15,6 +15,7 @@ import (
 
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/pin"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -22,6 +23,7 @@ import (
 type contextsBench struct {
 	*flags
 	contexts, active, steps int
+	daemon                  bool
 }
 
 func contextsCommand() *cobra.Command {
@@ -31,14 +33,27 @@ func contextsCommand() *cobra.Command {
 		Long: `Measure the steps of a card with many contexts, few of them active, beside those of a card with
 the active ones alone. In each step one active port issues a message to itself. At the end every
 port does, and what arrives is verified. Also measured: the memory of a quiet context, and how long
-it takes to attach and to end all.`,
-		Example: "  funet bench contexts\n  funet bench contexts --contexts 65536 --active 64 --json"}
+it takes to attach and to end all.
+
+With --daemon a process attaches the contexts to the daemon of a lab, 1,024 behind each connection.
+Every one issues --rounds messages to the next one by triggers, and what arrives is verified.`,
+		Example: "  funet bench contexts\n  funet bench contexts --contexts 65536 --active 64 --json\n" +
+			"  funet bench contexts --daemon --contexts 4096 --json"}
 	f.number(c, &f.rounds, "rounds", limits{1, 1000, 5}, "interleaved rounds")
 	f.number(c, &b.contexts, "contexts", limits{1, funi.MaxContexts, funi.MaxContexts}, "contexts of the card")
 	f.number(c, &b.active, "active", limits{1, funi.MaxContexts, 64}, "those of them that are active")
 	f.number(c, &b.steps, "steps", limits{100, 10_000_000, 100_000}, "steps of a run")
 	c.Flags().BoolVar(&f.JSON, "json", false, "print one JSON document")
-	return f.alone(c, b.measure)
+	c.Flags().BoolVar(&b.daemon, "daemon", false, "attach them to a daemon: 4096, unless --contexts says how many")
+	return f.alone(c, func(ctx context.Context) (output.Report, error) {
+		if !b.daemon {
+			return b.measure(ctx)
+		}
+		if !c.Flags().Changed("contexts") {
+			b.contexts = 4 * attach.MaxRow
+		}
+		return b.throughDaemon(ctx)
+	})
 }
 
 // crowd is a card, and its active ports.

@@ -10,14 +10,16 @@
 //	rats      package rats                               active messages, blocks
 //	rma       operations on another process's memory     messages, transfers; UCX, MPI, fabtests
 //	matmul    a matrix product on all hosts and on one   the same program in C over OpenMPI
+//	mpi       MPI programs over the provider funet       the same over TCP and tcp;ofi_rxm
+//	ofi       libfabric's tests over the provider        over others; FUNet's own programs
 //
 // One benchmark is one file: its flags, its contenders and its figures (benchmark). Contenders are
 // FUNet's programs (ctl/program), which this binary has too and starts as nodes of the lab, tools
 // of the system, and pairs of child processes (runRole).
 //
-// All but incast and matmul measure between hosts 0 and 1. Programs on host 0 are pinned to CPU 0,
-// those on host 1 to CPU 1; a product on more hosts than CPUs pins nothing. In peers and xfer host
-// 0 begins or sends; in rate and incast it receives.
+// All but incast, matmul and mpi measure between hosts 0 and 1. Programs on host 0 are pinned to
+// CPU 0, those on host 1 to CPU 1; a product, or MPI's ranks, on more hosts or ranks than CPUs pin
+// nothing. In peers and xfer host 0 begins or sends; in rate and incast it receives.
 //
 // # The journey
 //
@@ -52,6 +54,7 @@
 //	funet_direct   the same, an ordinary user's with direct ports       round trips
 //	funet_shared   the same, on one host                                round trips
 //	funet_local    the same, between two contexts of one process        round trips
+//	ultra          lines on two ULTRA paths between embedded cards      round trips
 //	raw_afxdp      this program: AF_XDP rings and nothing else          round trips
 //	udp_spin       this program: nonblocking sendto/recvfrom            round trips
 //	tcp_spin       the same over TCP with TCP_NODELAY                   round trips

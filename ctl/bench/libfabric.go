@@ -13,17 +13,25 @@ import (
 // libfabric returns the function that runs one provider.
 func libfabric(provider string) func(context.Context, *session) (sample, error) {
 	return func(ctx context.Context, s *session) (sample, error) {
-		port := s.newPort()
-		common := []string{"fi_pingpong", "-p", provider, "-e", "rdm", "-I", strconv.Itoa(s.exchanges), "-S",
-			strconv.Itoa(payload)}
-		server := append(slices.Clone(common), "-B", strconv.Itoa(port))
-		client := append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1))
-		text, err := s.exchange(ctx, "tcp", port, nil, server, client)
+		text, err := s.fabric(ctx, pingpongOver(provider, s.exchanges))
 		if err != nil {
 			return sample{}, err
 		}
 		return parsePingpong(text)
 	}
+}
+
+// pingpongOver is fi_pingpong's command over a provider.
+func pingpongOver(provider string, exchanges int) []string {
+	return []string{"fi_pingpong", "-p", provider, "-e", "rdm", "-I", strconv.Itoa(exchanges), "-S", strconv.Itoa(payload)}
+}
+
+// fabric runs one of libfabric's tests, the server on host 1 and the client on host 0, and returns
+// what the client prints. They find each other by a connection of their own.
+func (s *session) fabric(ctx context.Context, argv []string) (string, error) {
+	port := s.newPort()
+	return s.exchange(ctx, "tcp", port, nil, append(slices.Clone(argv), "-B", strconv.Itoa(port)),
+		append(slices.Clone(argv), "-P", strconv.Itoa(port), s.address(1)))
 }
 
 // parsePingpong reads fi_pingpong's table. The column usec/xfer is the mean half round trip.

@@ -89,7 +89,7 @@ func (o *matmul) enter(ctx context.Context, m *match) error {
 	}
 	theirs := func(hosts int) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
-			text, err := mpirun(ctx, m.session, hosts, "matmul", strconv.Itoa(o.size), strconv.Itoa(o.poll))
+			text, err := m.overTCP(ctx, hosts, "matmul", strconv.Itoa(o.size), strconv.Itoa(o.poll))
 			if err != nil {
 				return 0, err
 			}

@@ -24,7 +24,7 @@ func compileMPI(ctx context.Context, s *session) error {
 
 // runMPI runs the ping-pong program between hosts 0 and 1.
 func runMPI(ctx context.Context, s *session) (sample, error) {
-	text, err := mpirun(ctx, s, 2, "pingpong", strconv.Itoa(warmUp), strconv.Itoa(s.exchanges),
+	text, err := s.overTCP(ctx, 2, "pingpong", strconv.Itoa(warmUp), strconv.Itoa(s.exchanges),
 		strconv.Itoa(payload))
 	if err != nil {
 		return sample{}, err

@@ -39,6 +39,8 @@ var (
 		{key: "funet_direct", note: "two processes of an ordinary user, direct ports", funet: directly(2)},
 		{key: "funet_shared", note: "the same on one host, through shared memory", funet: directly(1)},
 		{key: "funet_local", note: "two contexts of a process, a daemon that spins", funet: twoContexts},
+		{key: "ultra", note: "lines of 56 bytes on two paths, embedded cards", funet: onPaths},
+		{key: "virtni_send", note: "messages of 64 bytes into receive rings, by triggers", funet: bySends},
 		{key: "raw_afxdp", run: own("raw_afxdp")},
 		{key: "udp_spin", run: own("udp_spin")},
 		{key: "tcp_spin", run: own("tcp_spin")},
@@ -163,7 +165,27 @@ func (p *peer) measure(ctx context.Context, m *match) (found sample, err error) 
 
 // embedded measures FUNet between embedded cards.
 func embedded(ctx context.Context, m *match, f *program.Flags) (sample, error) {
-	n, err := m.nodes(ctx, f, "pingpong", pingPong(m.exchanges).Arguments())
+	return between(ctx, m, f, "pingpong", pingPong(m.exchanges))
+}
+
+// onPaths measures lines on ULTRA paths between embedded cards.
+func onPaths(ctx context.Context, m *match) (sample, error) {
+	return between(ctx, m, &m.f.Flags, program.UltraProgram, program.UltraOptions{Count: m.exchanges, WarmUp: warmUp})
+}
+
+// between runs a program on both nodes, and returns the figures of the first.
+func between(ctx context.Context, m *match, f *program.Flags, name string, a args) (sample, error) {
+	n, err := m.nodes(ctx, f, name, a.Arguments())
+	if err != nil {
+		return sample{}, err
+	}
+	return n[0].sample, nil
+}
+
+// bySends measures messages between two ports of package virtni.
+func bySends(ctx context.Context, m *match) (sample, error) {
+	n, err := m.nodes(ctx, &m.f.Flags, program.RMAProgram, program.RMAOptions{Do: program.RMASend,
+		Face: program.FaceVirtni, Count: m.exchanges, WarmUp: warmUp}.Arguments())
 	if err != nil {
 		return sample{}, err
 	}

@@ -44,6 +44,7 @@ var rmaOps = []struct {
 type rma struct {
 	exchanges int
 	daemons   bool
+	face      string // faces
 	ucxNote   string // why UCX is absent
 	rivals    []*rival
 }
@@ -64,9 +65,20 @@ rounds, and ratios medians of those in each round. Tools that are absent are nam
 	f.number(c, &o.exchanges, "exchanges", exchangeLimits,
 		"round trips in each run; ten times as many writes one way, a hundredth of blocks")
 	c.Flags().BoolVar(&o.daemons, "daemons", false, "FUNet through the daemons of both hosts instead of embedded cards")
+	c.Flags().StringVar(&o.face, "face", faceRMA, "also measure the operations through this face of remote memory: "+
+		program.FaceVirtni+"; "+faceRMA+" measures none")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if o.face != faceRMA && o.face != program.FaceVirtni {
+			return fmt.Errorf("%w: no face %q; use %s or %s", errOptions, o.face, faceRMA, program.FaceVirtni)
+		}
+		return nil
+	}
 	f.RegisterCard(c)
 	return f.register(c, 2, 2, 2)
 }
+
+// faceRMA is the face that is measured anyway.
+const faceRMA = "rma"
 
 // ucxExchanges is the number of round trips of a run of UCX.
 func (o *rma) ucxExchanges() int { return max(o.exchanges/rmaPerUCX, leastUCX) }
@@ -94,6 +106,9 @@ func (o *rma) enter(ctx context.Context, m *match) error {
 	of("get_1m", program.RMAGets, blocks, goodput)
 	m.funet("xfer_1m", "transfer", transfer(blocks*rmaBlock, rmaBlock, rmaDepth), goodput)
 	of("put8_rate", program.RMARate, messages, messageRate)
+	if o.face == program.FaceVirtni {
+		o.enterFace(m, trips, blocks, messages)
+	}
 	m.funet("rate", "stream", stream(1, messages, rateWords), messageRate)
 	if err := m.fill(); err != nil {
 		return err
@@ -108,9 +123,9 @@ func (o *rma) enter(ctx context.Context, m *match) error {
 			}
 		}
 	}
-	o.rivals = rivals()
+	o.rivals = o.rivalsOn(m.session)
 	for _, v := range o.rivals {
-		v.enter(ctx, m, o)
+		v.enter(ctx, m)
 	}
 	return ctx.Err()
 }
@@ -187,6 +202,9 @@ func (o *rma) report(m *match) (r report, err error) {
 	line("blocks of 1 MiB, 8 at once", "Gbit/s", "put_1m", "transfers", "xfer_1m", 1)
 	line("gets of 1 MiB, 8 at once", "Gbit/s", "get_1m", "transfers", "xfer_1m", 1)
 	line("8 bytes, one way", "million/s", "put8_rate", "messages", "rate", 1e6)
+	if o.face == program.FaceVirtni {
+		o.reportFace(m, &r)
+	}
 	if note != "" {
 		r.print("ucx: %s\n", note)
 	}

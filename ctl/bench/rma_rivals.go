@@ -32,44 +32,52 @@ const (
 	rivalGets = "get_1m"
 )
 
-// rival runs all comparable operations that it supports, as one contender.
+// rival runs all comparable operations that it supports, as one contender with several figures.
 type rival struct {
 	name    string
 	needs   []tool
-	prepare func(context.Context, *session) error // once; may be nil
-	run     func(ctx context.Context, s *session, o *rma) (map[string]float64, error)
+	prepare func(context.Context) error // once; may be nil
+	run     func(context.Context) (map[string]float64, error)
 
 	found map[string][]float64 // figures of the rounds without a failure, by measurement
 	c     *contender           // nil: absent
 	note  string
 }
 
-// rivals returns the rivals besides UCX's round trips, which RMA runs itself.
-func rivals() []*rival {
+// rivalsOn returns the rivals besides UCX's round trips, which RMA runs itself.
+func (o *rma) rivalsOn(s *session) []*rival {
 	return []*rival{
-		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context, s *session) error {
+		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context) error {
 			return mpicc(ctx, s, "rma", rmaSource)
-		}, run: runRMAMPI},
-		{name: "ucx_put_bw", needs: ucxNeeds, run: runUCXBlocks},
+		}, run: func(ctx context.Context) (map[string]float64, error) {
+			text, err := s.overTCP(ctx, 2, "rma", rmaArguments(o.ucxExchanges())...)
+			if err != nil {
+				return nil, err
+			}
+			return parseRMAMPI(text)
+		}},
+		{name: "ucx_put_bw", needs: ucxNeeds, run: func(ctx context.Context) (map[string]float64, error) {
+			return runUCXBlocks(ctx, s)
+		}},
 		{name: "fabtests", needs: []tool{{"fi_rma_bw", "fabtests, which libfabric's source has and Debian has not"},
-			taskset}, run: runFabtests},
+			taskset}, run: func(ctx context.Context) (map[string]float64, error) { return runFabtests(ctx, s) }},
 	}
 }
 
 // enter makes a rival a contender, if its tools are present.
-func (v *rival) enter(ctx context.Context, m *match, o *rma) {
+func (v *rival) enter(ctx context.Context, m *match) {
 	if v.note = absent(v.needs); v.note != "" {
 		return
 	}
 	if v.prepare != nil {
-		if err := m.within(ctx, func(ctx context.Context) error { return v.prepare(ctx, m.session) }); err != nil {
+		if err := m.within(ctx, v.prepare); err != nil {
 			v.note = err.Error()
 			return
 		}
 	}
 	v.found = map[string][]float64{}
 	v.c = m.theirs(v.name, func(ctx context.Context) (float64, error) {
-		found, err := v.run(ctx, m.session, o)
+		found, err := v.run(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -105,15 +113,10 @@ func (v *rival) report(ops []operation) rivalResult {
 //go:embed mpi/rma.c
 var rmaSource []byte
 
-// runRMAMPI runs the program of one-sided operations between hosts 0 and 1. Process 1 waits in MPI,
-// which carries the operations out.
-func runRMAMPI(ctx context.Context, s *session, o *rma) (map[string]float64, error) {
-	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(o.ucxExchanges()),
-		strconv.Itoa(rivalBlocks), strconv.Itoa(rmaDepth))
-	if err != nil {
-		return nil, err
-	}
-	return parseRMAMPI(text)
+// rmaArguments are those of MPI's program of one-sided operations, between hosts 0 and 1. Process 1
+// waits in MPI, which carries the operations out.
+func rmaArguments(exchanges int) []string {
+	return []string{strconv.Itoa(leastUCX / 10), strconv.Itoa(exchanges), strconv.Itoa(rivalBlocks), strconv.Itoa(rmaDepth)}
 }
 
 // rivalBlocks is the number of blocks that a rival moves each way.
@@ -145,7 +148,7 @@ func parseRMAMPI(text string) (map[string]float64, error) {
 }
 
 // runUCXBlocks writes blocks; ucx_perftest has no test of many reads at once.
-func runUCXBlocks(ctx context.Context, s *session, _ *rma) (map[string]float64, error) {
+func runUCXBlocks(ctx context.Context, s *session) (map[string]float64, error) {
 	text, err := s.ucxBatch(ctx, fmt.Sprintf("puts -t ucp_put_bw -s %d -n %d -w %d\n", rmaBlock, rivalBlocks, rmaDepth))
 	if err != nil {
 		return nil, err
@@ -163,14 +166,10 @@ func parseUCXBlocks(text string) (map[string]float64, error) {
 }
 
 // runFabtests writes and reads blocks with libfabric's own test, over TCP.
-func runFabtests(ctx context.Context, s *session, _ *rma) (map[string]float64, error) {
+func runFabtests(ctx context.Context, s *session) (map[string]float64, error) {
 	found := map[string]float64{}
 	for what, op := range map[string]string{rivalPuts: "write", rivalGets: "read"} {
-		port := s.newPort()
-		common := []string{"fi_rma_bw", "-p", "tcp;ofi_rxm", "-e", "rdm", "-o", op, "-S", strconv.Itoa(rmaBlock), "-I",
-			strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(rmaDepth)}
-		text, err := s.exchange(ctx, "tcp", port, nil, append(slices.Clone(common), "-B", strconv.Itoa(port)),
-			append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1)))
+		text, err := s.fabric(ctx, blocksOver("fi_rma_bw", "tcp;ofi_rxm", op))
 		if err != nil {
 			return nil, err
 		}
@@ -179,6 +178,12 @@ func runFabtests(ctx context.Context, s *session, _ *rma) (map[string]float64, e
 		}
 	}
 	return found, nil
+}
+
+// blocksOver is the command of fi_rma_bw, in its place, over a provider.
+func blocksOver(path, provider, op string) []string {
+	return []string{path, "-p", provider, "-e", "rdm", "-o", op, "-S", strconv.Itoa(rmaBlock), "-I",
+		strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(rmaDepth)}
 }
 
 // parseFabtests reads the table of fi_rma_bw, whose column MB/sec is in units of 10^6 bytes, and

@@ -10,8 +10,10 @@ local hellos = { "question", "answer", "announcement", "goodbye" }
 local MOST_PACKETS, MOST_REJECTS, MOST_WORDS = 64, 32, 21
 
 local levels = { [0] = "request", [1] = "reply" }
-local kinds = { [0] = "message", "transfer", "remote", "response", "notify", "multicast", "forward", "extended" }
+local kinds = { [0] = "message", "transfer", "remote", "response", "send", "multicast", "forward", "extended" }
 local forms = { [0] = "single", "part", "last", "block" }
+local path_types = { [0] = "data", "init", "response", "is the origin there", "is the target there" }
+local send_forms = { [0] = "whole", "open", "piece", "last" }
 local reasons = {
 	[1] = "receive queue full", [2] = "context is switched out", [3] = "frame was too long for the way", [64] = "unknown kind of packet",
 	[65] = "no such node on the receiving card", [66] = "destination is not in a segment that the receiver lets others write",
@@ -19,6 +21,7 @@ local reasons = {
 	[69] = "another process has become the node since the transfer began", [70] = "another job has this GID there",
 	[71] = "no such key slot there, or another key", [72] = "not within the memory of the key slot", [73] = "no such area of the key slot there",
 	[74] = "receiver has no buffer for it", [75] = "malformed remote write",
+	[87] = "longer than the buffer posted for it, and cut", [88] = "receiver has given up the room for the message",
 }
 local sums = { [0] = "bad", [1] = "good" }
 
@@ -95,6 +98,22 @@ local f = {
 	remote_delta = ProtoField.uint32("funet.remote.delta", "Delta"),
 	remote_metadata = ProtoField.bytes("funet.remote.metadata", "Metadata"),
 	remote_data = ProtoField.bytes("funet.remote.data", "Data"),
+
+	send_form = ProtoField.uint8("funet.send.form", "Form", base.DEC, send_forms),
+	send_total = ProtoField.uint32("funet.send.total", "Bytes of the message"),
+	send_key = ProtoField.uint64("funet.send.key", "Key of the message", base.HEX),
+	send_offset = ProtoField.uint32("funet.send.offset", "Offset"),
+	send_request = ProtoField.uint32("funet.send.request", "Request", base.HEX),
+	send_user_tag = ProtoField.uint64("funet.send.user_tag", "User tag", base.HEX),
+	send_api_tag = ProtoField.uint32("funet.send.api_tag", "API tag", base.HEX),
+	send_data = ProtoField.bytes("funet.send.data", "Data"),
+
+	path_type = ProtoField.uint16("funet.path.type", "Type", base.DEC, path_types),
+	path_sequence = ProtoField.uint16("funet.path.sequence", "Sequence"),
+	path_generation = ProtoField.uint16("funet.path.generation", "Generation"),
+	path_origin = ProtoField.uint16("funet.path.origin", "Origin's end"),
+	path_target = ProtoField.uint16("funet.path.target", "Target's end"),
+	path_data = ProtoField.bytes("funet.path.data", "Words"),
 
 	block = ProtoField.bytes("funet.block", "Block"),
 	padding = ProtoField.bytes("funet.padding", "Ethernet's padding"),
@@ -213,6 +232,34 @@ local function remote(tvb, at, size, typ, tree)
 	return bits(typ, 11, 11) == 1 and size == 20 and 3 or nil
 end
 
+-- send decodes the payload of a message, which begins at an offset. It returns 3 as transfer does if a block follows.
+local function send(tvb, at, size, typ, tree)
+	tree:add(f.send_form, tvb(at, 1), bits(typ, 1, 0))
+	tree:add_le(f.send_total, tvb(at, 4))
+	tree:add_le(f.send_key, tvb(at + 4, 8))
+	tree:add_le(f.send_offset, tvb(at + 12, 4))
+	tree:add_le(f.send_request, tvb(at + 16, 4))
+	tree:add_le(f.send_user_tag, tvb(at + 20, 8))
+	tree:add_le(f.send_api_tag, tvb(at + 28, 4))
+	local data = size - 32 - bits(typ, 3, 2)
+	if data > 0 then
+		tree:add(f.send_data, tvb(at + 32, data))
+	end
+	return bits(typ, 11, 11) == 1 and size <= 48 and 3 or nil
+end
+
+-- path decodes the payload of a packet of an ULTRA path, which begins at an offset.
+local function path(tvb, at, size, typ, tree)
+	tree:add(f.path_type, tvb(at, 1), typ)
+	tree:add_le(f.path_sequence, tvb(at, 2))
+	tree:add_le(f.path_generation, tvb(at + 2, 2))
+	tree:add_le(f.path_origin, tvb(at + 4, 2))
+	tree:add_le(f.path_target, tvb(at + 6, 2))
+	if size > 8 then
+		tree:add(f.path_data, tvb(at + 8, size - 8))
+	end
+end
+
 -- packet decodes the packet at an offset, before the end of the frame, and returns where it ends, and the form of a transfer.
 -- first is where the frame's first packet is: all are of one train.
 local function packet(tvb, at, last, tree, i, first)
@@ -249,6 +296,10 @@ local function packet(tvb, at, last, tree, i, first)
 		form = transfer(tvb, at + PACKET, size, t)
 	elseif kind == 2 and words >= 5 then
 		form = remote(tvb, at + PACKET, size, bits(w2, 29, 16), t)
+	elseif kind == 4 and words >= 8 then
+		form = send(tvb, at + PACKET, size, bits(w2, 29, 16), t)
+	elseif kind == 7 and words >= 2 then
+		path(tvb, at + PACKET, size, bits(w2, 29, 16), t)
 	else
 		for w = 0, words - 1 do
 			t:add_le(f.packet_word, tvb(at + PACKET + w * WORD, WORD))

@@ -31,7 +31,7 @@ var Papers = []Part{
 	{"funet-paper", "sim matmul",
 		"Multiply matrices on 1 to 64 modelled machines, as Figures 6.2 to 6.5 of the thesis"},
 	{"funet-paper", "sim ni",
-		"Make the figures of the Tokyo network interface out of its bus and link, beside what was printed"},
+		"Make the figures of the Tokyo and the virtualised network interface, beside what was printed"},
 	{"funet-paper", "sim rats", "Make the tables of the Hamlyn paper out of its steps, beside what it printed"},
 }
 

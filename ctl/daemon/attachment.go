@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +20,10 @@ import (
 )
 
 // attachment is a context with its memory and descriptors. connection.mu guards it, except ctx,
-// which belongs to the card's thread.
+// which belongs to the card's thread. The contexts of a row share memory, doorbells, descriptors
+// and segments: the first of them has these, and gives them back.
 type attachment struct {
+	row      *row // nil: it is alone
 	job      *job
 	account  uint32 // account that pays
 	node     uint16
@@ -69,13 +72,11 @@ func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error)
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
 	size += r.Remote.Bytes()
-	a, wait, err := c.newContext(r, size, arrives)
+	a, wait, err := c.newContext(r, layout{1, size, size}, nil, arrives)
 	if err != nil {
 		return err
 	}
-	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node,
-		Nodes: uint32(len(a.job.cards)),
-		Slots: r.Slots, Remote: r.Remote, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
+	answer := c.attached(a, r)
 	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by
 	// this goroutine alone, also if the job ends meanwhile.
 	encoded := answer.Encode()
@@ -87,8 +88,20 @@ func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error)
 	return err
 }
 
-// newContext makes the connection's context, and the descriptor on which the process waits.
-func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool) (_ *attachment, wait int, err error) {
+// attached returns the answer to a request for a context, or for the row that it is the first of.
+func (c *connection) attached(a *attachment, r *attach.AttachRequest) attach.AttachAnswer {
+	return attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node,
+		Nodes: uint32(len(a.job.cards)), Slots: r.Slots, Remote: r.Remote, Memory: uint64(len(a.memory.bytes)),
+		Incarnation: c.d.incarnation.Load()}
+}
+
+// layout is how contexts lie in their memory: count times stride bytes, of which each has size.
+type layout struct{ count, stride, size int }
+
+// newContext makes the connection's context, or all contexts of a row, and the descriptor on which
+// the process waits.
+func (c *connection) newContext(r *attach.AttachRequest, l layout, w *row, arrives bool) (_ *attachment, wait int,
+	err error) {
 	d := c.d
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,61 +113,81 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	if arrives {
 		j, err = d.joinArriving(c, r)
 	} else {
-		j, err = d.join(c, r, false)
+		j, err = d.join(c, r, l.count, false)
 	}
 	if err != nil {
 		return nil, -1, err
 	}
-	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size)) + pages(engine.RemoteBytes(r.Remote))}
+	a := &attachment{row: w, job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots),
+		segments: map[uint32]*region{}, card: -1, process: -1,
+		bytes: pages(int64(l.count)*int64(l.stride)) + int64(l.count)*pages(engine.RemoteBytes(r.Remote))}
+	w.fill(a, l.count)
+	use := a.use()
 	if err := d.take(c.peer.account, c.rule, use); err != nil {
-		d.leave(j, r.Node)
+		d.leave(j, r.Node, l.count)
 		return nil, -1, err
 	}
-	a := &attachment{job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots),
-		segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
-	wait, err = a.make(d, size, r.Remote)
+	wait, err = a.make(d, l, r.Remote)
 	if err == nil {
-		err = d.attachContext(a, arrives)
+		err = d.attachContexts(a, arrives)
 	}
 	if err != nil {
 		a.close(d)
 		closeFD(wait)
 		d.give(c.peer.account, c.rule, use)
-		d.leave(j, r.Node)
+		d.leave(j, r.Node, l.count)
 		return nil, -1, err
 	}
 	c.attachment = a
 	if arrives { // in the place of its sign
 		d.dropSign(j, func(s sign) bool { return s.node == a.node })
 	}
-	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job",
-		a.job.gid, "node", a.node)
+	if w == nil {
+		d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job",
+			a.job.gid, "node", a.node)
+	} else {
+		d.userLine(&c.peer, fmt.Sprintf("nodes %d to %d of job %d have contexts, the first %d", a.node,
+			int(a.node)+l.count-1, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
+	}
 	return a, wait, nil
 }
 
-// make makes the parts of the context, and returns the descriptor on which the process waits. It is
-// the read end of a pipe, not an eventfd. Whether a write waits for room is a flag of the open
+// all returns the contexts that the attachment is the first of: itself, or a row's.
+func (a *attachment) all() []*attachment {
+	if a.row == nil {
+		return []*attachment{a}
+	}
+	return a.row.contexts
+}
+
+// use returns what the attachment counts for. Of a row, call it for the first context.
+func (a *attachment) use() usage {
+	u := usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes}
+	if a.row != nil {
+		u.contexts, u.far, u.rows = len(a.row.contexts), len(a.row.contexts), 1
+	}
+	return u
+}
+
+// make makes the parts of the contexts, and returns the descriptor on which the process waits. It
+// is the read end of a pipe, not an eventfd. Whether a write waits for room is a flag of the open
 // file. A process that shared an eventfd could clear that flag and fill the eventfd, and so stop
 // the card's thread. Of a pipe only the daemon has the writing end.
-func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait int, err error) {
+func (a *attachment) make(d *Daemon, l layout, remote funi.RemoteSizes) (wait int, err error) {
 	wait = -1
-	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
+	name := fmt.Sprintf("%d.%d", a.job.gid, a.node)
+	if a.memory, err = d.memory.make(name, int64(l.count)*int64(l.stride), a); err != nil {
 		return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
-	if a.bells, err = d.takeBells(a.account); err != nil {
+	if a.bells, err = d.takeBells(a.account, a.row != nil); err != nil {
 		return wait, err
 	}
-	if a.shared, err = funi.SharedRemoteMemory(a.memory.bytes, a.bells.bytes, remote); err != nil {
-		return wait, err
-	}
-	if n := engine.TableBytes(remote); n > 0 {
-		if a.tables, err = mapPrivate(n); err != nil {
+	table := (engine.TableBytes(remote) + 7) &^ 7 // aligned
+	if table > 0 {
+		if a.tables, err = mapPrivate(l.count * table); err != nil {
 			return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
 		}
 	}
-	// The queues are halted until the process has written its registers (thesis 3.2.1,
-	// funi.Start); what arrives before stays in the receive FIFOs and with its senders.
-	a.shared.Page.Store(funi.Control, funi.UserModes)
 	if a.card, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return wait, descriptors(err)
 	}
@@ -162,10 +195,21 @@ func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait in
 	if err = unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return wait, descriptors(err)
 	}
-	a.process = pipe[1]
+	wait, a.process = pipe[0], pipe[1]
 	// A page is enough: of many writes one is as good as all.
 	_, _ = unix.FcntlInt(uintptr(a.process), unix.F_SETPIPE_SZ, 4096)
-	return pipe[0], nil
+	for i, x := range a.all() {
+		x.bells, x.card, x.process = a.bells, a.card, a.process
+		if x.shared, err = funi.SharedRemoteMemory(a.memory.bytes[i*l.stride:][:l.size], a.bells.bytes,
+			remote); err != nil {
+			return wait, err
+		}
+		x.tables = a.tables[i*table:]
+		// The queues are halted until the process has written its registers (thesis 3.2.1,
+		// funi.Start); what arrives before stays in the receive FIFOs and with its senders.
+		x.shared.Page.Store(funi.Control, funi.UserModes)
+	}
+	return wait, nil
 }
 
 // descriptors adds advice to an error when the daemon is out of descriptors.
@@ -173,37 +217,20 @@ func descriptors(err error) error {
 	return fmt.Errorf("%w: making its descriptors: %w", attach.ErrFull, err)
 }
 
-// attachContext has the card's thread attach the context.
-func (d *Daemon) attachContext(a *attachment, arrives bool) error {
-	var tables *engine.Tables
-	if a.tables != nil {
-		tables = engine.NewTables(a.shared.Remote, a.tables)
-	}
+// contextsAtOnce is how many contexts of a row one command of the card's thread attaches, looks at
+// or detaches. To attach one takes some 15 us, during which the thread serves nobody.
+const contextsAtOnce = 4
+
+// attachContexts has the card's thread attach the contexts. If it cannot attach all, none is.
+func (d *Daemon) attachContexts(a *attachment, arrives bool) error {
 	var refused error
-	err := a.conn.onCard(a, func() {
-		l := d.loop
-		if refused = l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); refused != nil {
-			return
-		}
-		make := l.card.Attach
-		if arrives {
-			make = l.card.Arrive
-		}
-		l.card.Lend(tables)
-		defer l.card.Lend(nil)
-		if a.ctx, refused = make(a.shared, a.job.gid, a.node, a.job.tag); refused != nil {
-			l.unwatch(a.card)
-			return
-		}
-		l.card.Account(a.ctx, a.account)
-		l.card.Doorbells(a.ctx, a.bells.page, nil)
-		l.byBell[a.ctx.Bell()], l.byPlace[place{a.job.gid, a.node}] = a, a
-		a.active.Store(!arrives)
-		l.traceNew(a)
-		if l.share != nil && !arrives {
-			l.share.enter(l, a)
-		}
+	err := a.conn.portions(a, func(x *attachment) bool {
+		refused = d.loop.attach(x, x == a, arrives)
+		return refused == nil
 	})
+	if err != nil || refused != nil {
+		d.detachContexts(a)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", attach.ErrStopping, err)
@@ -211,6 +238,68 @@ func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 		return fmt.Errorf("%w: %w", attach.ErrTaken, refused)
 	case refused != nil:
 		return fmt.Errorf("%w: %w", attach.ErrFull, refused)
+	}
+	return nil
+}
+
+// portions has the card's thread call f for the contexts that a is the first of, contextsAtOnce in
+// a command, until it returns false.
+func (c *connection) portions(a *attachment, f func(*attachment) bool) (err error) {
+	goes := true
+	for some := range slices.Chunk(a.all(), contextsAtOnce) {
+		if err = c.onCard(a, func() {
+			for _, x := range some {
+				if goes = f(x); !goes {
+					return
+				}
+			}
+		}); err != nil || !goes {
+			break
+		}
+	}
+	return err
+}
+
+// attach attaches a context. first says that none of its connection is attached yet.
+func (l *loop) attach(a *attachment, first, arrives bool) (err error) {
+	if first {
+		if err := l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); err != nil {
+			return err
+		}
+	}
+	make := l.card.Attach
+	if arrives {
+		make = l.card.Arrive
+	}
+	var tables *engine.Tables
+	if len(a.tables) > 0 {
+		tables = engine.NewTables(a.shared.Remote, a.tables)
+	}
+	l.card.Lend(tables)
+	defer l.card.Lend(nil)
+	l.card.FarBells(a.row != nil)
+	defer l.card.FarBells(false)
+	ctx, err := make(a.shared, a.job.gid, a.node, a.job.tag)
+	if err != nil {
+		if first {
+			l.unwatch(a.card)
+		}
+		return err
+	}
+	a.ctx = ctx
+	l.card.Account(a.ctx, a.account)
+	if a.row == nil {
+		l.card.Doorbells(a.ctx, a.bells.page, nil)
+	} else {
+		l.card.Doorbells(a.ctx, a.bells.page, a.bells.distant.Load().far)
+	}
+	bell := a.ctx.Bell()
+	l.byBell[bell], l.byPlace[place{a.job.gid, a.node}] = a, a
+	l.belled = max(l.belled, int(bell)+1)
+	a.active.Store(!arrives)
+	l.traceNew(a)
+	if l.share != nil && !arrives {
+		l.share.enter(l, a)
 	}
 	return nil
 }
@@ -252,8 +341,11 @@ func (c *connection) detachIf(force bool) (done bool, err error) {
 	if a == nil {
 		return false, attach.ErrNotAttached
 	}
-	idle := false
-	if err := c.onCard(a, func() { idle = a.ctx.Idle() }); err != nil {
+	idle := true
+	if err := c.portions(a, func(x *attachment) bool {
+		idle = x.ctx.Idle()
+		return idle
+	}); err != nil {
 		return false, statusOf(err)
 	}
 	if !idle && !force {
@@ -266,13 +358,16 @@ func (c *connection) detachIf(force bool) (done bool, err error) {
 	return true, nil
 }
 
-// dismiss tells the process that its context is gone. The card's thread calls it.
+// dismiss tells the process that its context is gone. The card's thread calls it. Of a row it wakes
+// the process once, which then looks at the first page.
 func (a *attachment) dismiss() {
 	if a.job.why != "" { // set before the card's thread was asked
 		a.shared.Page.PutWhy(a.job.why)
 	}
 	a.ctx.Dismiss()
-	wakeUp(a.process)
+	if a == a.first() {
+		wakeUp(a.process)
+	}
 }
 
 // detach ends the connection's context because its job j has ended; a context of another job stays.
@@ -308,7 +403,7 @@ func (c *connection) freeKept() {
 		a.erase()
 	}
 	a.close(c.d)
-	use := usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes}
+	use := a.use()
 	if a.left {
 		use.contexts = 0 // the sign has it
 		c.d.strand(a)
@@ -325,19 +420,29 @@ func (c *connection) endContext() *attachment {
 	c.giveImage(a)
 	c.attachment = nil
 	d := c.d
-	_ = c.onCard(a, func() { // a thread that has ended touches nothing any more
-		l := d.loop
-		if a.lost {
-			return
-		}
-		a.dismiss()
-		l.strike(a)
-		l.card.Detach(a.ctx)
-	})
+	d.detachContexts(a)
 	closeFD(a.process)
 	a.process = -1
-	d.leave(a.job, a.node)
+	d.leave(a.job, a.node, len(a.all()))
 	return a
+}
+
+// detachContexts has the card's thread detach the contexts that are attached.
+func (d *Daemon) detachContexts(a *attachment) {
+	detach := func(x *attachment) bool {
+		if x.ctx != nil && !x.lost && d.loop.byBell[x.ctx.Bell()] == x {
+			x.dismiss()
+			d.loop.strike(x)
+			d.loop.card.Detach(x.ctx)
+		}
+		return true
+	}
+	err := a.conn.portions(a, detach) // a thread that has ended touches nothing any more
+	if errors.Is(err, errTorn) {      // by one of them, which is lost then
+		for _, x := range a.all() {
+			_ = a.conn.onCard(x, func() { detach(x) })
+		}
+	}
 }
 
 // erase empties the memory, so a process that keeps it holds nothing uncounted. The register page

@@ -116,7 +116,8 @@ var errGone = errors.New("the process takes no answer")
 // carryOut carries out one request and answers it. After an error the process's state is as before,
 // and the caller answers with a refusal.
 func (c *connection) carryOut(k attach.Kind, message []byte) error {
-	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume) {
+	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume ||
+		k == attach.KindRow) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
 	}
 	if int(k) >= len(carries) || carries[k] == nil {
@@ -143,6 +144,7 @@ var carries = [...]func(*connection, []byte) error{
 	attach.KindFate:       carry(attach.DecodeDoubt, (*connection).doubt),
 	attach.KindNeighbours: carry(bodyless, (*connection).listNeighbours),
 	attach.KindShare:      carry(attach.DecodeShareRequest, (*connection).share),
+	attach.KindRow:        carry(attach.DecodeRowRequest, (*connection).attachRow),
 	attach.KindCapture:    carry(document[capture.Request], (*connection).capture),
 	attach.KindTrace:      carry(document[trace.Request], (*connection).trace),
 	attach.KindTraffic:    carry(bodyless, (*connection).traffic),

@@ -265,7 +265,7 @@ func (d *Daemon) Stop() { d.quitOnce.Do(func() { close(d.quit) }) }
 // drain is the clean stop: it ends contexts, lets packets under way arrive, and says goodbye.
 func (d *Daemon) drain() {
 	_ = d.loop.do(func() {
-		for _, a := range d.loop.byBell {
+		for _, a := range d.loop.byBell[:d.loop.belled] {
 			if a != nil {
 				a.dismiss()
 			}
@@ -273,7 +273,7 @@ func (d *Daemon) drain() {
 	})
 	end := time.Now().Add(d.cfg.Drain)
 	d.settle(end, func() bool {
-		for _, a := range d.loop.byBell {
+		for _, a := range d.loop.byBell[:d.loop.belled] {
 			if a != nil && !a.ctx.Idle() {
 				return false
 			}

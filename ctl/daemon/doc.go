@@ -15,8 +15,8 @@
 //	               show the token join it, and it ends with the launcher's connection; ended.go
 //	               tells latecomers why it ended
 //	attachment.go  a context: its memory is made and sealed (memory.go), attached to the card and
-//	               handed to the process. segment.go makes more memory, bells.go the doorbell page
-//	               of each user
+//	               handed to the process. row.go has many contexts behind one connection.
+//	               segment.go makes more memory, bells.go the doorbell pages of each user
 //	loop.go        the card's thread: engine, ports, wake-ups. mailbox.go has users take turns at
 //	               it, rest.go decides when it sleeps, and priority.go puts it before other
 //	               threads. moderate.go has it leave the processor to others where users share it.
@@ -68,6 +68,9 @@
 //   - The last quarter of the card's contexts, groups, memory and descriptors is a reserve. A user
 //     gets of it only an amount that leaves at least as much free as the user then has. So no user
 //     alone takes everything, whatever its rule says, and a user who has nothing yet finds room.
+//   - A process may be up to 1,024 nodes behind one connection (row.go). Each counts for the user
+//     as a context of its own. The card's thread attaches and ends them in portions, and the user
+//     rests after each. Rows and contexts that attach alone have separate numbers and reserves.
 //   - A user pays for its connections. A connection waits at the user's door until the earlier ones
 //     are paid for, and is refused there when the user's rule allows no more. The accept loop never
 //     waits for a user. The daemon's other threads give way to the card's thread (their nice value

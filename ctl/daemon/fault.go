@@ -147,7 +147,7 @@ func (l *loop) mendMemory(r *region) {
 		panic(fmt.Errorf("the memory of a process is gone, and nothing can take its place: %w", err))
 	}
 	l.spoil(r)
-	for _, a := range l.byBell {
+	for _, a := range l.byBell[:l.belled] {
 		if a != nil && a.uses(r) {
 			l.lose(a)
 		}
@@ -174,13 +174,19 @@ func (l *loop) mendPanic(t *tear) {
 }
 
 // uses reports whether the card uses the memory for the context.
-func (a *attachment) uses(r *region) bool { return r.whose == a || a.bells.region == r }
+func (a *attachment) uses(r *region) bool { return r.whose == a.first() || a.bells.has(r) }
 
 // lose ends a context whose memory must not be touched.
 func (l *loop) lose(a *attachment) {
 	l.strike(a)
 	l.card.Abandon(a.ctx)
 	a.lost = true
+	if a.row != nil {
+		if a.row.ending {
+			return // of another of its contexts
+		}
+		a.row.ending = true
+	}
 	wakeUp(a.process)
 	go a.conn.end() // closing may take time
 }

@@ -127,18 +127,28 @@ func (c *connection) routeJob(j *job) error {
 	for node, card := range j.cards {
 		routes[node] = uint32(card)
 	}
-	return c.askCard(nil, func() error {
-		card := c.d.loop.card
-		if err := card.SetGroupRoutes(j.gid, routes); err != nil {
-			return err
-		}
-		for node, at := range j.cards {
-			if at == c.d.cfg.Card {
-				card.Expect(j.gid, uint16(node), j.tag, true)
+	err := c.expect(j, true)
+	if err == nil {
+		err = c.askCard(nil, func() error { return c.d.loop.card.SetGroupRoutes(j.gid, routes) })
+	}
+	return err
+}
+
+// expectAtOnce is how many nodes one command of the card's thread expects.
+const expectAtOnce = 128
+
+// expect has the card expect the nodes of a job that are to attach here, or no longer.
+func (c *connection) expect(j *job, so bool) (err error) {
+	for from := 0; from < len(j.cards) && err == nil; from += expectAtOnce {
+		err = c.onCard(nil, func() {
+			for node := from; node < min(from+expectAtOnce, len(j.cards)); node++ {
+				if j.cards[node] == c.d.cfg.Card {
+					c.d.loop.card.Expect(j.gid, uint16(node), j.tag, so)
+				}
 			}
-		}
-		return nil
-	})
+		})
+	}
+	return err
 }
 
 // mostAbsent bounds how many nodes JobStatus names.
@@ -253,20 +263,31 @@ func (l *places) refuses(gid uint16) *cluster.Peer {
 	return l.limited[i]
 }
 
-// join checks that a process may be a node of a group, with a port or a context, and adds it.
-func (d *Daemon) join(c *connection, r *attach.AttachRequest, direct bool) (*job, error) {
+// join checks that a process may be a node of a group, and the count-1 nodes behind it, with a port
+// or with contexts, and adds them.
+func (d *Daemon) join(c *connection, r *attach.AttachRequest, count int, direct bool) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	j, err := d.groupOf(c, r, direct)
-	switch {
-	case err != nil:
-		return nil, err
-	case j.cards[r.Node] != d.cfg.Card:
-		return nil, fmt.Errorf("it is on card %d, and this is card %d: %w", j.cards[r.Node], d.cfg.Card, attach.ErrNode)
-	case j.members[r.Node] != nil:
-		return nil, attach.ErrTaken
+	if err == nil && int(r.Node)+count > len(j.cards) {
+		err = fmt.Errorf("its nodes are 0 to %d: %w", len(j.cards)-1, attach.ErrNode)
 	}
-	j.members[r.Node], j.came[r.Node] = c, true
+	if err != nil {
+		return nil, err
+	}
+	for i := range count {
+		node := r.Node + uint16(i)
+		switch {
+		case j.cards[node] != d.cfg.Card:
+			return nil, fmt.Errorf("node %d is on card %d, and this is card %d: %w", node, j.cards[node], d.cfg.Card,
+				attach.ErrNode)
+		case j.members[node] != nil:
+			return nil, fmt.Errorf("node %d: %w", node, attach.ErrTaken)
+		}
+	}
+	for i := range count {
+		j.members[r.Node+uint16(i)], j.came[r.Node+uint16(i)] = c, true
+	}
 	return j, nil
 }
 
@@ -288,10 +309,13 @@ func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest, direct bool) (*
 	return j, nil
 }
 
-func (d *Daemon) leave(j *job, node uint16) {
+// leave takes count nodes off the members of a job.
+func (d *Daemon) leave(j *job, first uint16, count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(j.members, node)
+	for i := range count {
+		delete(j.members, first+uint16(i))
+	}
 }
 
 // endJob ends a job: it detaches its contexts, frees its group, and remembers the reason. A second
@@ -319,12 +343,8 @@ func (d *Daemon) endJob(j *job, why string) {
 		spent, _ := d.cfg.Ports.RemoveJob(j.key()) // without a helper there is none
 		d.pay(j.conn.purse, costFactor*spent)
 	}
-	_ = j.conn.onCard(nil, func() { // a thread that has ended has no groups
-		for node, at := range j.cards {
-			if at == d.cfg.Card {
-				d.loop.card.Expect(j.gid, uint16(node), j.tag, false)
-			}
-		}
+	_ = j.conn.expect(j, false) // a thread that has ended has no groups
+	_ = j.conn.onCard(nil, func() {
 		for _, s := range signs {
 			d.loop.card.Detach(s.ctx)
 		}

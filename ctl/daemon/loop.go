@@ -72,7 +72,11 @@ type loop struct {
 	waits bool      // it waits for begin
 	ended chan struct{}
 
-	byBell [funi.MaxContexts]*attachment // finds the attachment of a context by its bell
+	// byBell finds the attachment of a context by its bell. All bells that were ever given out are
+	// below belled.
+	byBell [funi.MaxContexts]*attachment
+	belled int
+	calls  uint64 // how often processes were called
 	// byPlace finds an attachment by its group and node. faulted counts the card's reports about
 	// all of them (accesses.go).
 	byPlace map[place]*attachment
@@ -331,8 +335,15 @@ func (l *loop) step() (next int64) {
 
 // call wakes the processes for which the card has published something.
 func (l *loop) call() {
+	l.calls++
 	for _, x := range l.card.TakeCalled() {
-		if a := l.byBell[x.Bell()]; a != nil { // nil: it has just been lost
+		a := l.byBell[x.Bell()]
+		switch {
+		case a == nil: // it has just been lost
+		case a.row == nil:
+			wakeUp(a.process)
+		case a.row.called != l.calls: // once: what its pages say now, the process sees
+			a.row.called = l.calls
 			wakeUp(a.process)
 		}
 	}

@@ -214,12 +214,6 @@ func (m collector) cardState() (c cardState, err error) {
 		c.here, c.there = d.loop.card.Rejections()
 		c.hellos = d.loop.hello.Counters()
 		c.known, c.silent = d.loop.hello.Known()
-		for _, a := range d.loop.byBell {
-			if a != nil {
-				u, _ := a.ctx.Remote()
-				c.remote.Add(&u)
-			}
-		}
 		for _, l := range d.links {
 			p := portState{name: l.configured, lost: l.hello.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
@@ -236,6 +230,12 @@ func (m collector) cardState() (c cardState, err error) {
 			c.ports = append(c.ports, p)
 		}
 	})
+	if err == nil {
+		err = d.loop.each(d.loop.do, func(a *attachment) {
+			u, _ := a.ctx.Remote()
+			c.remote.Add(&u)
+		})
+	}
 	return c, err
 }
 

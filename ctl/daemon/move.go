@@ -124,6 +124,9 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 	if a == nil {
 		return nil, nil, false, attach.ErrNotAttached
 	}
+	if a.row != nil {
+		return nil, nil, false, errRow
+	}
 	if !d.knows(to) || to == d.cfg.Card {
 		return nil, nil, false, fmt.Errorf("from card %d: %w", d.cfg.Card, attach.ErrRoute)
 	}
@@ -162,7 +165,7 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 	a.shared.Page.AskLeave(false)
 	closeFD(a.process)
 	a.process = -1
-	d.leave(a.job, a.node)
+	d.leave(a.job, a.node, 1)
 	a.left = true
 	c.attachment, c.kept = nil, a
 	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has moved to card %d", a.node, a.job.gid, to), "job",
@@ -340,7 +343,11 @@ func (c *connection) whither(message []byte) error {
 		return fmt.Errorf("reading why a process does not move: %w: %w", err, attach.ErrMalformed)
 	}
 	var answer attach.Whither
+	row := false
 	if !c.withAttachment(func(a *attachment) {
+		if row = a.row != nil; row {
+			return
+		}
 		answer.Socket = a.whither
 		if w.Failed != "" {
 			a.whither, a.stays = "", w.Failed
@@ -348,6 +355,9 @@ func (c *connection) whither(message []byte) error {
 		}
 	}) {
 		return attach.ErrNotAttached
+	}
+	if row {
+		return errRow
 	}
 	return c.answerJSON(attach.KindWhither, answer)
 }
@@ -383,6 +393,9 @@ func (d *Daemon) move(m *report.Command) (any, error) {
 	}
 	if a == nil {
 		return nil, fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context, attach.ErrCommand)
+	}
+	if a.row != nil {
+		return nil, fmt.Errorf("context %d: %w", *m.Context, errRow)
 	}
 	c, here := a.conn, false
 	c.withAttachment(func(now *attachment) {

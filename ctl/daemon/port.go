@@ -223,7 +223,7 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 		return a, nil, -1, attach.ErrAttached
 	}
 	c.freeKept()
-	j, err := d.join(c, r, true)
+	j, err := d.join(c, r, 1, true)
 	if err != nil {
 		return a, nil, -1, err
 	}
@@ -234,7 +234,7 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 		err = d.take(c.peer.account, c.rule, p.use)
 	}
 	if err != nil {
-		d.leave(j, r.Node)
+		d.leave(j, r.Node, 1)
 		return a, nil, -1, err
 	}
 	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g,
@@ -257,7 +257,7 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 			memory.close()
 		}
 		d.give(c.peer.account, c.rule, p.use)
-		d.leave(j, r.Node)
+		d.leave(j, r.Node, 1)
 		return a, nil, -1, err
 	}
 	p.id, p.life = made.ID, a.Ticket.Incarnation()
@@ -287,7 +287,7 @@ func (c *connection) endPort() {
 			"job", p.job.gid)
 	}
 	f := d.died(p.job, p.node, p.life) // before the next process of the node is there
-	d.leave(p.job, p.node)
+	d.leave(p.job, p.node, 1)
 	go func() { // of as many as his rule allows
 		c.spread(p.job, f)
 		d.awaitGone(p.id, c.purse)

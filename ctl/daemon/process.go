@@ -18,7 +18,7 @@ import (
 // process something to hold. The connection's goroutine calls it.
 func (c *connection) endWith(k attach.Kind) error {
 	if c.process != nil || !slices.Contains([]attach.Kind{attach.KindAttach, attach.KindArrive, attach.KindJob,
-		attach.KindPort, attach.KindResume}, k) {
+		attach.KindPort, attach.KindResume, attach.KindRow}, k) {
 		return nil
 	}
 	raw, err := c.conn.SyscallConn()

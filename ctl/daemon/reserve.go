@@ -18,10 +18,13 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
+// capacity is how much of each resource the card has. Contexts with near doorbells and those with
+// far ones are two: rows have the latter, and leave the former to processes that know no others.
 type capacity struct {
-	contexts, jobs, pieces, descriptors int64
-	bytes                               int64
-	limit                               string // the limit that bytes follows from, in words
+	contexts, far             int64 // near ones, and far ones
+	jobs, pieces, descriptors int64
+	bytes                     int64
+	limit                     string // the limit that bytes follows from, in words
 	// room finds bytes and limit again; nil: the configuration gives bytes.
 	room *room
 }
@@ -35,8 +38,8 @@ const (
 
 // capacityOf returns the capacity of a card with so many bytes of memory; 0: what there is (room).
 func capacityOf(bytes int64) (c capacity, err error) {
-	c = capacity{contexts: funi.NearBells, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes,
-		limit: "most_memory"}
+	c = capacity{contexts: funi.NearBells, far: funi.MaxContexts - funi.NearBells, jobs: arctic.MaxGID,
+		pieces: mostRegions, bytes: bytes, limit: "most_memory"}
 	if bytes == 0 {
 		c.room = &room{}
 		if c.bytes, c.limit, err = c.room.find("/", time.Now()); err != nil {
@@ -60,10 +63,12 @@ func capacityOf(bytes int64) (c capacity, err error) {
 }
 
 // descriptors returns the number of the daemon's descriptors that a use takes. A connection takes
-// one. A context takes three: an eventfd, a pipe and its process's pidfd. A job takes the pidfd of
-// its process. A piece of memory takes its file and pipes, one for each pipeHolds huge pages.
+// one. A context takes three: an eventfd, a pipe and its process's pidfd. A row takes as many for
+// all of its contexts. A job takes the pidfd of its process. A piece of memory takes its file and
+// pipes, one for each pipeHolds huge pages.
 func (u usage) descriptors() int64 {
-	return int64(u.connections) + 3*int64(u.contexts) + int64(u.jobs) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
+	return int64(u.connections) + 3*int64(u.contexts-u.far+u.rows) + int64(u.jobs) + 2*int64(u.pieces) +
+		u.bytes/(pipeHolds*hugePage)
 }
 
 // spare applies the rule of this file to a resource of which there are of in total, and all in use.
@@ -79,7 +84,9 @@ func (c *capacity) reserved(account uint32, all, now, more usage) error {
 		what               string
 		of, all, now, more int64
 	}{
-		{"contexts", c.contexts, int64(all.contexts), int64(now.contexts), int64(more.contexts)},
+		{"contexts", c.contexts, int64(all.contexts - all.far), int64(now.contexts - now.far),
+			int64(more.contexts - more.far)},
+		{"contexts of rows", c.far, int64(all.far), int64(now.far), int64(more.far)},
 		{"groups", c.jobs, int64(all.jobs), int64(now.jobs), int64(more.jobs)},
 		{"pieces of shared memory", c.pieces, int64(all.pieces), int64(now.pieces), int64(more.pieces)},
 		{"bytes of shared memory (" + c.limit + ")", c.bytes, all.bytes, now.bytes, more.bytes},

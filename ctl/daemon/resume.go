@@ -172,7 +172,7 @@ func (c *connection) takePort(r *attach.ResumeRequest) error {
 		return attach.ErrAttached
 	}
 	at := place{r.GID, r.Node}
-	j, err := d.join(c, &attach.AttachRequest{GID: r.GID, Node: r.Node, Token: r.Token}, true)
+	j, err := d.join(c, &attach.AttachRequest{GID: r.GID, Node: r.Node, Token: r.Token}, 1, true)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (c *connection) takePort(r *attach.ResumeRequest) error {
 		d.endHeld(held, j)
 	}
 	if err != nil {
-		d.leave(j, r.Node)
+		d.leave(j, r.Node, 1)
 		return err
 	}
 	life := held.Ticket.Incarnation()

@@ -47,9 +47,10 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 		c.d.give(c.peer.account, c.rule, use)
 		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
 	}
-	if err = c.askCard(a, func() error {
-		return a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
-	}); err != nil {
+	if some, err := c.register(a, funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights}); err != nil {
+		if some { // others of the row have it
+			c.detachLocked()
+		}
 		m.close()
 		c.d.give(c.peer.account, c.rule, use)
 		return refuse(statusOf(err))
@@ -57,6 +58,34 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	a.segments[r.Base] = m
 	a.bytes += use.bytes
 	return m, nil
+}
+
+// register registers a segment for a context, or for all of a row. With an error, some reports
+// whether contexts of the row have it: that is a failure of the card, which ends the connection.
+func (c *connection) register(a *attachment, s funi.Segment) (some bool, err error) {
+	var refused error
+	ended := c.portions(a, func(x *attachment) bool {
+		if refused = x.ctx.Register(s); refused != nil {
+			return false
+		}
+		some = true
+		return true
+	})
+	return some && a.row != nil, errors.Join(ended, refused)
+}
+
+// unregister ends a segment of a context, or of all of a row. With an error the context that
+// needs the segment has it still, and contexts that do not need it have lost it.
+func (c *connection) unregister(a *attachment, base uint32) error {
+	var refused error
+	ended := c.portions(a, func(x *attachment) bool {
+		err := x.ctx.Unregister(base)
+		if again := a.segments[base] != nil && errors.Is(err, funi.ErrNoSegment); err != nil && !again {
+			refused = err
+		}
+		return true
+	})
+	return errors.Join(ended, refused)
 }
 
 func (c *connection) unsegment(r *attach.UnsegmentRequest) error {
@@ -73,7 +102,7 @@ func (c *connection) endSegment(base uint32) error {
 	if a == nil {
 		return fmt.Errorf("ending a segment: %w", attach.ErrNotAttached)
 	}
-	if err := c.askCard(a, func() error { return a.ctx.Unregister(base) }); err != nil {
+	if err := c.unregister(a, base); err != nil {
 		return fmt.Errorf("ending the segment at %#x: %w", base, statusOf(err))
 	}
 	m := a.segments[base]

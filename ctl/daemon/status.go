@@ -64,21 +64,26 @@ func (d *Daemon) statusFor(asks *connection) report.Status {
 	for i := range jobs {
 		s.Jobs[i].Traffic, s.Jobs[i].Faults = moved[i], faults[i]
 	}
-	remote := map[int]*engine.Context{} // by index in s.Contexts
+	type user struct {
+		i int // in s.Contexts
+		*attachment
+	}
+	var remote []user
 	for _, c := range d.allConnections() {
 		if mine(c.peer.account) {
 			if x, of, ok := c.contextStatus(); ok {
-				if x.Remote != nil {
-					remote[len(s.Contexts)] = of
+				for i := 0; x.Remote != nil && i < len(of); i++ {
+					remote = append(remote, user{len(s.Contexts), of[i]})
 				}
 				s.Contexts = append(s.Contexts, x)
 			}
 		}
 	}
-	if len(remote) > 0 {
+	for some := range slices.Chunk(remote, looksAtOnce) {
 		_ = asks.onCard(nil, func() { // after the end nothing is open
-			for i, of := range remote {
-				*s.Contexts[i].Remote, _ = of.Remote()
+			for _, a := range some {
+				u, _ := a.ctx.Remote()
+				s.Contexts[a.i].Remote.Add(&u)
 			}
 		})
 	}
@@ -150,9 +155,9 @@ func (d *Daemon) ways(s *report.Status, asks *connection) {
 	}
 }
 
-// contextStatus describes the connection's context, if it has one. Remote stays empty, since only
-// the card's thread knows it.
-func (c *connection) contextStatus() (x report.ContextStatus, of *engine.Context, ok bool) {
+// contextStatus describes the connection's context, if it has one, or its row. Remote stays empty,
+// since only the card's thread knows it.
+func (c *connection) contextStatus() (x report.ContextStatus, of []*attachment, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.attachment
@@ -165,5 +170,8 @@ func (c *connection) contextStatus() (x report.ContextStatus, of *engine.Context
 	if a.shared.Remote != (funi.RemoteSizes{}) {
 		x.Remote = new(engine.RemoteUse)
 	}
-	return x, a.ctx, true
+	if a.row != nil {
+		x.Contexts = len(a.row.contexts)
+	}
+	return x, a.all(), true
 }

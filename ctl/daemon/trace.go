@@ -76,7 +76,7 @@ func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	t.tracer = engine.NewTracer(every)
 	begin, err := c.follow(t, every)
 	// else the card's thread has ended
-	defer func() { _ = c.onCard(nil, func() { d.loop.traceNoMore(t) }) }()
+	defer func() { _ = c.traceNoMore(t) }()
 	if err != nil {
 		return nil, err
 	}
@@ -145,12 +145,14 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	err := c.onCard(nil, func() {
 		card = l.card
 		l.traces = append(l.traces, t)
-		for _, a := range l.byBell {
-			if a != nil && t.wants(a) {
+	})
+	if err == nil {
+		err = c.eachContext(func(a *attachment) {
+			if t.wants(a) {
 				wanted = append(wanted, a.ctx.Bell())
 			}
-		}
-	})
+		})
+	}
 	for some := range slices.Chunk(wanted, trailsAtOnce) {
 		if err != nil {
 			break
@@ -189,14 +191,20 @@ func (l *loop) traceNew(a *attachment) {
 	}
 }
 
-// traceNoMore ends a trace. The card's thread calls it.
-func (l *loop) traceNoMore(t *tracing) {
-	l.traces = slices.DeleteFunc(l.traces, func(o *tracing) bool { return o == t })
-	for _, a := range l.byBell {
-		if a != nil && a.ctx.Followed(t.tracer) {
-			a.ctx.Follow(nil)
-		}
+// traceNoMore ends a trace.
+func (c *connection) traceNoMore(t *tracing) error {
+	l := c.d.loop
+	err := c.onCard(nil, func() {
+		l.traces = slices.DeleteFunc(l.traces, func(o *tracing) bool { return o == t })
+	})
+	if err == nil {
+		err = c.eachContext(func(a *attachment) {
+			if a.ctx.Followed(t.tracer) {
+				a.ctx.Follow(nil)
+			}
+		})
 	}
+	return err
 }
 
 // drainTrace sends records until the process sends a message, and then the unfinished ones, too.
@@ -221,9 +229,13 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 			return nil, err
 		}
 		b, late := &trace.Batch{End: enough}, int64(0)
+		if enough { // from now on no record comes
+			if err := c.traceNoMore(t); err != nil {
+				return b, err
+			}
+		}
 		err := c.onCard(nil, func() {
-			if enough { // from now on no record comes
-				l.traceNoMore(t)
+			if enough {
 				t.tracer.Flush()
 			}
 			n := 0

@@ -44,13 +44,28 @@ func (c *connection) trafficFor() (*report.Traffic, error) {
 	err := c.onCard(nil, func() {
 		t.Time, t.Incarnation, t.Card = time.Now(), d.incarnation.Load(), d.loop.card.Counters()
 		here, there = d.loop.card.Rejections()
-		for _, a := range d.loop.byBell {
-			if a != nil && (all || a.account == p.account) {
-				contexts = append(contexts, report.ContextTraffic{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node,
-					PID: a.conn.peer.pid, Traffic: a.ctx.Traffic()})
-			}
-		}
 	})
+	rows := map[*row]int{} // by their places in contexts
+	if err == nil {
+		err = c.eachContext(func(a *attachment) {
+			if !all && a.account != p.account {
+				return
+			}
+			moved := a.ctx.Traffic()
+			if i, ok := rows[a.row]; ok {
+				contexts[i].Contexts++
+				contexts[i].Add(&moved)
+				return
+			}
+			x := report.ContextTraffic{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, PID: a.conn.peer.pid,
+				Traffic: moved}
+			if a.row != nil {
+				rows[a.row] = len(contexts)
+				x.Context, x.Node, x.Contexts = a.first().ctx.Bell(), a.first().node, 1
+			}
+			contexts = append(contexts, x)
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +108,9 @@ func (c *connection) trafficFor() (*report.Traffic, error) {
 // strike takes an ending context off the lists of the card's thread, and adds its traffic to its
 // job's.
 func (l *loop) strike(a *attachment) {
-	l.unwatch(a.card)
+	if a == a.first() {
+		l.unwatch(a.card)
+	}
 	if l.share != nil {
 		l.share.leave(a)
 	}
@@ -106,7 +123,6 @@ func (l *loop) strike(a *attachment) {
 // jobTraffic returns the traffic of each job on this card since it was made, and the faults that
 // the card has reported of its processes.
 func (c *connection) jobTraffic(jobs []*job) ([]engine.Traffic, []report.Faults) {
-	d := c.d
 	sums, faults := make([]engine.Traffic, len(jobs)), make([]report.Faults, len(jobs))
 	at := make(map[*job]int, len(jobs))
 	for i, j := range jobs {
@@ -116,14 +132,11 @@ func (c *connection) jobTraffic(jobs []*job) ([]engine.Traffic, []report.Faults)
 		for i, j := range jobs {
 			sums[i], faults[i] = j.moved, j.faults
 		}
-		for _, a := range d.loop.byBell {
-			if a == nil {
-				continue
-			}
-			if i, ok := at[a.job]; ok {
-				t := a.ctx.Traffic()
-				sums[i].Add(&t)
-			}
+	})
+	_ = c.eachContext(func(a *attachment) {
+		if i, ok := at[a.job]; ok {
+			t := a.ctx.Traffic()
+			sums[i].Add(&t)
 		}
 	})
 	return sums, faults

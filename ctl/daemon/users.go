@@ -98,6 +98,7 @@ func (d *Daemon) administrator(p *peer) bool {
 // usage is what a user uses at present.
 type usage struct {
 	contexts, jobs, connections int
+	rows, far                   int // rows, and how many of the contexts they have
 	pieces                      int // of memory
 	bytes                       int64
 }
@@ -107,6 +108,8 @@ func (u *usage) add(v usage, sign int) {
 	u.contexts += sign * v.contexts
 	u.jobs += sign * v.jobs
 	u.connections += sign * v.connections
+	u.rows += sign * v.rows
+	u.far += sign * v.far
 	u.pieces += sign * v.pieces
 	u.bytes += int64(sign) * v.bytes
 }

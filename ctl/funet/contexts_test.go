@@ -26,7 +26,7 @@ func TestJobsTable(t *testing.T) {
 }
 
 // Rule: the table of contexts has the key slots and areas of those that have asked for them, and
-// what was refused by reason; where nobody has, it has no columns for them.
+// what was refused by reason; where nobody has, it has no columns for them. A row is one line.
 func TestContextsTable(t *testing.T) {
 	table := func(all ...report.ContextStatus) string {
 		var b strings.Builder
@@ -38,6 +38,11 @@ func TestContextsTable(t *testing.T) {
 	plain := report.ContextStatus{Context: 1, GID: 7, Slots: 64}
 	if got := table(plain); strings.Contains(got, "key slots") {
 		t.Errorf("without remote memory:\n%s", got)
+	}
+	row := plain
+	row.Node, row.Contexts = 3, 1024
+	if got := table(row); !strings.Contains(got, " 3-1026 ") {
+		t.Errorf("of a row:\n%s", got)
 	}
 	keyed, quiet := plain, plain
 	keyed.Remote = &engine.RemoteUse{KeySlots: 1024, KeySlotsOpen: 3, Areas: 64, AreasOpen: 2, Notifications: 256,

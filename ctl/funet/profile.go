@@ -156,8 +156,11 @@ func shownProfile(p *hwprofiles.Profile) *profileShown {
 	}
 	for _, f := range p.Figures() {
 		g := profileFigure{Key: f.Key, Value: json.RawMessage(f.Value), Source: f.Source, text: []string{f.Value, ""}}
-		if !json.Valid(g.Value) { // a word
+		if !json.Valid(g.Value) { // a word, or a list of words
 			g.Value = json.RawMessage(`"` + f.Value + `"`)
+			if list := strings.Trim(f.Value, "[]"); list != f.Value {
+				g.Value = json.RawMessage(`["` + strings.ReplaceAll(list, ", ", `", "`) + `"]`)
+			}
 		}
 		if f.Timed {
 			ns := f.Time.Nanoseconds()

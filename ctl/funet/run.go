@@ -79,6 +79,10 @@ process how many there were before it. Such a process can join its job again if 
 made for that (Rejoin in package am); other programs notice that a node was lost, and
 end. Standard input stays with the first process of node 0.
 
+With --ofi programs over libfabric, such as those of Open MPI, use the provider funet.
+It must be installed on each host, or built beside funet (make ofi). Variables for it
+that are set already stay.
+
 On a lab, root runs the program as an ordinary user (--user): without a terminal, without
 set-user-ID programs, and with an environment of PATH, HOME, USER, LOGNAME, SHELL, LANG,
 LANGUAGE, LC_*, TERM, TZ, TMPDIR (if the user may write there), FUNET_* and what --env
@@ -90,6 +94,7 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
   funet run -n 4 --hosts a,b -- ./program
   funet run -n 2 --hosts pod-a,pod-b --rsh "kubectl exec -i {} --" -- program
   funet run -n 4 --hosts a,b --once -- srun ./program
+  funet run -n 4 --hosts a,b --once --ofi -- mpirun -n 4 -host a:2,b:2 ./program
   funet run -n 4 --lab --restart=10 -- ./program`,
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
@@ -119,6 +124,8 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
 	p.BoolVar(&f.Once, "once", false,
 		"start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
+	p.BoolVar(&f.OFI, "ofi", false,
+		"have programs over libfabric, such as those of Open MPI, use the provider funet, with --card direct unless that is given")
 	p.IntVar(&f.Restarts, "restart", 0, "start a node that fails again, at most N times each, as in --restart=N")
 	p.Lookup("restart").NoOptDefVal = strconv.Itoa(usualRestarts)
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
@@ -177,8 +184,6 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return fmt.Errorf("--restart=%d: use 0 to %d", f.Restarts, launch.MaxRestarts)
 	case f.Restarts > 0 && f.Once:
 		return errors.New("--restart or --once, not both: whoever starts the nodes (mpirun, srun) starts them again")
-	case f.lab != "" && f.Once:
-		return errors.New("--once or --lab, not both: what the program starts attaches to one daemon; give that of a host with --socket")
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
 	}
@@ -190,6 +195,9 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	}
 	if f.Env, err = launch.ParseEnv(f.env); err != nil {
 		return err
+	}
+	if f.OFI && !c.Flags().Changed("card") {
+		which = launch.DirectCards // a daemon's card has no one-sided operations
 	}
 	f.GID, f.Reach, f.Cards, f.TellCards = uint16(f.gid), strings.Fields(f.rsh), which, c.Flags().Changed("card")
 	if err := f.chooseUser(); err != nil {
@@ -263,7 +271,7 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	if f.Profile != "" && f.Profile != program.NativeProfile {
 		return fmt.Errorf("--profile %s: daemons of a lab made for the occasion have profile %s; use `funet lab up --daemons` and `funet profile set`", f.Profile, program.NativeProfile)
 	}
-	if err := launch.Find(f.Options); err != nil && !f.Once { // before the lab is made
+	if err := launch.Find(f.Options); err != nil { // before the lab is made
 		return err
 	}
 	f.made.Lab, f.made.MTU, f.made.Bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"

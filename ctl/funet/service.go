@@ -537,7 +537,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		row := output.Row(x.Context, x.GID, x.Node, output.UserName(x.UID), x.PID, x.Slots, x.Segments, x.Bytes, state)
+		row := output.Row(x.Context, x.GID, x.Nodes(), output.UserName(x.UID), x.PID, x.Slots, x.Segments, x.Bytes, state)
 		if u := x.Remote; u != nil {
 			row = append(row, fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots),
 				fmt.Sprintf("%d of %d", u.AreasOpen, u.Areas),

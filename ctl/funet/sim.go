@@ -68,7 +68,8 @@ its GID), narrow (ways come to carry shorter frames), forge (of greetings, by wh
 all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
 different lengths), rats (programs use all protocols of package rats, too), rma (they
 operate on each other's windows, too: put, get, atomics, locks), chains (they send
-messages along chains of members, too), moves (of contexts to other cards, with their
+messages along chains of members, too), paths (lines on ULTRA paths, too), sends
+(messages into receive rings and posted buffers, too), moves (of contexts to other cards, with their
 windows and keys; a seed whose processes end, too, has moves if it is even and those
 ends if it is odd), ports (of direct cards: they end and come back on other hosts, of
 which hosts hear late, and funids stop for a time), notices (funids tell each other and

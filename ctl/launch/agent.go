@@ -20,6 +20,9 @@ type Agent struct {
 	// says that the launcher handed over an open program, as descriptor 3.
 	User   string
 	Handed bool
+	// Provider is the descriptor of the folder of libfabric's provider, which the launcher handed
+	// over; 0: it did not.
+	Provider int
 }
 
 // Serve makes this process the agent of its host. It carries out orders until the context or in

@@ -13,7 +13,9 @@
 //	FUNET_GID     the group                FUNET_NODES  the number of nodes
 //	FUNET_TOKEN   the job's token in hexadecimal
 //
-// in the environment. Package attach takes its configuration from these variables. The token is
+// in the environment. A program that is started once on a lab has all sockets in FUNET_SOCKET, with
+// colons between them. With Options.OFI there are variables for programs over libfabric, too
+// (ofi.go). Package attach takes its configuration from these variables. The token is
 // never on a command line, where other users could read it.
 //
 // # Rules

@@ -57,9 +57,10 @@ func (u *User) environment() []string {
 }
 
 // environment returns the environment of a process. It has the agent's variables, then Env, then
-// the variables that name the node; a later one replaces an earlier one of the same name. Under
-// another user than the launcher's, TMPDIR is kept only if that user may write there.
-func (n *node) environment(socket string, other bool) []string {
+// the variables that name the node; a later one replaces an earlier one of the same name. With OFI
+// it has those for the provider in a folder, too. Under another user than the launcher's, TMPDIR is
+// kept only if that user may write there.
+func (n *node) environment(socket string, other bool, provider string) []string {
 	env := map[string]string{}
 	set := func(s string) {
 		if name, value, ok := strings.Cut(s, "="); ok {
@@ -93,6 +94,9 @@ func (n *node) environment(socket string, other bool) []string {
 	if n.Once {
 		delete(env, attach.NodeVariable)
 		delete(env, attach.NodesVariable)
+	}
+	if n.OFI {
+		n.withProvider(env, provider)
 	}
 	all := make([]string, 0, len(env))
 	for name, value := range env {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,10 @@ func newHere(socket string, o *Options) (*remote, error) {
 			r.cmd.Args = append(r.cmd.Args, "--handed")
 			r.cmd.ExtraFiles = []*os.File{o.handed.file} // becomes handedOver
 		}
+		if o.provider != nil {
+			r.cmd.ExtraFiles = append(r.cmd.ExtraFiles, o.provider)
+			r.cmd.Args = append(r.cmd.Args, "--provider", strconv.Itoa(handedOver+len(r.cmd.ExtraFiles)-1))
+		}
 	}
 	if err := r.open(0, start); err != nil {
 		if errors.Is(err, ErrUser) {
@@ -65,20 +70,36 @@ func cureOf(err error, otherwise string) string {
 // Errors: ErrProgram, ErrUser.
 func Find(o Options) error {
 	o.note = func(string) {} // it is said when the program is started
-	o.prepare()
-	defer o.handed.close()
+	defer o.finish()
+	if err := o.prepare(); err != nil {
+		return err
+	}
 	r, err := newHere("", &o)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	return r.find(o.Program)
+	return r.find(o.Program, o.OFI)
 }
 
-// prepare opens the program that is handed to another user's agents.
-func (o *Options) prepare() {
-	if o.User != nil {
-		o.handed = handOver(o.Program)
+// prepare opens what is handed to another user's agents: the program, and the provider's folder.
+// Errors: ErrProvider.
+func (o *Options) prepare() (err error) {
+	if o.User == nil {
+		return nil
+	}
+	o.handed = handOver(o.Program)
+	if o.OFI {
+		o.provider, err = handOverProvider()
+	}
+	return err
+}
+
+// finish closes what prepare has opened.
+func (o *Options) finish() {
+	o.handed.close()
+	if o.provider != nil {
+		o.provider.Close()
 	}
 }
 

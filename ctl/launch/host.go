@@ -29,8 +29,9 @@ type host interface {
 	// job makes the group, or returns the daemon's refusal. free ends it, before another.
 	job(attach.JobRequest) (gid uint16, err error)
 	free()
-	// find checks that the host has the program: ErrProgram. It is called before start.
-	find(program string) error
+	// find checks that the host has the program, and with ofi the provider of libfabric:
+	// ErrProgram, ErrProvider. It is called before start.
+	find(program string, ofi bool) error
 	start(*node) error // starts a node's process. Meanwhile another goroutine may call signal.
 	// absent returns the nodes that the daemon has not seen attach, and the number of nodes that
 	// are attached to it. Any goroutine may call it.

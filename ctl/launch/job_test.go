@@ -57,7 +57,7 @@ func (d *desk) job(r attach.JobRequest) (uint16, error) {
 
 func (d *desk) absent() ([]int, int, error) { return nil, 0, nil }
 func (d *desk) free()                       { d.has = 0 }
-func (d *desk) find(string) error           { return nil }
+func (d *desk) find(string, bool) error     { return nil }
 func (d *desk) start(*node) error           { return nil }
 func (d *desk) signal(syscall.Signal)       {}
 func (d *desk) abandon()                    {}

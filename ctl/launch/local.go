@@ -30,7 +30,11 @@ type local struct {
 	handed *os.File // program that was handed over; nil: none was
 	path   string   // its path
 	script bool     // it is a script
-	notes  []raw    // for the user of funet, with the next answer
+	// shared is the folder of the provider of libfabric that was handed over; nil: none was.
+	// provider is where the provider was found.
+	shared   *os.File
+	provider string
+	notes    []raw // for the user of funet, with the next answer
 
 	talk   sync.Mutex    // guards the fields below: one request at a time
 	conn   *net.UnixConn // the job lives as long as this connection
@@ -57,6 +61,10 @@ func newLocal(which Agent) (*local, error) {
 	if which.Handed {
 		unix.CloseOnExec(handedOver)
 		l.handed = os.NewFile(handedOver, "program")
+	}
+	if fd := which.Provider; fd > 0 {
+		unix.CloseOnExec(fd)
+		l.shared = os.NewFile(uintptr(fd), "provider")
 	}
 	var err error
 	l.orphans, err = adopt(l)
@@ -211,6 +219,9 @@ func (l *local) hangUp() {
 func (l *local) find(o *findOrder) error {
 	l.path, l.script = string(o.Handed), o.Script
 	_, err := l.program(string(o.Program))
+	if err == nil && o.OFI {
+		err = l.findProvider()
+	}
 	return err
 }
 
@@ -225,7 +236,7 @@ func (l *local) start(n *node) error {
 	}
 	p := &process{node: n}
 	l.mu.Lock()
-	if err = p.start(&what, dir, n.environment(l.socket, l.user != "")); err == nil {
+	if err = p.start(&what, dir, n.environment(l.socket, l.user != "", l.provider)); err == nil {
 		l.processes = append(l.processes, p)
 		if l.ending {
 			p.signal(syscall.SIGKILL)

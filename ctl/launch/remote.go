@@ -363,8 +363,8 @@ func (r *remote) free() {
 	_ = r.speaker.say(order{Free: true}) // a connection that has ended has freed it
 }
 
-func (r *remote) find(program string) error {
-	o := &findOrder{Program: raw(program)}
+func (r *remote) find(program string, ofi bool) error {
+	o := &findOrder{Program: raw(program), OFI: ofi}
 	if h := r.handed; h != nil {
 		o.Handed, o.Script = raw(h.path), h.script
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,7 +51,11 @@ type Options struct {
 	Restarts int
 	// Once starts the program once, on this machine, with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN
 	// alone. The program either starts the nodes itself (mpirun, srun) or is all of them.
+	// FUNET_SOCKET lists all of Sockets.
 	Once bool
+	// OFI gives the processes the variables by which programs over libfabric use the provider
+	// funet, which each host must have (ofi.go).
+	OFI bool
 
 	Stdin          io.Reader // for node 0; nil: nothing
 	Stdout, Stderr io.Writer
@@ -64,8 +69,9 @@ type Options struct {
 	// ShortestHostTimeout or longer, or 0 for ever.
 	HostTimeout time.Duration
 
-	note   func(string) // tells the user something, once
-	handed *handing     // with User: the program
+	note     func(string) // tells the user something, once
+	handed   *handing     // with User: the program
+	provider *os.File     // with User and OFI: the provider's folder, if there is one
 }
 
 // DefaultGrace is the time that processes have to end after a signal that ends the job.
@@ -75,7 +81,8 @@ const DefaultGrace = 5 * time.Second
 // reports that failure in one line. A job that is interrupted before any node has failed returns
 // 128 plus the signal's number, however its processes end then. With an error no process was
 // started, or none is left. The end of the context ends a job only before its processes are
-// started. Errors: ErrHosts, ErrNoDaemon, ErrProgram, ErrUser, those of package attach.
+// started. Errors: ErrHosts, ErrNoDaemon, ErrProgram, ErrProvider, ErrUser, those of package
+// attach.
 func Run(ctx context.Context, o Options) (code int, err error) {
 	var mu sync.Mutex
 	said := map[string]bool{} // of several hosts on this machine each has the same to say
@@ -95,8 +102,10 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 			o.Restarts, MaxRestarts)
 	}
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
-	o.prepare()
-	defer o.handed.close()
+	defer o.finish()
+	if err := o.prepare(); err != nil {
+		return 0, err
+	}
 	hosts, err := o.reach()
 	// A host that does not answer is not waited for any longer.
 	stop := context.AfterFunc(ctx, func() {
@@ -117,8 +126,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		if o.Once {
 			break // it is looked for where it is started
 		}
-		err := h.find(o.Program)
-		if errors.Is(err, ErrProgram) {
+		err := h.find(o.Program, o.OFI)
+		if errors.Is(err, ErrProgram) || errors.Is(err, ErrProvider) {
 			err = fmt.Errorf("%v: %w", h, err)
 		}
 		if err != nil {
@@ -140,12 +149,13 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 			return 0, err
 		}
 		defer h.close()
-		if err := h.find(o.Program); err != nil {
+		if err := h.find(o.Program, o.OFI); err != nil {
 			return 0, err
 		}
 		j.hosts = []host{h}
 	}
-	if err := j.start(startOrder{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token.Text(), Program: raw(o.Program),
+	if err := j.start(startOrder{Once: o.Once, OFI: o.OFI, Direct: cards.direct,
+		OneSocket: len(o.Hosts) == 0 || o.Socket != "", Nodes: o.Nodes, GID: gid, Token: token.Text(), Program: raw(o.Program),
 		Args: texts[raw](o.Args), Env: texts[raw](o.Env), Restarts: o.Restarts}); err != nil {
 		return 0, err
 	}
@@ -175,12 +185,12 @@ func (o *Options) reach() (hosts []host, err error) {
 	return hosts, nil
 }
 
-// here returns the socket of this machine's daemon, for a program that is started once.
+// here returns FUNET_SOCKET of a program that is started once.
 func (o *Options) here() string {
 	if len(o.Sockets) > 0 {
-		return o.Sockets[0]
+		return strings.Join(o.Sockets[:min(len(o.Sockets), o.Nodes)], ":")
 	}
-	return cmp.Or(o.Socket, attach.DefaultSocket)
+	return cmp.Or(o.Socket, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
 }
 
 // running is a job whose processes run.

@@ -69,6 +69,7 @@ type findOrder struct {
 	Program raw  `json:"program"`
 	Handed  raw  `json:"handed,omitempty"`
 	Script  bool `json:"script,omitempty"` // the program handed over is a script
+	OFI     bool `json:"ofi,omitempty"`    // the provider of libfabric is needed, too
 }
 
 type startOrder struct {
@@ -78,9 +79,13 @@ type startOrder struct {
 	Token   string `json:"token"` // attach.Token.Text
 	Program raw    `json:"program"`
 	Args    []raw  `json:"args"`
-	Env     []raw  `json:"env,omitempty"`  // NAME=VALUE, besides what its user gives it
-	Input   bool   `json:"input"`          // the launcher's standard input comes here
-	Once    bool   `json:"once,omitempty"` // the process starts the nodes, or is all of them
+	Env     []raw  `json:"env,omitempty"`    // NAME=VALUE, besides what its user gives it
+	Input   bool   `json:"input"`            // the launcher's standard input comes here
+	Once    bool   `json:"once,omitempty"`   // the process starts the nodes, or is all of them
+	OFI     bool   `json:"ofi,omitempty"`    // it uses the provider of libfabric that was found
+	Direct  bool   `json:"direct,omitempty"` // it has a direct port
+	// OneSocket says that FUNET_SOCKET holds for all nodes that the process starts.
+	OneSocket bool `json:"one_socket,omitempty"`
 	// Life counts the node's processes from 0. Restarts is the largest number that may follow the
 	// first. In a job without restarts both are 0.
 	Life     int `json:"life,omitempty"`
@@ -135,7 +140,8 @@ type endedWord struct {
 }
 
 // causes maps names in messages to the errors that callers decide on.
-var causes = map[string]error{"daemon": ErrNoDaemon, "program": ErrProgram, "files": unix.EMFILE}
+var causes = map[string]error{"daemon": ErrNoDaemon, "program": ErrProgram, "provider": ErrProvider,
+	"files": unix.EMFILE}
 
 // refusal makes the answer for an error. A nil error means that the order was carried out.
 func refusal(err error) answer {

@@ -25,7 +25,7 @@ func (r *Report) head() []string {
 		"rejected   " + r.rejected(),
 		"round trip " + r.trips(),
 		fmt.Sprintf("memory     %sB shared, %s   connections %d, jobs %d, contexts %d", Short(float64(r.SharedBytes)),
-			r.memory(), r.Connections, len(r.Jobs), len(r.Contexts)),
+			r.memory(), r.Connections, len(r.Jobs), r.attached()),
 	}
 	if d := r.Direct; d != nil {
 		lines = append(lines,

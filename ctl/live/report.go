@@ -174,6 +174,14 @@ func arrivals(links []report.LinkStatus) (n report.DirectArrivals) {
 	return n
 }
 
+// attached returns the number of contexts, of which a row has many.
+func (r *Report) attached() (n int) {
+	for i := range r.Contexts {
+		n += max(r.Contexts[i].Contexts, 1)
+	}
+	return n
+}
+
 // addContexts adds the jobs and contexts. One that is younger than the first sample, or was left
 // out of it, counts as idle so far.
 func (r *Report) addContexts(a, b *Sample, rates func(before, after *engine.Traffic) Rates) {

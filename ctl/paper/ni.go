@@ -3,10 +3,14 @@ package paper
 // This file is `funet sim ni`: it compares each term and total with the thesis's.
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/usage"
+	"github.com/funet/funet/hwprofiles"
 )
 
 const (
@@ -33,23 +37,57 @@ type tokyoReport struct {
 func niCommand() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
-		Long: `Make the terms and totals of a remote write on the testbed of the Tokyo network interface (1997) out of its bus and the
-steps of its link, beside those that the thesis printed; where one of those is a slip, it says which. Then writes, reads and
-additions stand there as the traffic of two such machines in virtual time takes, beside the model, when the interface has the
-entry of the window's table (hit) and when it has to fetch that (miss). Then the packets of a
-chained multicast stand beside those of writes to each member, and what the engine's cards send for both between such machines:
-packets, by themselves the frames without packets that acknowledge others, and the time until the last member has the data.`,
-		Example: "  funet sim ni --profile tokyo --explain\n  funet sim ni --profile tokyo-text --json",
+		Long: `Make the figures of a network interface out of a profile, beside those that its thesis printed; where one of
+those is a slip, it says which.
+
+Of tokyo and tokyo-text, the Tokyo network interface (1997): the terms and totals of a remote write, out of
+its bus and the steps of its link. Then writes, reads and additions stand there as the traffic of two such
+machines in virtual time takes, beside the model, when the interface has the entry of the window's table (hit)
+and when it has to fetch that (miss). Then the packets of a chained multicast stand beside those of writes to
+each member, and what the engine's cards send for both between such machines: packets, by themselves the
+frames without packets that acknowledge others, and the time until the last member has the data.
+
+Of virt-ni, ultra, ultra-asic and ultra-htx, the virtualised interface and ULTRA (Froening, 2007): triggers,
+register reads, hops and packets of ULTRA, as they run in virtual time. Figures that the profile's own were
+derived from are marked. Then one of 16 contexts gets no answer, and the table says how much later the
+requests of the others end under each of four policies of issue: single issue, look-ahead, multi-issue, and
+that with wait queues. --plot draws it over the time without an answer.`,
+		Example: `  funet sim ni --profile tokyo --explain
+  funet sim ni --profile ultra --json
+  funet sim ni --profile virt-ni --plot issue.svg`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, err := load(c, &f, newTokyo)
-			if err != nil {
-				return err
+			p, err := hwprofiles.Load(f.profile)
+			switch {
+			case err != nil:
+				return usage.Explain(c, err)
+			case p.IO == hwprofiles.IO{}:
+				return f.tokyo(c, p)
 			}
-			return f.show(m.report(f.explain))
+			m, err := newVirtualised(p)
+			if err != nil {
+				return usage.Explain(c, err)
+			}
+			return f.draw(c, func() (drawn, error) { return m.report(c.Context(), f.explain) })
 		},
 	}
-	f.register(c, "tokyo", " with bus and link", "", "say how each is made")
+	f.register(c, "tokyo", " with bus and link, or with io", "what a blocked context costs the others (virt-ni, ultra)",
+		"say how each is made")
 	return c
+}
+
+// errPicture reports --plot with a machine that has no picture.
+var errPicture = errors.New("--plot: the Tokyo interface has no picture; use virt-ni or ultra")
+
+// tokyo makes and shows the report of a machine with a bus.
+func (f *flags) tokyo(c *cobra.Command, p *hwprofiles.Profile) error {
+	m, err := newTokyo(p)
+	if err == nil && len(f.plots) > 0 {
+		err = errPicture
+	}
+	if err != nil {
+		return usage.Explain(c, err)
+	}
+	return f.show(m.report(f.explain))
 }
 
 // report makes all cells.

@@ -10,7 +10,7 @@ import (
 )
 
 // errParts reports a profile without the parts of a write.
-var errParts = errors.New("the profile has not the bus and the link of the Tokyo network interface; use tokyo or tokyo-text")
+var errParts = errors.New("the profile has not the bus and the link of the Tokyo network interface; use tokyo or tokyo-text, or virt-ni or ultra")
 
 const (
 	// doublet is the number of bytes that the transceiver sends in a clock, and codeBits the number

@@ -40,6 +40,7 @@ func Agent() *cobra.Command {
 	c.Flags().StringVar(&a.Socket, "socket", "", "of the daemon")
 	c.Flags().StringVar(&a.User, "as", "", "the user, where that is not the launcher's")
 	c.Flags().BoolVar(&a.Handed, "handed", false, "descriptor 3 is the program")
+	c.Flags().IntVar(&a.Provider, "provider", 0, "descriptor of the folder of libfabric's provider")
 	return c
 }
 

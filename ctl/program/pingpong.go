@@ -22,6 +22,7 @@ type PingPongResult struct {
 	P99       float64 `json:"rtt_p99_us"`
 	Min       float64 `json:"rtt_min_us"`
 	Max       float64 `json:"rtt_max_us"`
+	Mean      float64 `json:"rtt_mean_us"`
 	Nodes     int     `json:"nodes"`
 	Place
 }
@@ -121,7 +122,7 @@ func RoundTrips(h *hdrhistogram.Histogram) *PingPongResult {
 	return &PingPongResult{
 		Exchanges: h.TotalCount(),
 		P50:       us(h.ValueAtPercentile(50)), P99: us(h.ValueAtPercentile(99)),
-		Min: us(h.Min()), Max: us(h.Max()),
+		Min: us(h.Min()), Max: us(h.Max()), Mean: h.Mean() / 1000,
 	}
 }
 

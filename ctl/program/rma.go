@@ -1,7 +1,8 @@
 package program
 
 // This file is a program that only measurements run: one node writes straight into the memory of
-// the other. It uses package funi alone, so the card is measured without a library above it.
+// the other. It uses package funi alone, so the card is measured without a library above it. See
+// rma_virtni.go for the same through package virtni.
 
 import (
 	"bytes"
@@ -38,6 +39,8 @@ const (
 	RMAAdd  = "add"  // the same with a fetch-and-add
 	RMASwap = "swap" // the same with a swap
 	RMAGets = "gets" // node 0 reads blocks of node 1, and checks each
+	// RMASend: node 0 sends 64 bytes, and node 1 answers likewise. Only FaceVirtni has messages.
+	RMASend = "send"
 )
 
 const (
@@ -81,9 +84,10 @@ type RMAResult struct {
 // RMAOptions are the program's flags.
 type RMAOptions struct {
 	Do     string
-	Block  int // bytes of a block
-	Count  int // round trips, writes or blocks
-	WarmUp int // round trips before those, not measured
+	Face   string // FaceVirtni: package virtni; empty: package funi alone
+	Block  int    // bytes of a block
+	Count  int    // round trips, writes or blocks
+	WarmUp int    // round trips before those, not measured
 }
 
 // Arguments are the flags that say the same.
@@ -105,6 +109,9 @@ type rmaNode struct {
 
 // open opens the process's place and runs the program.
 func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
+	if o.Face == FaceVirtni {
+		return o.openPort(ctx, f)
+	}
 	do, err := measurement(map[string]func(*rmaNode, *RMAResult) error{
 		RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate,
 		RMABulk: (*rmaNode).bulk,

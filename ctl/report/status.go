@@ -3,6 +3,9 @@ package report
 // This file is the daemon's status.
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port/paths"
@@ -100,4 +103,15 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 	// Remote is its remote memory; nil: it has not asked for any.
 	Remote *engine.RemoteUse `json:"remote,omitempty"`
+	// Contexts is how many contexts a row has, which are the nodes from Node on; 0: it is no row.
+	// Context is then the number of the first, and Segments, Bytes and Remote are those of all.
+	Contexts int `json:"contexts,omitempty"`
+}
+
+// Nodes names the nodes of the context, or of all contexts of the row.
+func (x *ContextStatus) Nodes() string {
+	if x.Contexts == 0 {
+		return strconv.Itoa(int(x.Node))
+	}
+	return fmt.Sprintf("%d-%d", x.Node, int(x.Node)+x.Contexts-1)
 }

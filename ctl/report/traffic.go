@@ -72,5 +72,7 @@ type ContextTraffic struct {
 	GID     uint16 `json:"gid"`
 	Node    uint16 `json:"node"`
 	PID     int32  `json:"pid"`
+	// Contexts is how many contexts a row has, whose sum this is; 0: it is no row.
+	Contexts int `json:"contexts,omitempty"`
 	engine.Traffic
 }

@@ -28,6 +28,9 @@
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
 //	requests.go   requests at the daemon's socket; Requests lists these
+//	sends.go      messages to memory that receivers name
+//	barriers.go   barriers, and forged arrivals
+//	rows.go       rows of 1,024 contexts; Rows lists these
 //	triggers.go   triggers, one over the other
 //	tree.go       multicasts along a tree
 //	unpaid.go     blocks, refusals and modes that make no frame
@@ -39,6 +42,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +66,8 @@ type Attack struct {
 	Waits bool
 	// Direct marks an attack of direct groups, whose processes have ports instead of contexts.
 	Direct bool
+	// Row marks an attack whose user needs a rule of RowContexts contexts on each host.
+	Row bool
 
 	slots, segment int              // of each context; bytes of its segment, 0: none
 	remote         funi.RemoteSizes // of each context; zero: no remote memory
@@ -82,6 +88,9 @@ func Attacks() []Attack {
 		blocksAcross(),
 		stolenBells(),
 		triggers(),
+		pathRequests(),
+		sends(),
+		barriers(),
 		connections(),
 		lingeringConnections(),
 		holes(),
@@ -98,7 +107,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range append(append(append(Attacks(), Requests()...), Direct()...), Neighbour(), sleepers()) {
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Rows(), []Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -146,6 +155,8 @@ type player struct {
 	near   *near                // in the attack on neighbours
 	jobs   []*client.Connection // in the attack that makes jobs: a connection for each
 	forged uint64               // how many frames were forged, or ports made
+
+	rows *rowJob // in attacks with rows
 
 	requested chan struct{} // a value for each round of an attack on requests
 

@@ -197,7 +197,7 @@ inline hear(c, f) {
 #ifdef REDRAW /* handshake.go: "h.draw(random) // for the answer" left out */
 	:: else
 #else
-	:: !proven && spent[c] && !same -> draw(c)
+	:: !proven && (spent[c] || used[c]) && !same -> draw(c)
 	:: else
 #endif
 	fi;

@@ -238,14 +238,49 @@
 //	freerefusal        no account pays for a slot that is refused
 //	freemode           no account pays for a change of CNTL
 //	freebell           no account pays for a bell
+//	impostor           an end of a path takes packets of another end of its origin's card
+//	earlierpath        an end of a path takes packets of an earlier path between the same ends
+//	enabledearly       the origin enables its end before the target has taken its answer
+//	overrun            a packet of a path is stored in a slice that the process has not given back
+//	unfinished         the card uses the memory of an end that was closed
+//	outlived           an end of a path does not ask whether the other is there
+//	hoardedpaths       one account may have all ends of paths
+//	unacknowledged     a line that was not delivered is not reported to who asked
 //	overflow           a trigger that finds the conditional store buffer full is answered as taken
 //	hoarded            one account may have all of the conditional store buffer
 //	overissued         a trigger issues more slots than the queue has
 //	overread           a trigger gives back more notifications than there are
 //	interrupted        a trigger that overtook another is carried out
+//	recounted          a member that reaches a barrier twice counts twice
+//	unreached          a barrier is complete before its last member has reached it
+//	rounds             a process in the place of a dead one counts at a round that is not its own
 //	unissued           slots in the conditional store buffer are lost when the queues halt
+//	passing            a request whose key is in a full unit goes to another
+//	scattered          requests with one key go to any units
+//	cleared            a wait queue's keys are not on the scoreboard
 //	indebted           an account that sleeps pays nothing of what it owes
+//	sleepfree          contexts fall asleep at nobody's expense
+//	sleepresting       contexts whose account rests are put to sleep
 //	hidden             bells behind the page are not heard
+//	nearer             contexts of rows take near bells
+//	unbelled           a page that has contexts gets no bells behind it
+//	haltawake          a context that has halted does not sleep
+//	shown              the entry of a message is made before all of it is there
+//	hastened           the last packet of a message is taken before the others
+//	leaked             the room of a message whose sender has died is never free again
+//	clipped            a receiver is not told that a message was cut
+//	uncut              a sender is not told that a message was cut
+//	overlong           a fast send may have more than five words
+//	overgiven          a process gives back more room of its ring than is in use
+//	undermined         a process gives back room of a message that is on its way
+//	overposted         a process posts more buffers than its queue holds
+//	described          a posted buffer may be in any segment
+//	overlapped         messages are stored where others are
+//	stranger           any node may send pieces of a message
+//	starved            a message with room at its receiver waits for lines behind those without
+//	blocked            the rest of a message's block waits behind messages that wait for room
+//	credited           any number of messages may be unread
+//	brought            room of messages on their way goes along when their receiver moves
 //	freetry            no account pays for finding no room for a packet to this card
 //	freelook           no account pays for a look that finds no line
 //	freeabsence        no account pays for frames to absent nodes
@@ -308,7 +343,7 @@ func run(ctx context.Context, names []string) error {
 		}
 	}
 	rows = append(rows, passes...)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma and funi.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi and scoreboard.\n\n", chaosRun, engineFolder)
 	wrong := play(ctx, rows)
 	switch {
 	case ctx.Err() != nil:

@@ -28,7 +28,9 @@ const (
 	libraryFolder = "uspace/am"
 	ratsFolder    = "uspace/rats"
 	rmaFolder     = "uspace/rma"
+	virtniFolder  = "uspace/virtni"
 	abiFolder     = "uspace/funi"
+	boardFolder   = "uspace/scoreboard"
 )
 
 var (

@@ -10,7 +10,9 @@ func link(test string) []check    { return []check{{folder: linkFolder, test: te
 func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
 func rats(test string) []check    { return []check{{folder: ratsFolder, test: test}} }
 func rma(test string) []check     { return []check{{folder: rmaFolder, test: test}} }
+func virtni(test string) []check  { return []check{{folder: virtniFolder, test: test}} }
 func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
+func board(test string) []check   { return []check{{folder: boardFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -27,7 +29,7 @@ var mutations = []mutation{
 		`case !h.spent:`, `default:`,
 		unit("TestNoEpochTwice")},
 	{"redrawn", "link/handshake.go",
-		`} else if h.spent && !same {`, `} else if h.spent {`,
+		`} else if (h.spent || h.used) && !same {`, `} else if h.spent || h.used {`,
 		unit("TestExactlyOnceAllToAll")},
 	{"earlier", "link/handshake.go",
 		`if Epoch(*self, from) == h.epoch {`, `if false {`,
@@ -400,9 +402,9 @@ var mutations = []mutation{
 	{"posted", "response.go",
 		`uint64(a.Offset)+uint64(len(a.Data)) > uint64(q.asked) || `, ``,
 		unit("TestForgedAnswers")},
-	{"entry", "request.go",
-		`	r.promised++
-	q := `, `	q := `,
+	{"entry", "keyslot.go",
+		`	r.promised += n
+	return true`, `	return true`,
 		unit("TestOperationBlocksAreRefused")},
 	{"early", "transfer.go",
 		`		case t.lines > 0:
@@ -414,7 +416,7 @@ var mutations = []mutation{
 	x.remote.promised`, `	x.remote.promised`,
 		unit("TestAnswersKeepWhatTheyHad")},
 	{"unanswered", "request.go",
-		`	} else if q.lines == 0 {
+		`	} else if q.lines == 0 && q.got < q.total {
 		x.card.remote.awaitAnswer(q)
 	}`, `	}`,
 		unit("TestAnswersThatDoNotCome")},
@@ -758,7 +760,7 @@ var mutations = []mutation{
 `, ``,
 		unit("TestImageSetsNothingOfTheCards")},
 	{"trailplaces", "cache.go",
-		`firstChained + funi.MaxChains*chainLines`, `firstChained`,
+		`firstPath + contextPaths*placesOfPath`, `firstChained`,
 		unit("TestTraceOfMembers")},
 	{"shared", "cache.go",
 		`return t.cfg.Lines + int(index-ownLine)`, `return t.cfg.Lines + int(index-ownLine)%64`,
@@ -786,6 +788,34 @@ var mutations = []mutation{
 	{"freebell", "wake.go",
 		`payer.works(bellBytes)`, `payer.works(0)`,
 		unit("TestAllWorkIsPaid")},
+	{"impostor", "ultra.go",
+		`e.head != head || e.card`, `(e.head^head)&^(0xffff<<32) != 0 || e.card`,
+		unit("TestPathTakesItsOriginAlone")},
+	{"earlierpath", "ultra.go",
+		`e.head != head || e.card`, `(e.head^head)>>32 != 0 || e.card`,
+		unit("TestPathTakesItsOriginAlone")},
+	{"enabledearly", "ultrapath.go",
+		`a.card, a.number, a.generation, pathAnswering`, `a.card, a.number, a.generation, pathOpen`,
+		unit("TestPathIsEnabledAtItsTargetFirst")},
+	{"overrun", "ultra.go",
+		`!e.memory.Fits(sequence)`, `false`,
+		unit("TestPathFull")},
+	{"unfinished", "ultrapath.go",
+		`	e.region, e.memory, e.told = nil, funi.CardPath{}, true
+`, `	e.told = true
+`,
+		unit("TestPathMemoryIsGivenBack")},
+	{"outlived", "ultrapath.go",
+		`		case u.clock.now-e.heard < pathTimeout || x.away || x.halted:
+`, `		case true:
+`,
+		unit("TestPathEnds")},
+	{"hoardedpaths", "ultra.go",
+		`a.paths[direction] >= arctic.MaxPathEnds-t.used`, `t.used == arctic.MaxPathEnds`,
+		unit("TestPathsAreShared")},
+	{"unacknowledged", "ultra.go",
+		`if e.flags[i]&funi.PathAck != 0 {`, `if e.flags[i]&funi.PathAck != 0 && why == arctic.ReasonNone {`,
+		unit("TestPathAcknowledges")},
 	{"overflow", "trigger.go",
 		`	if !e.in && a.stored.n >= storeEntries-s.stored {
 		return funi.TriggerFull, 0
@@ -807,18 +837,133 @@ var mutations = []mutation{
 	{"interrupted", "../funi/trigger.go",
 		`turn != c.trigger.turn+1`, `false`,
 		unit("TestTriggerAnswers")},
+	{"recounted", "barrier.go",
+		`	case *word&bit != 0:`, `	case false:`,
+		unit("TestBarrierCountsOnce")},
+	{"unreached", "barrier.go",
+		`b.here == members {`, `b.here >= members-1 {`,
+		unit("TestBarrierAtRandom")},
+	{"rounds", "barrier.go",
+		`	case round != b.round && round != 0:`, `	case false:`,
+		virtni("TestBarrierOfANewProcess")},
 	{"unissued", "control.go",
 		`		if x.entry.in {
 			x.card.sched.unstore(x)
 		}
 `, ``,
 		unit("TestTriggersAtRandom")},
+	{"passing", "../scoreboard/group.go",
+		`			return nil
+		}
+		if u.room() && (best`, `		}
+		if u.room() && (best`,
+		board("TestOrder")},
+	{"scattered", "../scoreboard/group.go",
+		`if u.has(k) {`, `if false {`,
+		board("TestSameKeySameUnit")},
+	{"cleared", "../scoreboard/group.go",
+		`return u.wait.has(k)`, `return false`,
+		board("TestOrder")},
 	{"indebted", "account.go",
 		`quantum * int(step-a.refilled)`, `quantum`,
 		unit("TestDebtIsPaidByTime")},
+	{"sleepfree", "wake.go",
+		`	if x.spends(visitBytes); !x.drowsy() {
+		return false
+	}
+	x.spends(bellBytes)
+`, `	if !x.drowsy() {
+		return false
+	}
+`,
+		unit("TestFallingAsleepIsPaid")},
+	{"sleepresting", "wake.go",
+		` || s.rests(x.account) { // no step`, ` { // no step`,
+		unit("TestFallingAsleepIsPaid")},
 	{"hidden", "wake.go",
 		`if b.far == nil {`, `if true {`,
 		unit("TestFarBells")},
+	{"nearer", "wake.go",
+		`	if d.distant {
+`, `	if false {
+`,
+		unit("TestFarBellsFirst")},
+	{"unbelled", "wake.go",
+		`	if far != nil { // the page may have been without
+`, `	if b.contexts == 0 {
+`,
+		unit("TestFarBellsFirst")},
+	{"haltawake", "wake.go",
+		`x.modes|x.user<<1&^x.seen == 0`, `x.modes|x.user == 0`,
+		unit("TestHaltedContextsSleep")},
+	{"shown", "receive.go",
+		`case s.Form == arctic.SendLast:
+		u.end`, `case e.got > 0:
+		u.end`,
+		unit("TestSendToRing")},
+	{"hastened", "receive.go",
+		`s.Form == arctic.SendLast && got != whole`, `false`,
+		unit("TestForgedSends")},
+	{"leaked", "receive.go",
+		`	v.open &^= 1 << ((`, `	_ = 1 << ((`,
+		unit("TestSenderDies")},
+	{"clipped", "receive.go",
+		`	if o.cut {
+`, `	if false {
+`,
+		both(unit("TestSendToPosted"), chaos("sends"))},
+	{"uncut", "send.go",
+		`t.failed == arctic.ReasonNone && t.put.cut`, `false`,
+		both(unit("TestSendToPosted"), chaos("sends"))},
+	{"overlong", "send.go",
+		` || o.Source == 0 && o.Length > arctic.MaxFastSend:`, `:`,
+		unit("TestSendHostile")},
+	{"overgiven", "receive.go",
+		`		if n > most {
+			return false
+		}
+`, ``,
+		unit("TestReceiveHostile")},
+	{"undermined", "receive.go",
+		`most = min(most, v.table[bits.TrailingZeros64(open)].room.first-v.read)`, `continue`,
+		unit("TestForgedSends")},
+	{"overposted", "receive.go",
+		`		if n > v.units()-(v.write-v.read) {
+			return false
+		}
+`, ``,
+		unit("TestReceiveHostile")},
+	{"described", "receive.go",
+		`x.segments.Memory(address, int(size), funi.Keyed)`, `x.segments.Memory(address, int(size), 0)`,
+		unit("TestReceiveHostile")},
+	{"overlapped", "receive.go",
+		`skipped+units > v.units()-(v.write-v.read)`, `false`,
+		both(unit("TestSendWaits"), chaos("sends"))},
+	{"stranger", "receive.go",
+		`e.source != source || e.key != s.Key`, `e.key != s.Key`,
+		unit("TestForgedSends")},
+	{"starved", "send.go",
+		`	if x.long == nil || x.long.inUse[l] {
+		return nil
+	}
+	for`, `	if true {
+		return nil
+	}
+	for`,
+		unit("TestGrantedGoesOn")},
+	{"blocked", "link/limit.go",
+		`ln.Part || !ln.Packet().IsSend()`, `true`,
+		unit("TestSendOverWaysThatChange")},
+	{"credited", "receive.go",
+		`	x.remote.read(x.iface.NotesTail())
+	return v.unread+v.reserved < v.credit
+`, `	return true
+`,
+		unit("TestSendCredit")},
+	{"brought", "move.go",
+		`	x.breakReservations(func(*room) bool { return true }) // their senders' cards know this one only
+`, ``,
+		unit("TestMoveDuringSend")},
 	{"freetry", "retrieval.go",
 		`			o.link.Uses(&a.Account, triedBytes)
 `, ``,

@@ -22,12 +22,16 @@ import (
 const (
 	victimUser  = 52001
 	enemyUser   = 52666
+	rowUser     = 52667 // the enemy in attacks with rows
 	firstDozing = 52700
 )
 
-// rules let the launcher, which is root, make large groups. All other users have what the daemon's
-// default rule gives.
-const rules = "rules: [{users: [0], contexts: 2048, jobs: 1024, connections: 1024}, {gids: [1-2047]}]\n"
+// rules returns rules that let the launcher, which is root, make large groups, and rowUser attach
+// rows. All other users have what the daemon's default rule gives.
+func rules() string {
+	return fmt.Sprintf("rules: [{users: [0], contexts: 2048, jobs: 1024, connections: 1024},"+
+		" {users: [%d], contexts: %d}, {gids: [1-2047]}]\n", rowUser, attack.RowContexts)
+}
 
 // bed is the lab and the daemons.
 type bed struct {
@@ -43,7 +47,7 @@ func newBed(o *options) (b *bed, err error) {
 	if b.lab, err = lab.Up(lab.Options{Hosts: 2, MTU: o.MTU}); err != nil {
 		return nil, err
 	}
-	d := lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules}
+	d := lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules()}
 	if o.Card == cardDirect {
 		d.More += "carriage: direct\n"
 	}
@@ -153,7 +157,11 @@ func (b *bed) attackers(a attack.Attack) beside {
 			}
 			groups = append(groups, g)
 		}
-		if err := c.play(&c.processes, a.Name, enemyUser, groups...); err != nil {
+		user := uint32(enemyUser)
+		if a.Row {
+			user = rowUser
+		}
+		if err := c.play(&c.processes, a.Name, user, groups...); err != nil {
 			return nil, err
 		}
 		return c, c.ready(ctx)

@@ -124,7 +124,7 @@ func (o *options) ownSession() bool { return o.Card == cardDirect }
 
 // names returns the names of the attacks.
 func names() (all []string) {
-	for _, a := range append(append(attack.Attacks(), attack.Requests()...), attack.Direct()...) {
+	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct()) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -151,7 +151,7 @@ func (o *options) check() error {
 			return fmt.Errorf("--attacks %q: use some of %s", name, strings.Join(names(), ", "))
 		}
 	}
-	all := attack.Attacks()
+	all := append(attack.Attacks(), attack.Rows()...)
 	if o.Card == cardDirect {
 		o.MTU, all = lab.DefaultMTU, append(all, attack.Direct()...)
 	}

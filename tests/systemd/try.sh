@@ -71,6 +71,8 @@ packaged() {
 	check "the service is there, and waits for its configuration" 'disabled inactive' "$(echo $(systemctl is-enabled funid || true) $(systemctl is-active funid || true))"
 	check "the configuration says what is missing" 'peers' "$(funid --check --config /etc/funet/funid.yaml 2>&1 || true)"
 	check "pages of the manual" '^[1-9][0-9]' "$(dpkg -L funet | grep -c 'man/man[18]/')"
+	! command -v fi_info > /dev/null || [ ! -e /usr/include/rdma/fabric.h ] ||
+		check "the provider for libfabric, where it is looked for" 'provider: funet' "$(fi_info -p funet 2>&1 || true)"
 	check "completion" 'pingpong' "$(bash -c '. /usr/share/bash-completion/completions/funet; type __funet_debug > /dev/null && funet __complete ping 2> /dev/null')"
 	configure ""
 	local before=$wrong

@@ -212,6 +212,74 @@ func TestNoAllocationInTags(t *testing.T) {
 	}
 }
 
+// TestNoAllocationInWide: neither do wide messages: short, in parts, long, received and unexpected,
+// peeked at, claimed and discarded.
+func TestNoAllocationInWide(t *testing.T) {
+	e, _ := pair(t, nil)
+	sends, receives := 0, 0
+	sent := func(err error) {
+		if err == nil {
+			sends++
+		}
+	}
+	received := func(_ am.Received, err error) {
+		if err == nil {
+			receives++
+		}
+	}
+	from, to := make([]byte, 4000), make([]byte, 4000)
+	poll := func(done func() bool) {
+		for !done() {
+			for i := range e {
+				if _, err := e[i].Poll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	all := func() bool { return sends == 60 && receives == 40 }
+	ready := func() bool {
+		_, ok0 := e[0].PeekWide(wide(1, 1, 9, 0))
+		_, ok1 := e[1].PeekWide(wide(0, 1, 9, 0))
+		return ok0 && ok1
+	}
+	exchange := func() {
+		sends, receives = 0, 0
+		for k := range 10 {
+			for i := range e {
+				w := am.Wide{Channel: 1, Tag: uint64(k), Data: 5, Flags: am.WideFlags(k & 3)}
+				_, err1 := e[i].StartSendWide(1-i, w, from[:k*k*40], sent)
+				_, err2 := e[i].StartSendWide(1-i, am.Wide{}, from[:k*8], sent)
+				_, err3 := e[i].StartSendWide(1-i, am.Wide{Tag: 1}, from[:k*100], sent)
+				_, err4 := e[i].StartRecvWide(wide(am.AnySource, 0, 0, 0), to, received)
+				if err := first(err1, err2, err3, err4); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		poll(ready)
+		for k := 9; k >= 0; k-- {
+			for i := range e {
+				_, claim, ok := e[i].ClaimWide(wide(1-i, 0, 1, 0))
+				if !ok {
+					t.Fatal("no message to claim")
+				}
+				_, err := e[i].StartRecvWide(wide(1-i, 1, uint64(k)|1<<60, 1<<60), to, received)
+				if err := first(err, claim.Discard()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		poll(all)
+	}
+	for range 100 {
+		exchange()
+	}
+	if n := testing.AllocsPerRun(200, exchange); n != 0 {
+		t.Errorf("60 wide messages allocate %v times, want 0", n)
+	}
+}
+
 // TestNoAllocationInCalls: neither do indirect messages, segments, gets, puts, reads, writes
 // exchanges and barriers, once each has been called.
 func TestNoAllocationInCalls(t *testing.T) {

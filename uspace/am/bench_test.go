@@ -8,6 +8,7 @@ package am_test
 // processor), and are left out where it has none.
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -284,6 +285,44 @@ func BenchmarkTagged(b *testing.B) {
 						}
 					}
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkWide is BenchmarkTagged of wide messages, by receives that ignore bits as those of MPI
+// libraries do, with the given number of others unexpected.
+func BenchmarkWide(b *testing.B) {
+	for _, c := range []struct{ size, unexpected int }{{16, 0}, {1000, 0}, {16, 10_000}} {
+		b.Run(fmt.Sprintf("%d/unexpected=%d", c.size, c.unexpected), func(b *testing.B) {
+			e, _ := pair(b, nil)
+			from, to := make([]byte, c.size), make([]byte, c.size)
+			ended := 0
+			sent, received := func(error) { ended++ }, func(am.Received, error) { ended++ }
+			poll := func(want int) {
+				for ended < want {
+					for i := range e {
+						if _, err := e[i].Poll(); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			}
+			for i := range c.unexpected {
+				if _, err := e[0].StartSendWide(1, am.Wide{Tag: uint64(i + 2)}, nil, sent); err != nil {
+					b.Fatal(err)
+				}
+			}
+			poll(c.unexpected)
+			b.SetBytes(int64(c.size))
+			for b.Loop() {
+				ended = 0
+				_, err1 := e[1].StartRecvWide(wide(0, 0, 1, 1<<60), to, received)
+				_, err2 := e[0].StartSendWide(1, am.Wide{Tag: 1}, from, sent)
+				if err := first(err1, err2); err != nil {
+					b.Fatal(err)
+				}
+				poll(2)
 			}
 		})
 	}

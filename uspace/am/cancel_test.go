@@ -212,6 +212,34 @@ func waits() map[string]func(*deaf) error {
 		"StartRecv": func(d *deaf) error {
 			return until(func() error { return value(d.StartRecv(1, 0, nil, func(am.Received, error) {})) })
 		},
+		"StartSendWide": func(d *deaf) error {
+			return until(func() error { return value(d.StartSendWide(1, am.Wide{}, nil, func(error) {})) })
+		},
+		"StartRecvWide": func(d *deaf) error {
+			return until(func() error {
+				return value(d.StartRecvWide(wide(1, 0, 0, 0), nil, func(am.Received, error) {}))
+			})
+		},
+		"Claim.StartRecv": func(d *deaf) error {
+			s := d.card.Vacant(funi.Request)
+			s.SetHeader(funi.NewHeader(0, 26, 4))
+			s[1], s[2], s[3], s[4], s[funi.SourceWord] = 2, 0, 1<<18, 0, 1
+			d.card.Deliver(funi.Request)
+			d.card.Publish()
+			if _, err := d.Poll(); err != nil {
+				return err
+			}
+			_, claim, ok := d.ClaimWide(wide(1, 1, 0, 0))
+			if !ok {
+				return errors.New("no message to claim")
+			}
+			for range am.MaxTagged {
+				if _, err := d.StartRecvWide(wide(1, 0, 0, 0), nil, func(am.Received, error) {}); err != nil {
+					return err
+				}
+			}
+			return value(claim.StartRecv(nil, func(am.Received, error) {}))
+		},
 		"one more remote call than there may be": func(d *deaf) error {
 			return until(func() error {
 				_, err := d.StartCall(1, 0, nil, ignore)
@@ -292,6 +320,8 @@ var immediate = []string{
 	"BlockWords",
 	"CallsUnderWay",
 	"Cancel",
+	"Claim.Discard",
+	"ClaimWide",
 	"CloseSegment",
 	"Failed",
 	"Handle",
@@ -307,6 +337,7 @@ var immediate = []string{
 	"PassOn",
 	"Pace",
 	"PaceMeasured",
+	"PeekWide",
 	"Present",
 	"Rejoin",
 	"Remaining",
@@ -355,7 +386,7 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 func TestNoWaitIsForgotten(t *testing.T) {
 	known := waits()
 	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[*am.Endpoint](),
-		"Message.": reflect.TypeFor[*am.Message]()} {
+		"Message.": reflect.TypeFor[*am.Message](), "Claim.": reflect.TypeFor[am.Claim]()} {
 		for i := range of.NumMethod() {
 			name := prefix + of.Method(i).Name
 			if (known[name] == nil) == !slices.Contains(immediate, name) {

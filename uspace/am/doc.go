@@ -26,6 +26,9 @@
 //	                                                        MPI_Irecv, MPI_Sendrecv)
 //	SendBytes, StartBytes, Message.ReplyBytes, HandleBytes  (none: messages of bytes of any
 //	                                                        length)
+//	StartSendWide, StartRecvWide, PeekWide, ClaimWide       (none: MPI_Isend, MPI_Irecv,
+//	Claim.StartRecv, Claim.Discard                          MPI_Iprobe, MPI_Improbe; tagged
+//	                                                        messages of libfabric)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
 // An Endpoint is a core and units (endpoint.go). The core has the queues, says what may be sent,
@@ -68,6 +71,13 @@
 // A message with a tag (tags.go) runs no handler: a receive of the program waits for it. Messages
 // from one node with one tag are received in the order of sending. Package collective builds
 // broadcasts, reductions and the like on Exchange.
+//
+// A wide message (wide.go) has a channel, a tag of 64 bits of which a receive may ignore any, and
+// 64 bits of data, as MPI libraries and libfabric need it. A program of several endpoints says in
+// its origin which of them sent it. Up to PartedWide bytes leave at once. A node keeps up to
+// WideWindow unreceived ones of another, so that a program may receive the last of many messages
+// first. The time to match a message does not grow with the number that wait. A receive with Many
+// stores messages one behind the other in its memory.
 //
 // A message of bytes (bytes.go) of up to 80 bytes is one packet. Transfers move the bytes of a
 // longer one into memory that the receiver keeps for such messages (UseMemory), and its handler

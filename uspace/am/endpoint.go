@@ -57,7 +57,7 @@ type Endpoint struct {
 	segments segments     // segment.go
 	calls    calls        // calls.go, getput.go, answer.go
 	remote   remote       // remote.go, remotelong.go
-	tags     tags         // tags.go, match.go, pieces.go, fetch.go
+	tags     tags         // tags.go, wide.go, and the files that they name
 	rounds   rounds       // barrier.go, missing.go
 	bytes    byteMessages // bytes.go, long.go, grant.go, pump.go, lease.go
 }
@@ -102,6 +102,8 @@ func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*En
 	e.bytes.grants.make(mostGrants, seed, 3)
 	e.tags.sends.make(MaxTagged, seed, 4)
 	e.tags.receives.make(MaxTagged, seed, 5)
+	e.tags.claims.make(MaxClaims, seed, 6)
+	e.tags.classes.make(seed)
 	return e, nil
 }
 

@@ -41,10 +41,11 @@ func (t *tags) makeOffer(s *tagSend) {
 	if s.moved == nil {
 		s.moved = func(err error) {
 			s.offer = 0
+			t.unlist(s)
 			t.endSend(s, err)
 		}
 	}
-	s.offer = x.add(int(s.node), kindTagged, 0, [2]uint32{s.ticket}, gather{first: s.b}, len(s.b), s.moved).id
+	s.offer = x.add(int(s.pair.node), kindTagged, 0, [2]uint32{s.ticket}, gather{first: s.b}, len(s.b), s.moved).id
 }
 
 // endOffer ends the offer of a send that ends, or that travels in pieces. told says that the

@@ -58,7 +58,9 @@ func TestAnythingArrives(t *testing.T) {
 		inside := make([]byte, 300)
 		_, err1 := e.StartSendTag(1, 2, make([]byte, 200), func(error) {})
 		_, err2 := e.StartRecv(am.AnySource, 2, inside[100:200:200], func(am.Received, error) {})
-		if err := first(err1, err2); err != nil {
+		_, err3 := e.StartSendWide(1, am.Wide{Flags: am.WideConfirm}, make([]byte, 200), func(error) {})
+		_, err4 := e.StartRecvWide(wide(am.AnySource, 0, 0, ^uint64(0)), inside[100:200:200], func(am.Received, error) {})
+		if err := first(err1, err2, err3, err4); err != nil {
 			t.Fatal(err)
 		}
 		ended := 0
@@ -68,7 +70,8 @@ func TestAnythingArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		ticket := rapid.SampledFrom([]uint32{card.Slot(funi.Request, 0)[funi.PayloadWord],
-			card.Slot(funi.Request, 1)[funi.PayloadWord], card.Slot(funi.Request, 2)[funi.PayloadWord]})
+			card.Slot(funi.Request, 1)[funi.PayloadWord], card.Slot(funi.Request, 2)[funi.PayloadWord],
+			card.Slot(funi.Request, 3)[funi.PayloadWord+4]})
 		word := rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32Range(0x100, 0x240), rapid.Uint32(), ticket)
 		for range rapid.IntRange(1, 40).Draw(r, "messages") {
 			words := rapid.SliceOfN(word, 0, funi.MaxPayloadWords).Draw(r, "words")

@@ -36,10 +36,7 @@ func (e *Endpoint) Cancel(id ID) bool {
 			return true
 		}
 	case recvID:
-		if r := e.tags.receives.find(uint32(id)); r != nil {
-			e.tags.dropReceive(r, ErrCancelled)
-			return true
-		}
+		return e.tags.cancelReceive(uint32(id))
 	}
 	return false
 }

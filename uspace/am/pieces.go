@@ -14,6 +14,9 @@ const (
 	toldReceived = 0
 	toldGrant    = 1 // the receive requests the given number of bytes of the send
 	toldAbort    = 2 // the send of the receive has been given up
+	toldDone     = 3 // a receive has got the message of the send; only of wide messages
+	// doneBit in the first word, which has the send, tells a toldDone that comes back from others.
+	doneBit = 1 << 31
 )
 
 const (
@@ -27,7 +30,7 @@ const (
 
 // tell queues a message to the other node of a pair.
 func (t *tags) tell(p *pair, w telling) {
-	p.tell = append(p.tell, w)
+	p.tell.add(w)
 	t.hurry(p)
 }
 
@@ -58,23 +61,29 @@ func (t *tags) say() bool {
 
 // sayTo sends the queued messages of a pair.
 func (t *tags) sayTo(p *pair) {
-	for len(p.tell) > 0 || (p.taken-p.told)&numberMask >= TagWindow/2 {
+	for p.tell.len() > 0 || p.due() {
 		s := t.iface.Reserve(funi.Request)
 		if s == nil {
 			t.hurry(p)
 			return
 		}
 		var w telling
-		if len(p.tell) > 0 {
-			w = p.tell[0]
-			p.tell = append(p.tell[:0], p.tell[1:]...)
+		if p.tell.len() > 0 {
+			w = p.tell.take()
 		}
 		first := w.mine
-		if w.form == toldAbort {
+		switch w.form {
+		case toldAbort:
 			first = w.theirs
+		case toldDone:
+			first = w.theirs | doneBit
 		}
-		p.told = p.taken
-		s.SetHeader(funi.NewHeader(p.node, typeTold, 5))
+		p.told, p.merges = p.taken, p.merged
+		words := 5
+		if p.space == wideSpace {
+			words, s[6] = 6, p.merged
+		}
+		s.SetHeader(funi.NewHeader(p.node, typeTold, words))
 		s[1], s[2], s[3], s[4], s[5] = first, t.stamp(int(p.node), w.form<<16|p.space<<18), w.theirs, w.want, p.taken
 		t.commit(funi.Request, s)
 	}
@@ -82,8 +91,8 @@ func (t *tags) sayTo(p *pair) {
 
 // flush sends the envelopes that a node has room for, in their order.
 func (t *tags) flush(p *pair) {
-	for len(p.void) > 0 || p.waiting.first != nil {
-		if len(p.void) == 0 && (p.sent-p.matched)&numberMask >= TagWindow {
+	for p.void.len() > 0 || p.waiting.first != nil {
+		if p.void.len() == 0 && (p.sent-p.matched)&numberMask >= p.window {
 			return // what the node tells goes on with it
 		}
 		slot := t.iface.Reserve(funi.Request)
@@ -91,36 +100,61 @@ func (t *tags) flush(p *pair) {
 			t.hurry(p)
 			return
 		}
-		if len(p.void) > 0 {
-			compose(slot, p.node, typeTagged, p.void[0]<<2|p.space, p.space<<31, nil)
+		if p.void.len() > 0 {
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 3))
-			slot[3] = t.stamp(int(p.node), formVoid<<16)
-			p.void = append(p.void[:0], p.void[1:]...)
+			slot[1], slot[2], slot[3] = p.void.take(), p.space<<31, t.stamp(int(p.node), formVoid<<16)
 			t.commit(funi.Request, slot)
 			continue
 		}
 		s := p.waiting.first
+		head := taggedWords
+		if p.space == wideSpace {
+			head = s.wide.words()
+		}
+		parted := len(s.b) > 4*(funi.MaxPayloadWords-head) && t.inParts(p, s)
+		if parted && t.iface.Slots()-1-t.iface.Unsent(funi.Request) < parts(len(s.b)) {
+			t.hurry(p)
+			return
+		}
 		p.waiting.remove(s)
 		s.seq = p.sent
 		p.sent = (p.sent + 1) & numberMask
-		slot[1], slot[2] = s.seq<<2|p.space, s.tag
-		if len(s.b) > ShortTagged {
-			words := 5
-			slot[3], slot[4], slot[5] = t.stamp(int(p.node), formLong<<16), s.ticket, uint32(len(s.b))
-			if t.makeOffer(s); s.offer != 0 {
-				words, slot[6] = 6, s.offer
-			}
-			slot.SetHeader(funi.NewHeader(p.node, typeTagged, words))
-			s.state = opOffered
-			t.commit(funi.Request, slot)
+		if parted {
+			t.sendParts(p, s)
+			t.endSend(s, nil)
 			continue
 		}
-		words, padding := pack(slot[4:], s.b)
-		slot.SetHeader(funi.NewHeader(p.node, typeTagged, taggedWords+words))
-		slot[3] = t.stamp(int(p.node), formShort<<16|padding)
-		t.commit(funi.Request, slot)
-		t.endSend(s, nil)
+		t.sendEnvelope(p, s, slot, head)
 	}
+}
+
+// sendEnvelope sends the envelope of a send, with the bytes of a short message or the offer of a
+// long one. head is the number of words before those.
+func (t *tags) sendEnvelope(p *pair, s *tagSend, slot *funi.Slot, head int) {
+	slot[1], slot[2] = s.seq<<2|p.space, s.tag
+	third := uint32(0)
+	if p.space == wideSpace {
+		third = s.wide.fill(slot)
+	}
+	rest := slot[1+head:]
+	if len(s.b) > 4*(funi.MaxPayloadWords-head) || s.wide.Flags&WideConfirm != 0 {
+		words := head + 2
+		rest[0], rest[1] = s.ticket, uint32(len(s.b))
+		if t.makeOffer(s); s.offer != 0 {
+			words, rest[2] = words+1, s.offer
+		}
+		slot[3] = t.stamp(int(p.node), formLong<<16|third)
+		slot.SetHeader(funi.NewHeader(p.node, typeTagged, words))
+		s.state = opOffered
+		p.offered.add(s)
+		t.commit(funi.Request, slot)
+		return
+	}
+	words, padding := pack(rest, s.b)
+	slot.SetHeader(funi.NewHeader(p.node, typeTagged, head+words))
+	slot[3] = t.stamp(int(p.node), formShort<<16|padding|third)
+	t.commit(funi.Request, slot)
+	t.endSend(s, nil)
 }
 
 // pieces sends pieces of the requested messages, in turns. It uses at most half of the send queue,
@@ -140,7 +174,7 @@ func (t *tags) pieces() {
 			}
 			n := min(len(s.b)-s.at, pieceBytes)
 			words, _ := pack(slot[3:], s.b[s.at:s.at+n])
-			slot.SetHeader(funi.NewHeader(s.node, typePiece, 2+words))
+			slot.SetHeader(funi.NewHeader(s.pair.node, typePiece, 2+words))
 			slot[1], slot[2] = s.theirs, uint32(s.at)
 			s.at += n
 			t.commit(funi.Request, slot)
@@ -148,50 +182,70 @@ func (t *tags) pieces() {
 				break
 			}
 		}
-		if s.at == len(s.b) {
-			t.endSend(s, nil)
-		} else {
+		switch {
+		case s.at < len(s.b):
 			t.granted.add(s)
+		case s.wide.Flags&WideConfirm != 0:
+			s.state = opMoved
+			s.pair.offered.add(s)
+		default:
+			t.endSend(s, nil)
 		}
 	}
 }
 
 // toldArrived handles a typeTold.
 func (t *tags) toldArrived(m *Message, first uint32) {
-	if m.Words[0]>>18&3 > 1 {
+	second, theirs, want, taken := m.Words[0], m.Words[1], m.Words[2], m.Words[3]
+	space, form := second>>18&3, second>>16&3
+	if space > wideSpace || (space == wideSpace) != (len(m.Words) == 5) || form == toldDone && space != wideSpace {
 		t.unknown++
 		return
 	}
-	if !t.mayRun(m, typeTold, m.Words[0]) {
+	if !t.mayRun(m, typeTold, second) {
 		return
 	}
-	second, theirs, want, taken := m.Words[0], m.Words[1], m.Words[2], m.Words[3]
-	p := t.pair(second>>18&1<<31, uint16(m.Source))
+	p := t.pair(space, uint16(m.Source))
 	if (taken-p.matched)&numberMask <= (p.sent-p.matched)&numberMask {
 		p.matched = taken & numberMask
 		if p.waiting.first != nil {
 			t.hurry(p)
 		}
 	}
-	switch second >> 16 & 3 {
-	case toldGrant:
-		s := t.sends.find(theirs)
-		switch {
-		case s == nil || s.node != p.node || s.state == opWaiting || want > uint32(len(s.b)):
-			t.e.bytes.dropOffer(p.node, theirs)
-			t.tell(p, telling{form: toldAbort, theirs: first})
-		case s.state == opMoving: // said twice, because the first came back
-		case want == 0:
-			t.endSend(s, nil)
-		default:
-			t.endOffer(s, false)
-			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
-			t.granted.add(s)
-		}
+	if space == wideSpace && m.Words[4]-p.freed <= p.parted-p.freed {
+		p.freed = m.Words[4]
+	}
+	switch form {
+	case toldGrant, toldDone:
+		t.asked(p, form, first, theirs, want)
 	case toldAbort:
-		if r := t.receives.find(first); r != nil && r.state == opMoving && r.received.Source == m.Source {
+		if r := t.receives.find(first); r != nil && r.state == opMoving && r.pair.node == p.node {
 			t.endReceive(r, ErrAborted)
 		}
+	}
+}
+
+// asked handles what a receive says of a send: that it wants bytes, or that it has them.
+func (t *tags) asked(p *pair, form, receive, send, want uint32) {
+	s := t.sends.find(send)
+	switch {
+	case form == toldDone:
+		if s != nil && s.pair == p && s.state != opWaiting {
+			t.unlist(s)
+			t.endSend(s, nil)
+		}
+	case s == nil || s.pair != p || s.state == opWaiting || want > uint32(len(s.b)):
+		t.e.bytes.dropOffer(p.node, send)
+		t.tell(p, telling{form: toldAbort, theirs: receive})
+	case s.state != opOffered: // said twice, because the first came back
+	case want == 0:
+		t.unlist(s)
+		t.endSend(s, nil)
+	default:
+		t.unlist(s)
+		t.endOffer(s, false)
+		s.state, s.theirs, s.b = opMoving, receive, s.b[:want]
+		t.granted.add(s)
 	}
 }
 
@@ -209,6 +263,7 @@ func (t *tags) pieceArrived(m *Message, first uint32) {
 	}
 	r.got += copy(r.b[at:r.want], data)
 	if r.got >= r.want {
+		t.confirm(r)
 		t.endReceive(r, truncated(r))
 	}
 }
@@ -227,69 +282,88 @@ func (t *tags) cameBack(r *funi.Returned, err error) (own bool) {
 	}
 	switch r.Header.Type() {
 	case typeTagged:
-		p := t.pair(r.Word&1<<31, node)
-		if len(p.void) < TagWindow {
-			p.void = append(p.void, r.Word>>2)
-		}
-		for s := range t.sends.used {
-			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
-				t.endSend(s, err)
-			}
-		}
-		if !gone(r.Reason) {
-			t.hurry(p)
-		}
+		t.envelopeBack(node, r, err)
 	case typeTold:
-		for space := range t.pairs {
-			if t.pairs[space] != nil && t.pairs[space][node] != nil && !gone(r.Reason) {
-				p := t.pairs[space][node]
-				p.told = (p.taken - TagWindow/2) & numberMask
-				t.hurry(p)
-			}
-		}
-		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 &&
-			w.received.Source == int(node) && !gone(r.Reason) {
-			t.tell(t.pair(w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
-		}
+		t.toldBack(node, r)
 	case typePiece:
-		space := uint32(0)
-		for s := t.granted.first; s != nil; s = s.next {
-			if s.node == node && s.theirs == r.Word {
-				space = s.tag
-				t.granted.remove(s)
-				t.endSend(s, err)
-				break
-			}
-		}
-		if !gone(r.Reason) {
-			t.tell(t.pair(space, node), telling{form: toldAbort, theirs: r.Word})
-		}
+		t.pieceBack(node, r, err)
 	}
 	if gone(r.Reason) {
-		t.failAll(err, func(of int) bool { return of == int(node) })
+		t.failNode(int(node), err)
 	}
 	return own
 }
 
-// failAll ends sends to selected nodes, and receives from them. Receives from any node continue.
-func (t *tags) failAll(err error, which func(node int) bool) {
-	for s := range t.sends.used {
-		if which(int(s.node)) {
-			t.dropSend(s, err)
+// envelopeBack ends the send of an envelope that has come back, and makes the receiver not wait for
+// it.
+func (t *tags) envelopeBack(node uint16, r *funi.Returned, err error) {
+	space := r.Word & 3
+	p := t.pair(min(space, wideSpace), node)
+	if p.void.len() < int(p.window) && (p.void.len() == 0 || p.voided != r.Word) {
+		p.void.add(r.Word)
+		p.voided = r.Word
+	}
+	for s := p.offered.first; s != nil; s = s.next {
+		if s.state == opOffered && s.seq == r.Word>>2 {
+			t.unlist(s)
+			t.endSend(s, err)
+			break
 		}
 	}
-	for r := range t.receives.used {
-		if r.from() != AnySource && which(r.from()) {
-			t.dropReceive(r, err)
+	if !gone(r.Reason) {
+		t.hurry(p)
+	}
+}
+
+// toldBack says again what a node was told, if it is there.
+func (t *tags) toldBack(node uint16, r *funi.Returned) {
+	if gone(r.Reason) {
+		return
+	}
+	for _, pairs := range t.pairs {
+		if pairs != nil && pairs[node] != nil {
+			p := pairs[node]
+			p.told = (p.taken - p.lag) & numberMask
+			t.hurry(p)
 		}
 	}
-	for m := t.kept.first; m != nil; {
-		next := m.next
-		if m.form == formLong && which(int(m.source)) { // its sender would not send it
-			t.kept.remove(m)
-			t.received(m.pair)
-			t.spare.add(m)
-		}
-		m = next
+	if r.Word&doneBit != 0 {
+		t.tell(t.pair(wideSpace, node), telling{form: toldDone, theirs: r.Word &^ doneBit})
+		return
 	}
+	if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 &&
+		w.pair.node == node {
+		t.tell(w.pair, telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
+	}
+}
+
+// pieceBack ends the send of a piece that has come back, and its receive.
+func (t *tags) pieceBack(node uint16, r *funi.Returned, err error) {
+	space := uint32(programSpace)
+	if s := t.moving(node, r.Word); s != nil {
+		space = s.pair.space
+		t.unlist(s)
+		t.endSend(s, err)
+	}
+	if !gone(r.Reason) {
+		t.tell(t.pair(space, node), telling{form: toldAbort, theirs: r.Word})
+	}
+}
+
+// moving returns the send whose pieces a receive of a node gets, or nil.
+func (t *tags) moving(node uint16, receive uint32) *tagSend {
+	for s := t.granted.first; s != nil; s = s.next {
+		if s.pair.node == node && s.theirs == receive {
+			return s
+		}
+	}
+	if t.pairs[wideSpace] == nil || t.pairs[wideSpace][node] == nil {
+		return nil
+	}
+	for s := t.pairs[wideSpace][node].offered.first; s != nil; s = s.next {
+		if s.state == opMoved && s.theirs == receive {
+			return s
+		}
+	}
+	return nil
 }

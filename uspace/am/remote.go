@@ -458,14 +458,11 @@ func (e *Endpoint) ProbeCalled() error {
 				return
 			}
 		}
-		for s := range e.tags.sends.used {
-			if !yield(int(s.node)) {
-				return
-			}
-		}
-		for r := range e.tags.receives.used {
-			if !yield(r.from()) {
-				return
+		for _, pairs := range e.tags.pairs {
+			for _, p := range pairs {
+				if p != nil && p.sends+p.wanted > 0 && !yield(int(p.node)) {
+					return
+				}
 			}
 		}
 	})

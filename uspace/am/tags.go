@@ -7,16 +7,19 @@ package am
 // the messages from this node to that one, and the bytes, or their number if they do not fit. The
 // receiver takes envelopes in the order of their numbers, because the network keeps no order
 // (match.go). It matches an envelope with a receive that waits for it, and keeps others until a
-// receive does. For a long message the receiver then asks the sender. Transfers move a message of
-// more than 4 KiB, like a message of bytes, if both nodes have memory for that (fetch.go).
-// Otherwise the receiver asks by typeTold, and the sender's Polls send the message in pieces
-// (typePiece). Each piece goes to its place in the receiver's memory (pieces.go). So long messages
-// are never buffered.
+// receive does. Hash tables find the one that fits (classes.go). For a long message the receiver
+// then asks the sender. Transfers move a message of more than 4 KiB, like a message of bytes, if
+// both nodes have memory for that (fetch.go). Otherwise the receiver asks by typeTold, and the
+// sender's Polls send the message in pieces (typePiece). Each piece goes to its place in the
+// receiver's memory (pieces.go). So long messages are never buffered.
 //
-// The limit: a node keeps at most TagWindow unreceived messages of another node. The next ones wait
-// at their sender, which the receiver tells how many it has received. Everything is at request
-// priority. The main program sends it, in the calls below and at the end of each Poll, without
-// waiting for room in the send queue.
+// The messages between two nodes are in three spaces, each with an order and a limit of its own
+// (pair.go): the program's tags, those of collective calls, and wide messages (wide.go).
+//
+// The limit: a node keeps at most TagWindow unreceived messages of another node, and WideWindow
+// wide ones. The next ones wait at their sender, which the receiver tells how many it has received.
+// Everything is at request priority. The main program sends it, in the calls below and at the end
+// of each Poll, without waiting for room in the send queue.
 
 import (
 	"cmp"
@@ -29,8 +32,8 @@ import (
 
 const (
 	// MaxTagged is how many sends, and how many receives, with tags may be in flight; the next one
-	// waits.
-	MaxTagged = 4096
+	// waits. Wide ones count with the others.
+	MaxTagged = 1 << wideTicketBits
 	// MaxTaggedBytes is the longest message with a tag.
 	MaxTaggedBytes = 1 << 30
 	// TagWindow is how many messages of a node may have arrived unreceived; further ones wait at
@@ -61,46 +64,29 @@ var (
 // Received describes the message that a receive got.
 type Received struct {
 	Source int
-	Tag    uint32
-	Bytes  int // length of the message; with ErrTruncate larger than what was received
+	Tag    uint32 // 0 of a wide message
+	Bytes  int    // length of the message; with ErrTruncate larger than what was received
+	Wide   Wide   // of a wide message
+	At     int    // where it is in the memory of Want.Many
+	More   bool   // of Want.Many: other calls will follow
 }
 
 // tags is the state of an endpoint's messages with tags.
 type tags struct {
 	*core
-	pairs    [2][]*pair // by space and node; nil: none yet
+	pairs    [spaces][]*pair // by space and node; nil: none yet
 	sends    pool[tagSend]
 	receives pool[tagReceive]
-	posted   list[tagReceive] // receives that wait for a message, in order
-	kept     list[envelope]   // messages that wait for a receive, in order of arrival
+	claims   pool[claim]
+	classes  classes        // of receives and messages that wait for one another
+	kept     list[envelope] // messages that wait for a receive, in order of arrival
 	spare    list[envelope]
+	blocks   []*block      // unused
 	granted  list[tagSend] // sends whose pieces the receiver waits for
 	busy     []*pair       // pairs with something to send
 	closing  []*pair       // memory for the next busy
 	single   singleTag
 }
-
-// pair is the state of the messages between this node and another, in one space of tags.
-type pair struct {
-	node  uint16
-	space uint32
-	busy  bool
-	gone  bool // the node has left; later messages belong to another pair
-	// Of messages to the node:
-	sent    uint32 // number of the next
-	matched uint32 // how many the node says it has received
-	waiting list[tagSend]
-	void    []uint32 // numbers of returned envelopes, which the receiver must not wait for
-	// Of messages from the node:
-	next  uint32 // number of the next to take
-	taken uint32 // how many were received
-	told  uint32 // the value of taken that the node was told
-	early list[envelope]
-	tell  []telling
-}
-
-// telling is a message that the other node of a pair has yet to be sent.
-type telling struct{ form, mine, theirs, want uint32 }
 
 // operation is the common part of sends and receives.
 type operation struct {
@@ -115,14 +101,16 @@ const (
 	opWaiting opState = iota // a send waits for its turn, a receive for a message
 	opOffered                // a send waits for its receive
 	opMoving                 // its bytes are under way or requested
+	opMoved                  // a send waits for the confirmation that they have arrived
 )
 
 // tagSend is a send.
 type tagSend struct {
-	operation
 	links[tagSend]
-	node   uint16
+	operation
+	pair   *pair
 	tag    uint32
+	wide   Wide // of a wide message
 	b      []byte
 	done   func(error)
 	seq    uint32
@@ -135,9 +123,10 @@ type tagSend struct {
 // tagReceive is a receive.
 type tagReceive struct {
 	operation
-	links[tagReceive]
-	source   int
-	tag      uint32
+	entry           // in a class, while it waits
+	order    uint64 // in which they were started
+	pattern  pattern
+	pair     *pair // of the node whose message it waits for, or gets; nil: any
 	b        []byte
 	done     func(Received, error)
 	received Received
@@ -145,6 +134,8 @@ type tagReceive struct {
 	got      int
 	want     int
 	offer    uint32 // of the send, if memory was or will be granted to it
+	at       int    // where b begins in the memory of Many
+	many     *Many  // shared by the receive that goes on and those of a message each; nil: none
 }
 
 // SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag)
@@ -260,13 +251,20 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
 		return 0, err
 	}
+	p := t.pair(tag>>31, uint16(node))
 	s, ticket := t.sends.take()
-	s.ticket, s.node, s.tag, s.b, s.done, s.state, s.at = ticket, uint16(node), tag, b, done, opWaiting, 0
-	id := sendTagID | ID(ticket)
-	p := t.pair(tag, s.node)
+	s.ticket, s.pair, s.tag, s.wide.Flags, s.b, s.done = ticket, p, tag, 0, b, done
+	return t.start(p, s), nil
+}
+
+// start starts a send, and returns its ID.
+func (t *tags) start(p *pair, s *tagSend) ID {
+	id := sendTagID | ID(s.ticket)
+	s.state, s.at = opWaiting, 0
+	p.sends++
 	p.waiting.add(s)
 	t.flush(p)
-	return id, nil
+	return id
 }
 
 // StartRecv is Recv that does not wait (MPI_Irecv). done is called once, before StartRecv returns
@@ -287,58 +285,69 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 			return 0, err
 		}
 	}
-	t := &e.tags
-	if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
+	want := pattern{source: source, channel: narrow, tag: uint64(tag)}
+	if tag == AnyTag {
+		want.tag, want.ignore = 0, uint64(GroupTag-1)
+	}
+	return e.tags.receive(want, b, nil, done)
+}
+
+// receive starts a receive, of one message if m is nil.
+func (t *tags) receive(want pattern, b []byte, m *Many, done func(Received, error)) (ID, error) {
+	if err := t.wait(t.receives.room, t.e.ProbeCalled); err != nil {
 		return 0, err
 	}
+	c := t.class(&want)
+	n := t.first(c, &want)
+	var gone error
+	if want.source != AnySource && t.member != nil && t.member.peers[want.source].state == left {
+		gone = fmt.Errorf("receiving from node %d: %w", want.source, ErrLeft)
+	}
+	if n == nil && gone != nil {
+		return 0, gone
+	}
 	r, ticket := t.receives.take()
-	r.ticket, r.source, r.tag, r.b, r.done, r.state, r.got, r.offer = ticket, source, tag, b, done, opWaiting, 0, 0
+	r.ticket, r.pattern, r.b, r.done, r.state, r.at, r.many = ticket, want, b, done, opWaiting, 0, m
+	if m != nil {
+		m.ticket, m.left = ticket, 1
+	}
 	id := recvID | ID(ticket)
-	for m := t.kept.first; m != nil; m = m.next {
-		if r.takes(int(m.source), m.tag) {
-			t.kept.remove(m)
-			t.match(r, m, nil)
-			if t.say(); e.bytes.busy {
-				e.bytes.pump()
-			}
+	for ; n != nil; n = t.first(c, &want) {
+		t.unkeep(n)
+		taker := t.taker(r, n)
+		t.match(taker, n, nil)
+		t.sayNow()
+		if taker == r {
 			return id, nil
 		}
 	}
-	if source != AnySource && e.member != nil && e.member.peers[source].state == left {
-		t.receives.give(r.ticket)
-		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrLeft)
+	if gone != nil {
+		t.endReceive(r, gone)
+		return id, nil
 	}
-	t.posted.add(r)
+	if want.source != AnySource {
+		t.expect(r, t.pair(want.space(), uint16(want.source)))
+	}
+	t.post(c, r)
 	return id, nil
 }
 
-// depart ends everything that waits for a node that has left, and forgets agreements with it.
-// Messages that it has sent completely can still be received.
-func (t *tags) depart(node int, err error) {
-	t.failAll(err, func(of int) bool { return of == node })
-	for _, pairs := range t.pairs {
-		if pairs == nil || pairs[node] == nil {
-			continue
-		}
-		p := pairs[node]
-		pairs[node] = nil
-		p.gone, p.void, p.tell = true, nil, nil
-		for n := p.early.first; n != nil; n = p.early.first {
-			p.early.remove(n)
-			t.spare.add(n)
-		}
+// sayNow sends what a receive has caused.
+func (t *tags) sayNow() {
+	if t.say(); t.e.bytes.busy {
+		t.e.bytes.pump()
 	}
 }
 
 // endTogether ends the messages of collective calls, which fail until all nodes have agreed.
 func (t *tags) endTogether(err error) {
 	for s := range t.sends.used {
-		if s.tag >= GroupTag {
+		if s.pair.space == groupSpace {
 			t.dropSend(s, err)
 		}
 	}
 	for r := range t.receives.used {
-		if r.tag >= GroupTag && r.tag != AnyTag {
+		if r.pattern.space() == groupSpace {
 			t.dropReceive(r, err)
 		}
 	}
@@ -349,39 +358,12 @@ func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
 	return e.tags.sends.under(), e.tags.receives.under()
 }
 
-// from returns the node whose message a receive waits for, or AnySource.
-func (r *tagReceive) from() int {
-	if r.state == opMoving {
-		return r.received.Source
-	}
-	return r.source
-}
-
-// takes reports whether a receive takes a message.
-func (r *tagReceive) takes(source int, tag uint32) bool {
-	return (r.source == AnySource || r.source == source) && (r.tag == tag || r.tag == AnyTag && tag < GroupTag)
-}
-
-// pair returns the state between this node and another in the space of a tag. Collective calls have
-// a space of their own, so that unreceived messages of the program do not block them.
-func (t *tags) pair(tag uint32, node uint16) *pair {
-	space := tag >> 31
-	if t.pairs[space] == nil {
-		t.pairs[space] = make([]*pair, t.nodes)
-	}
-	p := t.pairs[space][node]
-	if p == nil {
-		p = &pair{node: node, space: space}
-		t.pairs[space][node] = p
-	}
-	return p
-}
-
 // endSend frees a send and tells the program.
 func (t *tags) endSend(s *tagSend, err error) {
 	t.endOffer(s, false)
 	done := s.done
-	s.b, s.done = nil, nil
+	s.pair.sends--
+	s.pair, s.b, s.done = nil, nil, nil
 	t.sends.give(s.ticket)
 	t.quietly(func() { done(err) })
 }
@@ -389,7 +371,12 @@ func (t *tags) endSend(s *tagSend, err error) {
 // endReceive frees a receive and tells the program.
 func (t *tags) endReceive(r *tagReceive, err error) {
 	done, what := r.done, r.received
-	r.b, r.done = nil, nil
+	if r.many != nil {
+		r.many.left--
+		what.At, what.More = r.at, r.many.left > 0
+	}
+	r.b, r.done, r.many = nil, nil, nil
+	t.expect(r, nil)
 	t.receives.give(r.ticket)
 	t.quietly(func() { done(what, err) })
 }
@@ -397,25 +384,50 @@ func (t *tags) endReceive(r *tagReceive, err error) {
 // dropSend ends a send in any state. A receiver that waits for pieces is told at once. One that has
 // yet to ask for the message is told when it asks.
 func (t *tags) dropSend(s *tagSend, err error) {
-	p := t.pair(s.tag, s.node)
-	switch s.state {
-	case opWaiting:
-		p.waiting.remove(s)
-	case opMoving:
-		t.granted.remove(s)
-		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
+	if t.unlist(s) == opMoving {
+		t.tell(s.pair, telling{form: toldAbort, theirs: s.theirs})
 	}
 	t.endOffer(s, true)
 	t.endSend(s, err)
 }
 
+// unlist removes a send from the list that its state puts it in, and returns the state.
+func (t *tags) unlist(s *tagSend) opState {
+	switch s.state {
+	case opWaiting:
+		s.pair.waiting.remove(s)
+	case opMoving:
+		t.granted.remove(s)
+	default:
+		s.pair.offered.remove(s)
+	}
+	return s.state
+}
+
+// cancelReceive ends a receive, with all that share its memory, and reports whether there was one.
+func (t *tags) cancelReceive(ticket uint32) (found bool) {
+	if r := t.receives.find(ticket); r != nil && r.many == nil {
+		t.dropReceive(r, ErrCancelled)
+		return true
+	}
+	for r := range t.receives.used {
+		if r.many != nil && r.many.ticket == ticket {
+			t.dropReceive(r, ErrCancelled)
+			found = true
+		}
+	}
+	return found
+}
+
 // dropReceive ends a receive in any state. Bytes for which memory was granted still arrive, and are
-// discarded, and late pieces match no receive.
+// discarded, and late pieces match no receive. A send that waits for a confirmation is complete: a
+// receive has taken it.
 func (t *tags) dropReceive(r *tagReceive, err error) {
 	if r.state == opWaiting {
-		t.posted.remove(r)
+		t.unpost(r)
 	} else {
 		t.stopFetch(r)
+		t.confirm(r)
 	}
 	t.endReceive(r, err)
 }

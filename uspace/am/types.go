@@ -56,11 +56,12 @@ const (
 	typeMember = 27
 
 	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
-	// number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0
-	// to 72 bytes, or send, length, and maybe the offer (fetch.go)
+	// number of the message 31:2, space 1:0; tag; padding 9:8, lives 14:10 and 31:27, form 17:16; 0
+	// to 72 bytes, or send, length, and maybe the offer (fetch.go). Those of wide messages are in
+	// wide.go and parts.go.
 	typeTagged = 26
-	// receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages
-	// were received
+	// receive; lives 14:10 and 31:27, form 17:16, space 19:18; send, bytes wanted, how many
+	// messages were received; in the wide space how many of those came in parts
 	typeTold  = 28
 	typePiece = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
 
@@ -122,7 +123,7 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 var forms = [32]struct{ least, most int }{typeXfer: {1, MaxWords}, typeGet: {4, 4}, typeGetBlock: {4, 4},
 	typeGetFour: {4, 4}, typePut: {1, MaxWords}, typePutOne: {4, 4}, typeData: {1, MaxWords}, typeValue: {4, 4},
 	typeDone: {4, 4}, typeRound: {4, 4}, typeCall: {1, MaxWords}, typeAnswer: {1, MaxWords}, typeReady: {4, 4},
-	typeGrant: {3, 3}, typeTaken: {1, 1}, typeAbort: {0, MaxWords}, typeTagged: {2, MaxWords}, typeTold: {4, 4},
+	typeGrant: {3, 3}, typeTaken: {1, 1}, typeAbort: {0, MaxWords}, typeTagged: {2, MaxWords}, typeTold: {4, 5},
 	typePiece: {2, MaxWords}, typeUnhandled: {1, 1}, typeProbe: {0, MaxWords}, typeMember: {4, 4}}
 
 // serve dispatches a message of the library; first is its first word, and the message has the

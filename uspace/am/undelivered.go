@@ -168,7 +168,7 @@ func (e *Endpoint) returned() error {
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.remote.failAll(u, func(*remoteCall) bool { return true })
-		e.tags.failAll(u, func(int) bool { return true })
+		e.tags.failAll(u)
 		e.bytes.failAll(u)
 		e.rounds.cameBack(nil)
 	}

@@ -132,7 +132,7 @@ func TestLevelNames(t *testing.T) {
 func TestKindNumbers(t *testing.T) {
 	for i, k := range []arctic.Kind{
 		arctic.KindMessage, arctic.KindTransfer, arctic.KindRemote, arctic.KindResponse,
-		arctic.KindNotify, arctic.KindMulticast, arctic.KindForward, arctic.KindExtended,
+		arctic.KindSend, arctic.KindMulticast, arctic.KindForward, arctic.KindExtended,
 	} {
 		if int(k) != i {
 			t.Errorf("kind %d of the list has number %d", i, k)

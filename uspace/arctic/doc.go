@@ -20,12 +20,13 @@
 //	        +-----+---------------------------------+------------------------+
 //	word 3..23    payload, 0 to 21 words, as many as length says
 //
-// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind. Six kinds
+// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind. Seven kinds
 // have a meaning: KindMessage, KindTransfer (see Transfer for its payload), KindRemote (see Remote
-// and WindowRequest), KindResponse (see Response), KindMulticast (see Multicast) and KindForward
-// (see Forward). KindNotify and KindExtended are reserved. A card answers a kind that it does not
-// know with ReasonUnknownKind. Types are 9 bits wide at FUNi's programming interface (thesis 3.2.2)
-// and 14 bits in the later conference paper; the wire has room for both.
+// and WindowRequest), KindResponse (see Response), KindSend (see Send), KindMulticast (see
+// Multicast), KindForward (see Forward) and KindExtended (see PathPacket). A card answers a type of
+// KindExtended that it does not know with ReasonUnknownKind. Types are 9 bits wide at FUNi's
+// programming interface (thesis 3.2.2) and 14 bits in the later conference paper; the wire has room
+// for both.
 //
 // The frame, offsets in bytes from its first:
 //
@@ -49,9 +50,9 @@
 //	76  CRC-32C (4) of bytes 14..75 and 80..end; of a sealed frame the lower half of its counter
 //	80  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
-//	    then, with the flag, behind a single transfer packet of form Block, or remote write with a
-//	    block, its block: a positive multiple of 16 bytes then, of a sealed frame, its
-//	    authentication (16) and the upper half of its counter (4)
+//	    then, with the flag, behind a single transfer packet of form Block, or a remote write,
+//	    response or send with a block, its block: a positive multiple of 16 bytes
+//	    then, of a sealed frame, its authentication (16) and the upper half of its counter (4)
 //
 // A reject answers one earlier frame of the receiver's:
 //

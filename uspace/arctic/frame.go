@@ -151,8 +151,8 @@ func PutPacket(b []byte, n int, p []byte) int {
 }
 
 // PutBlock copies data behind the only packet of the frame, which ends at n, and returns the new
-// length. The packet is a transfer of form Block, or a remote write with a block. The caller
-// observes MaxBlock.
+// length. The packet is a transfer of form Block, or a remote write, response or send with a block.
+// The caller observes MaxBlock.
 func PutBlock(b []byte, n int, data []byte) int {
 	b[15] |= flagBlock
 	return n + copy(b[n:n+len(data)], data)
@@ -302,7 +302,8 @@ func (f Frame) checkBlock(packets, at int) error {
 	if packets != 1 {
 		return ErrBlock
 	}
-	if p := Packet(f[HeaderSize+int(f[29])*RejectSize : at]); !isBlock(p) && !isRemoteBlock(p) && !isResponseBlock(p) {
+	if p := Packet(f[HeaderSize+int(f[29])*RejectSize : at]); !isBlock(p) && !isRemoteBlock(p) && !isResponseBlock(p) &&
+		!isSendBlock(p) {
 		return ErrBlock
 	}
 	if size == 0 || size%TransferAlign != 0 {

@@ -60,6 +60,12 @@ const (
 	// RemoteMulticast stands in the completion of a multicast (multicast.go); no packet of
 	// KindRemote asks for it.
 	RemoteMulticast
+	// RemoteSend stands in the completion of a message (send.go); no packet of KindRemote asks for
+	// it.
+	RemoteSend
+	// RemoteBarrier stands in the notification of a barrier. Its packets are an addition to key 0
+	// (engine/barrier.go).
+	RemoteBarrier
 )
 
 // Element is the type of an element.

@@ -46,10 +46,10 @@ const (
 	// operation on it, see WindowRequest.
 	KindRemote    Kind = 2
 	KindResponse  Kind = 3 // the answer of an operation on a window; see Response
-	KindNotify    Kind = 4 // reserved for notification counts
+	KindSend      Kind = 4 // a message that the receiver stores where it has said; see Send
 	KindMulticast Kind = 5 // a message or write that goes along a chain; see Multicast
 	KindForward   Kind = 6 // says that the process of a node is on another card now; see Forward
-	KindExtended  Kind = 7 // reserved for kinds beyond these
+	KindExtended  Kind = 7 // a packet of an ULTRA path, see PathPacket; other types are reserved
 )
 
 // Kinds is how many kinds the field can tell apart.

@@ -56,8 +56,9 @@ const (
 	// ReasonArea says that the receiver has not opened that area, or for another key slot.
 	ReasonArea Reason = 73
 	// ReasonNoBuffer says that the area has as many unread notifications as it may have, and was
-	// opened to refuse more. A process also gets it from its own card, for an operation or a
-	// multicast that the notification ring or funi.MaxRequests has no room for.
+	// opened to refuse more. Of a message (KindSend) it says that the process receives none, or
+	// none of that length. A process also gets it from its own card, for an operation, a message or
+	// a multicast that the notification ring or funi.MaxRequests has no room for.
 	ReasonNoBuffer   Reason = 74
 	ReasonRemoteForm Reason = 75 // says that no card sends a remote write of that form
 
@@ -77,6 +78,18 @@ const (
 	// ReasonWithheld says that the window has been absent (ReasonAbsent) for longer than the
 	// receiving card lets others wait for it.
 	ReasonWithheld Reason = 85
+	// ReasonNoPath says that the receiver has no end of that path, or that the end belongs to
+	// another sender.
+	ReasonNoPath Reason = 86
+
+	// ReasonTruncated says that a message was longer than the buffer that its receiver had posted.
+	// The receiver has as much of it as fits. It is a receiver's reason for a packet that it has
+	// taken, once, unlike all others.
+	ReasonTruncated Reason = 87
+	// ReasonBroken says that the receiver no longer has the room that it had reserved for a message
+	// of many packets: the sender's card was silent for too long, or the receiver has closed its
+	// receive ring, withdrawn the memory, or moved.
+	ReasonBroken Reason = 88
 
 	ReasonLocal  Reason = 128 // the first reason that is found at the sender and never travels
 	ReasonSilent Reason = 128 // says that the peer has not answered within the configured time
@@ -198,6 +211,12 @@ func (r Reason) String() string {
 		return "forwarded too often"
 	case ReasonWithheld:
 		return "window has been suspended for too long"
+	case ReasonNoPath:
+		return "no such path there"
+	case ReasonTruncated:
+		return "longer than the buffer posted for it, and cut"
+	case ReasonBroken:
+		return "receiver has given up the room for the message"
 	case ReasonWindow:
 		return "memory for the answer is not in a segment that it may be written to"
 	case ReasonOperand:

@@ -150,10 +150,10 @@ func (p Packet) Transfer(t *Transfer) bool {
 }
 
 // Void turns a packet of form Block, which is in no frame yet, into one that no receiver accepts: a
-// part without data. It leaves a remote write or a response with a block as it is: without its
-// block no receiver accepts that either.
+// part without data. It leaves a remote write, a response or a send with a block as it is: without
+// its block no receiver accepts that either.
 func (p Packet) Void() {
-	if !p.IsRemote() && !p.IsResponse() {
+	if !p.IsRemote() && !p.IsResponse() && !p.IsSend() {
 		p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part)
 	}
 }
@@ -185,6 +185,10 @@ func (p Packet) Advance(bytes int) {
 		return
 	case p.IsResponse():
 		offset := p[responseOffset : responseOffset+WordSize]
+		binary.LittleEndian.PutUint32(offset, binary.LittleEndian.Uint32(offset)+uint32(bytes))
+		return
+	case p.IsSend():
+		offset := p[sendOffset : sendOffset+WordSize]
 		binary.LittleEndian.PutUint32(offset, binary.LittleEndian.Uint32(offset)+uint32(bytes))
 		return
 	}

@@ -26,7 +26,7 @@ import (
 func compile(t *testing.T, source string) (program string) {
 	t.Helper()
 	// what go test has to know of, or it repeats old results
-	for _, file := range []string{"../funi/funi.h", "../funi/funet.h", source} {
+	for _, file := range []string{"../funi/funi.h", source} {
 		if _, err := os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
@@ -232,6 +232,12 @@ func TestEnvironmentInC(t *testing.T) {
 		compare(t, map[string]string{attach.NodeVariable: "1", attach.GIDVariable: v})
 		compare(t, map[string]string{attach.NodeVariable: "1", attach.SocketVariable: v})
 		compare(t, map[string]string{attach.NodeVariable: "1", attach.TokenVariable: v})
+	}
+	// lists of sockets
+	for _, v := range []string{"/a:/b", "/a:/b:/c:/d", "/a:", ":/b", "/a::/c"} {
+		for node := range 4 {
+			compare(t, map[string]string{attach.NodeVariable: fmt.Sprint(node), attach.SocketVariable: v})
+		}
 	}
 	for _, v := range []string{strings.Repeat("Ab", 32), strings.Repeat("0", 63), strings.Repeat("0", 65),
 		strings.Repeat("g1", 32)} {

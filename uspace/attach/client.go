@@ -45,6 +45,7 @@ type Config struct {
 	// end of the process before this one.
 	Life, Restarts int
 	Spin           bool // keeps Drive from sleeping: for processes that wait for several contexts
+	Triggers       bool // requests are issued by triggers (funi.Page.IssueByTrigger)
 	// Context ends, when it ends, every call that waits: Open, Segment and Unregister, which return
 	// its cause, and the wait of Close. nil: it never ends. The waits of a program itself end by
 	// its library (am.Endpoint.Bind) or have a context of their own (Wait).
@@ -73,6 +74,7 @@ type Client struct {
 	memory, bells []byte             // mapped
 	segments      map[uint32]segment // by base
 	token         Token
+	row           *Row // of which it is the connection and the first context; nil: none
 
 	polls uint64
 	spin  bool
@@ -114,6 +116,7 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
+	memory.Page.IssueByTrigger(cfg.Triggers)
 	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.alarm.FD())
 	return c, c.initialize(memory)
 }
@@ -177,17 +180,26 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 	if c.bells, err = MapMemory(got[DoorbellsDescriptor], funi.DoorbellsSize); err != nil {
 		return nil, err
 	}
-	m, err := funi.SharedRemoteMemory(c.memory, c.bells, c.answer.Remote)
+	m, err := c.context(c.memory)
 	if err != nil {
 		return nil, err
 	}
 	c.page = m.Page
-	if v := c.page.Version(); v != funi.ABI {
+	c.alarm, err = wait.NewAlarm()
+	return m, err
+}
+
+// context returns the context whose memory is mapped at the bytes.
+func (c *Client) context(b []byte) (*funi.Memory, error) {
+	m, err := funi.SharedRemoteMemory(b, c.bells, c.answer.Remote)
+	if err != nil {
+		return nil, err
+	}
+	if v := m.Page.Version(); v != funi.ABI {
 		return nil, fmt.Errorf("the register page is of version %d, not %d: %w", v, funi.ABI, ErrVersion)
 	}
 	m.Wake = func() { wake(c.card) }
-	c.alarm, err = wait.NewAlarm()
-	return m, err
+	return m, nil
 }
 
 // initialize starts the queues (thesis 3.2.1).
@@ -246,6 +258,9 @@ func (c *Client) lost(why error) {
 	if c.page != nil {
 		c.page.PutGone()
 	}
+	if c.row != nil {
+		c.row.putGone()
+	}
 }
 
 // Close waits until everything sent has been delivered, and meanwhile discards what the process has
@@ -274,8 +289,12 @@ func (c *Client) detach(linger time.Duration) error {
 	defer c.wakeAtEnd(c.ctx)()
 	for c.fds[onSocket].Events = unix.POLLIN; c.fds[onSocket].Revents == 0 && time.Now().Before(end) &&
 		c.ctx.Err() == nil; {
-		c.page.Arm()
-		c.discard()
+		if c.row != nil {
+			c.row.discard()
+		} else {
+			c.page.Arm()
+			discard(c.iface)
+		}
 		c.sleep(max(int64(time.Until(end)), 0))
 	}
 	if c.fds[onSocket].Revents == 0 && c.ctx.Err() != nil {
@@ -292,14 +311,14 @@ func (c *Client) detach(linger time.Duration) error {
 }
 
 // discard empties the receive queues and the return ring.
-func (c *Client) discard() {
+func discard(i *funi.Interface) {
 	for l := range arctic.Level(arctic.Levels) {
-		for c.iface.Receive(l) != nil {
-			c.iface.Release(l)
+		for i.Receive(l) != nil {
+			i.Release(l)
 		}
 	}
 	for more := true; more; {
-		_, more = c.iface.NextReturn()
+		_, more = i.NextReturn()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -418,6 +419,13 @@ func TestEnvironment(t *testing.T) {
 	if c, err := attach.Environment(); err != nil || c !=
 		(attach.Config{Socket: "/tmp/s", GID: 5, Node: 65535, Token: token}) {
 		t.Errorf("%+v, %v", c, err)
+	}
+	for node, want := range []string{"/a", "/b", "/c", "/a"} {
+		good[attach.NodeVariable] = strconv.Itoa(node)
+		set(attach.SocketVariable, "/a:/b:/c")
+		if c, err := attach.Environment(); err != nil || c.Socket != want {
+			t.Errorf("node %d of three hosts attaches at %s, not %s: %v", node, c.Socket, want, err)
+		}
 	}
 	t.Setenv(attach.LifeVariable, "2")
 	t.Setenv(attach.RestartsVariable, "10")

@@ -10,6 +10,11 @@
 // side is gone the kernel closes the socket. Then the daemon detaches the context, or the client
 // reports the end.
 //
+// A process that is many nodes asks for a row instead (KindRow, OpenRow): up to 1,024 contexts of
+// consecutive nodes, one behind the other in one file, with one descriptor to wait on. The answer
+// has one descriptor more, for the far doorbells of the user. A row ends as a whole, and does not
+// move.
+//
 // A context can move to the card of another daemon (Client.Move, move.go). The client asks the
 // second daemon for a context of the same sizes (KindArrive). It tells the first daemon to let the
 // context go (KindLeave), and gets an image of what that daemon's card knew. The client copies the

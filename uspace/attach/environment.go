@@ -8,15 +8,18 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // The variables of the environment of a process of a job.
 const (
-	SocketVariable = "FUNET_SOCKET" // path of the daemon's socket
-	GIDVariable    = "FUNET_GID"    // the job's group
-	NodeVariable   = "FUNET_NODE"   // the process's number in it
-	NodesVariable  = "FUNET_NODES"  // how many members the group has
-	TokenVariable  = "FUNET_TOKEN"  // the job's token (Token.Text)
+	// SocketVariable is the path of the daemon's socket, or a list of paths with colons between
+	// them: that of node n is at index n modulo their number. No path has a colon.
+	SocketVariable = "FUNET_SOCKET"
+	GIDVariable    = "FUNET_GID"   // the job's group
+	NodeVariable   = "FUNET_NODE"  // the process's number in it
+	NodesVariable  = "FUNET_NODES" // how many members the group has
+	TokenVariable  = "FUNET_TOKEN" // the job's token (Token.Text)
 	// LifeVariable is how many processes were this node before, and RestartsVariable how many may
 	// follow the first. They are set only where the launcher restarts a node that has failed (funet
 	// run --restart).
@@ -59,11 +62,15 @@ func OtherPlaces() []string {
 // number and number of processes are those of mpirun or srun. It returns ErrEnvironment if a
 // variable is missing or invalid. FUNET_SOCKET, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS may be
 // missing.
-func Environment() (Config, error) {
-	c := Config{Socket: os.Getenv(SocketVariable)}
+func Environment() (Config, error) { return EnvironmentOf(os.Getenv) }
+
+// EnvironmentOf is Environment with another function for the values of variables. A library in a
+// program of C needs it: os.Getenv does not see what that program has set.
+func EnvironmentOf(getenv func(name string) string) (Config, error) {
+	var c Config
 	place := places[0]
 	for _, p := range places {
-		if os.Getenv(p[0]) != "" {
+		if getenv(p[0]) != "" {
 			place = p
 			break
 		}
@@ -75,7 +82,7 @@ func Environment() (Config, error) {
 		to   *uint64
 	}{{GIDVariable, 16, &gid}, {place[0], 16, &node}, {place[1], 17, &nodes}, {LifeVariable, 16, &life},
 		{RestartsVariable, 16, &restarts}} {
-		s := os.Getenv(v.name)
+		s := getenv(v.name)
 		if s == "" && v.to != &gid && v.to != &node {
 			continue
 		}
@@ -85,8 +92,10 @@ func Environment() (Config, error) {
 		}
 	}
 	c.GID, c.Node, c.Nodes, c.Life, c.Restarts = uint16(gid), uint16(node), int(nodes), int(life), int(restarts)
+	sockets := strings.Split(getenv(SocketVariable), ":")
+	c.Socket = sockets[int(c.Node)%len(sockets)]
 	var err error
-	if c.Token, err = ParseToken(os.Getenv(TokenVariable)); err != nil {
+	if c.Token, err = ParseToken(getenv(TokenVariable)); err != nil {
 		return Config{}, fmt.Errorf("reading %s: %w: %w", TokenVariable, ErrEnvironment, err)
 	}
 	return c, nil

@@ -49,6 +49,7 @@ const (
 	KindFate
 	KindNeighbours // which nodes of the job with direct ports are on this host
 	KindShare      // memory with one of them (package port/shared)
+	KindRow        // attach contexts of nodes that follow each other, up to MaxRow
 
 	AnswerBit Kind = 0x8000 // makes a request's kind that of its answer
 )

@@ -73,8 +73,11 @@ func (r AttachRequest) Encode() []byte { return r.encode(KindAttach) }
 func (r AttachRequest) EncodeArrive() []byte { return r.encode(KindArrive) }
 
 func (r AttachRequest) encode(k Kind) []byte {
-	return compose(k, attachRequest{GID: r.GID, Node: r.Node, Slots: r.Slots, Remote: exponentsOf(r.Remote),
-		Token: r.Token})
+	return compose(k, r.message())
+}
+
+func (r AttachRequest) message() attachRequest {
+	return attachRequest{GID: r.GID, Node: r.Node, Slots: r.Slots, Remote: exponentsOf(r.Remote), Token: r.Token}
 }
 
 // DecodeAttachRequest reads the message. It does not check all values: the number of slots may be
@@ -89,7 +92,11 @@ func decodeAttach(b []byte, k Kind) (AttachRequest, error) {
 	if err != nil {
 		return AttachRequest{}, err
 	}
-	remote, err := r.Remote.sizes("an attach request")
+	return r.request("an attach request")
+}
+
+func (r attachRequest) request(what string) (AttachRequest, error) {
+	remote, err := r.Remote.sizes(what)
 	if err != nil {
 		return AttachRequest{}, err
 	}
@@ -138,9 +145,11 @@ func (a AttachAnswer) Encode() []byte { return a.encode(KindAttach) }
 // EncodeArrive composes the answer to a request of KindArrive.
 func (a AttachAnswer) EncodeArrive() []byte { return a.encode(KindArrive) }
 
-func (a AttachAnswer) encode(k Kind) []byte {
-	return compose(k|AnswerBit, attachAnswer{ABI: a.ABI, Context: a.Context, GID: a.GID, Node: a.Node, Nodes: a.Nodes,
-		Slots: a.Slots, Remote: exponentsOf(a.Remote), Memory: a.Memory, Incarnation: a.Incarnation})
+func (a AttachAnswer) encode(k Kind) []byte { return compose(k|AnswerBit, a.message()) }
+
+func (a AttachAnswer) message() attachAnswer {
+	return attachAnswer{ABI: a.ABI, Context: a.Context, GID: a.GID, Node: a.Node, Nodes: a.Nodes,
+		Slots: a.Slots, Remote: exponentsOf(a.Remote), Memory: a.Memory, Incarnation: a.Incarnation}
 }
 
 // DecodeAttachAnswer reads the message, and checks what the process relies on: the ABI
@@ -156,9 +165,17 @@ func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
 	if err != nil {
 		return AttachAnswer{}, err
 	}
-	const what = "an answer to an attach request"
-	size, err := funi.SharedSize(int(a.Slots))
+	return a.answer("an answer to an attach request", func(slots int, remote funi.RemoteSizes) (int, error) {
+		size, err := funi.SharedSize(slots)
+		return size + remote.Bytes(), err
+	})
+}
+
+// answer checks the fields of an answer whose memory has the size that memory returns.
+func (a attachAnswer) answer(what string, memory func(slots int, remote funi.RemoteSizes) (int, error)) (AttachAnswer,
+	error) {
 	remote, wrong := a.Remote.sizes(what)
+	size, err := memory(int(a.Slots), remote)
 	switch {
 	case a.ABI != funi.ABI:
 		return AttachAnswer{}, fmt.Errorf("attaching to a card of ABI %d, not %d: %w", a.ABI, funi.ABI, ErrVersion)
@@ -166,7 +183,7 @@ func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
 		return AttachAnswer{}, malformed(what, "slots", a.Slots)
 	case wrong != nil:
 		return AttachAnswer{}, wrong
-	case a.Memory != uint64(size+remote.Bytes()):
+	case a.Memory != uint64(size):
 		return AttachAnswer{}, malformed(what, "memory", a.Memory)
 	case a.Context >= funi.MaxContexts:
 		return AttachAnswer{}, malformed(what, "context", a.Context)

@@ -57,6 +57,8 @@ var messages = []message{
 	})},
 	{"share", again(attach.DecodeShareRequest, attach.ShareRequest.Encode)},
 	{"share answer", again(attach.DecodeShareAnswer, attach.ShareAnswer.Encode)},
+	{"row", again(attach.DecodeRowRequest, attach.RowRequest.Encode)},
+	{"row answer", again(attach.DecodeRowAnswer, attach.RowAnswer.Encode)},
 }
 
 func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
@@ -92,6 +94,10 @@ func samples() [][]byte {
 		attach.Fate{Node: 3, Lives: true, Life: 7, Order: 9}.Encode(),
 		attach.Doubt{Node: 3, Life: 7}.Encode(),
 		neighbours, attach.ShareRequest{Node: 7}.Encode(), attach.ShareAnswer{Node: 7, Bytes: 1 << 19}.Encode(),
+		attach.RowRequest{AttachRequest: attach.AttachRequest{GID: 5, Node: 1, Slots: 4, Token: token},
+			Count: 3}.Encode(),
+		attach.RowAnswer{AttachAnswer: attach.AttachAnswer{ABI: funi.ABI, GID: 5, Node: 1, Nodes: 4, Slots: 4,
+			Memory: 3 * 8192, Incarnation: 99}, Contexts: []uint16{2048, 2050, 0xffff}}.Encode(),
 	}
 }
 
@@ -146,6 +152,18 @@ func TestMessagesComeBack(t *testing.T) {
 		same(t, again, again.Encode(), attach.DecodeResumeRequest)
 		with := attach.ShareAnswer{Node: a.Node, Bytes: s.Bytes}
 		same(t, with, with.Encode(), attach.DecodeShareAnswer)
+		row := attach.RowRequest{AttachRequest: r, Count: rapid.IntRange(1, attach.MaxRow).Draw(t, "count")}
+		same(t, row, row.Encode(), attach.DecodeRowRequest)
+		stride, _, err := attach.RowStride(slots, funi.RemoteSizes{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := rapid.SliceOfN(rapid.Uint16(), 1, 9).Draw(t, "contexts")
+		of := attach.RowAnswer{AttachAnswer: a, Contexts: all}
+		of.Context, of.Nodes, of.Memory = uint32(all[0]), uint32(a.Node)+9, uint64(stride*len(all))
+		if of.Nodes <= 1<<16 {
+			same(t, of, of.Encode(), attach.DecodeRowAnswer)
+		}
 		same(t, attach.ShareRequest{Node: a.Node}, attach.ShareRequest{Node: a.Node}.Encode(),
 			attach.DecodeShareRequest)
 
@@ -210,6 +228,14 @@ func TestMessageLayout(t *testing.T) {
 			"46554e4901000300" + "1800000000000000" + "0010000000000000"},
 		{"detach", attach.DetachRequest{Linger: 0x1234567 * time.Microsecond}.Encode(),
 			"46554e4901000800" + "1800000000000000" + "904a000000000000"},
+		{"row", attach.RowRequest{AttachRequest: attach.AttachRequest{GID: 1, Node: 2, Slots: 4,
+			Token: attach.Token{0xaa, 31: 0xbb}}, Count: 0x304}.Encode(),
+			"46554e4901001500" + "4800000000000000" + "0100020004000000" + "0000000000000000" + "aa" +
+				strings.Repeat("00", 30) + "bb" + "0403000000000000"},
+		{"row answer", attach.RowAnswer{AttachAnswer: attach.AttachAnswer{ABI: funi.ABI, GID: 3, Node: 4, Nodes: 6,
+			Slots: 4, Memory: 2 * 8192, Incarnation: 6}, Contexts: []uint16{0x800, 0x801}}.Encode(),
+			"46554e4901001580" + "3c00000000000000" + "0200000002000000" + "0300040006000000" + "0400000000000000" +
+				"0040000000000000" + "0600000000000000" + "00080108"},
 		{"job answer", attach.JobAnswer{GID: 9}.Encode(), "46554e4901000480" + "1400000000000000" + "09000000"},
 		{"refusal", attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota)[:16],
 			"46554e4901000180" + "2800000006000000"},
@@ -311,6 +337,17 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"port answer: a key that there is not", 9, 72, 1, attach.ErrMalformed},
 		{"resume: reserved", 10, 20, 1, attach.ErrMalformed},
 		{"share: reserved", 14, 18, 1, attach.ErrMalformed},
+		{"row: no contexts", 16, 64, 0, attach.ErrMalformed},
+		{"row: too many contexts", 16, 65, 5, attach.ErrMalformed},
+		{"row: reserved", 16, 68, 1, attach.ErrMalformed},
+		{"row: remote memory", 16, 24, 60, attach.ErrMalformed},
+		{"row answer: abi", 17, 16, 1, attach.ErrVersion},
+		{"row answer: no contexts", 17, 20, 0, attach.ErrMalformed},
+		{"row answer: more contexts", 17, 20, 4, attach.ErrMalformed},
+		{"row answer: nodes beyond the group", 17, 26, 2, attach.ErrMalformed},
+		{"row answer: slots", 17, 32, 5, attach.ErrMalformed},
+		{"row answer: memory of one", 17, 41, 0x20, attach.ErrMalformed},
+		{"row answer: reserved", 17, 52, 1, attach.ErrMalformed},
 		{"share answer: reserved", 15, 23, 1, attach.ErrMalformed},
 	} {
 		b := samples()[c.message]

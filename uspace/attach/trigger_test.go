@@ -19,3 +19,20 @@ func TestCTriggers(t *testing.T) {
 		t.Errorf("%v, and it said %q", r.err, r.out)
 	}
 }
+
+// Rule: C programs with remote memory issue their operations by triggers, give notifications back
+// by them, and meet at barriers (funi_vci_issue, funi_barrier).
+func TestCPorts(t *testing.T) {
+	program := compile(t, "testdata/port.c")
+	const rounds = 500
+	d := start(t, "")
+	var ended []<-chan outcome
+	for node := range uint16(2) {
+		ended = append(ended, runs(d.member(program, node, fmt.Sprint(rounds))))
+	}
+	for node, e := range ended {
+		if r := await(t, "it has passed all", e); r.err != nil || string(r.out) != fmt.Sprintf("passed %d\n", rounds) {
+			t.Errorf("node %d: %v, and it said %q", node, r.err, r.out)
+		}
+	}
+}

@@ -82,6 +82,7 @@ type account struct {
 	local     int    // the same for delivery to this card; negative if a block was longer
 	refilled  uint64 // the step of the last refill
 	late      int    // bytes of late writes of which the card holds copies (late.go)
+	paths     [2]int // ends of paths, by direction (ultra.go)
 	stored    stored // what its contexts have issued by triggers (trigger.go)
 	room      uint32 // changes when a context that had no room for packets of this card has room
 }
@@ -104,6 +105,7 @@ type scheduler struct {
 	bells *doorbells
 	table *contexts
 	out   *retrieval
+	ultra *ultra
 
 	awake           []*Context          // the contexts that steps look at
 	tickets         bool                // TICKET of one of them has changed
@@ -201,7 +203,7 @@ func (s *scheduler) setPayer(g *group, a *account) {
 
 // forgetAccount forgets an account that has nothing left.
 func (s *scheduler) forgetAccount(a *account) {
-	if a.contexts == 0 && a.groups == 0 && !a.Used() && s.accounts[a.id] == a {
+	if a.contexts == 0 && a.groups == 0 && a.paths == [2]int{} && !a.Used() && s.accounts[a.id] == a {
 		delete(s.accounts, a.id)
 	}
 }
@@ -361,9 +363,12 @@ func (x *Context) batch() int {
 	return min(retrieveBatch, max(leastSlots, sharedSlots/max(x.account.awake, 1)))
 }
 
-// serve looks at a context and its send queues.
+// serve looks at a context, its paths and its send queues.
 func (s *scheduler) serve(x *Context) {
 	s.table.serving = x
+	if x.paths.open() {
+		s.ultra.look(x)
+	}
 	if x.calm {
 		// At most one message of each level is sent at once, as in a dialogue: without this a round
 		// trip takes 6 % more instructions.
@@ -387,7 +392,7 @@ func (s *scheduler) serve(x *Context) {
 
 // attend looks at a context's CNTL and trigger, and whether the context has made room for packets.
 func (s *scheduler) attend(x *Context) {
-	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
+	if x.modes|x.user<<1&^x.seen != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		s.table.touch(x)
 	}
 	if x.noRoom != [arctic.Levels]bool{} {

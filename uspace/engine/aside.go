@@ -44,10 +44,11 @@ func (x *Context) setAside(t *transfer) {
 }
 
 // resume makes current again the first write set aside that can go on, or that has failed. While
-// the queues are being closed it takes the first of all.
+// the queues are being closed it takes the first of all. A message that waits for room at its
+// receiver is left where it is.
 func (x *Context) resume(l arctic.Level) {
 	for t := x.long.aside[l].head; t != nil; t = t.next {
-		if x.closing || t.failed != arctic.ReasonNone || x.resumes(t) {
+		if t.failed != arctic.ReasonNone || !t.put.ungranted() && (x.closing || x.resumes(t)) {
 			x.long.aside[l].remove(t)
 			x.current[l] = t
 			return

@@ -15,11 +15,11 @@ import (
 const maxLines = 64 * 64
 
 // ownLine and the number after it are the Index of the two lines outside the cache (long.own). The
-// lines of answers and of chains follow (response.go, chain.go).
+// lines of answers, chains and paths follow (response.go, chain.go, ultra.go).
 const ownLine = maxLines
 
 // endOfLines is one more than the highest Index: a new kind of line moves it.
-const endOfLines = firstChained + funi.MaxChains*chainLines
+const endOfLines = firstPath + contextPaths*placesOfPath
 
 // placesOfLines returns the length of a table with an entry for each line of a context.
 func (t *contexts) placesOfLines() int { return t.cfg.Lines + endOfLines - ownLine }
@@ -53,6 +53,8 @@ func (t *contexts) lineOf(ln *link.Line) *line {
 	switch {
 	case ln.Index < ownLine:
 		return x.at(int(ln.Index))
+	case ln.Index >= firstPath:
+		return x.paths.line(ln.Index)
 	case ln.Index >= firstChained:
 		return x.chainedLine(ln.Index)
 	case ln.Index >= firstAnswer:

@@ -24,6 +24,7 @@ type Card struct {
 	in     delivery
 	remote remoteUnit
 	move   moves
+	ultra  ultra
 	model  *model // nil: what the card does takes no time
 }
 
@@ -55,16 +56,20 @@ func (c *Card) connect() {
 	}
 	c.table = contexts{core: all, bells: &c.bells, sched: &c.sched}
 	c.bells = doorbells{sched: &c.sched, far: new(funi.FarDoorbells)}
-	c.sched = scheduler{core: all, bells: &c.bells, table: &c.table, out: &c.out, charged: -link.LongestRest - 1}
+	c.sched = scheduler{core: all, bells: &c.bells, table: &c.table, out: &c.out, ultra: &c.ultra, charged: -link.LongestRest - 1}
 	c.routes = routes{core: all, sched: &c.sched, table: &c.table, common: c.cfg.Routes}
 	c.out = retrieval{core: all, routes: &c.routes, table: &c.table, sched: &c.sched, in: &c.in, model: c.model,
 		remote: &c.remote, late: agenda[transfer]{clock: &c.clock, deadline: lateDue}}
 	c.out.block, c.out.writeBlock = c.cfg.blocks()
-	c.in = delivery{core: all, routes: &c.routes, table: &c.table, out: &c.out, remote: &c.remote, move: &c.move}
+	c.in = delivery{core: all, routes: &c.routes, table: &c.table, out: &c.out, remote: &c.remote, move: &c.move,
+		ultra: &c.ultra}
 	c.remote = remoteUnit{core: all, routes: &c.routes, table: &c.table, out: &c.out, in: &c.in, model: c.model,
 		unanswered: [2]agenda[request]{{clock: &c.clock, deadline: answerDue}, {clock: &c.clock, deadline: reportDue}},
+		reserved:   agenda[reservation]{clock: &c.clock, deadline: roomDue},
 		generation: uint16(c.cfg.Incarnation) * generations}
 	c.remote.seedProofs()
+	c.ultra = ultra{core: all, table: &c.table, sched: &c.sched, routes: &c.routes, out: &c.out,
+		due: agenda[pathEnd]{clock: &c.clock, deadline: pathDue}}
 	c.move = moves{core: all, routes: &c.routes, table: &c.table, bells: &c.bells, out: &c.out}
 }
 

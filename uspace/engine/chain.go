@@ -372,7 +372,7 @@ func (u *model) timeReport(q *request, a *arctic.Response) {
 // so that remoteUnit.unanswered stays in order.
 func (q *request) patience() int64 {
 	c := q.of.card
-	if q.operation == arctic.RemoteMulticast {
+	if q.kind() == 1 {
 		return c.remote.answerTimeout() + int64(c.cfg.ConnectTimeout) + longestWay*int64(c.cfg.MaxHold)
 	}
 	return c.remote.answerTimeout()

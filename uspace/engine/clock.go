@@ -20,7 +20,8 @@ type deadline int
 
 // The deadlines: the end of the wait for an expected node (route.go) and for a route
 // (routemiss.go), a late write (late.go), the answer to an operation and the reports on a multicast
-// (request.go), and what a sign tells (forward.go).
+// (request.go), what a sign tells (forward.go), the next packet of a message (receive.go), and what
+// an end of a path waits for (ultrapath.go).
 const (
 	nodeDue deadline = iota
 	routeDue
@@ -28,6 +29,8 @@ const (
 	answerDue
 	reportDue
 	signDue
+	pathDue
+	roomDue
 	deadlines
 )
 

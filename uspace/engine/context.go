@@ -138,6 +138,7 @@ type Context struct {
 	// (response.go).
 	answers *answers
 	chains  *chains // chains that it is a member of (chain.go)
+	paths   *paths  // ends of paths; nil: it never had any (ultra.go)
 	// remote holds what the process has opened for others; nil: it has asked for no room
 	// (keyslot.go).
 	remote *remote
@@ -314,8 +315,10 @@ func (c *Card) discard(x *Context) {
 		c.model.leave(x)
 	}
 	x.forgetRequests()
+	c.ultra.leave(x)
 	c.out.giveUp(x, func(ln *line) {
 		c.counters.Discarded++
+		ln.asked = false
 		x.free(ln)
 	})
 	x.forsakeBlocks()
@@ -353,6 +356,9 @@ func (c *Card) reset(x *Context) {
 		if x.chains != nil {
 			nobody.inheritChains(x.chains)
 		}
+		if x.paths != nil {
+			nobody.inheritPaths(x.paths)
+		}
 		nobody.owner.Ended, nobody.owner.Halted = true, true
 		c.table.owners[nobody.owner.Number] = nobody
 		c.table.newOwner(x)
@@ -366,7 +372,7 @@ func (c *Card) reset(x *Context) {
 	c.sched.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.forgetRequests()
-	x.answers, x.chains = nil, nil
+	x.answers, x.chains, x.paths = nil, nil, nil
 	if x.remote != nil {
 		x.remote = x.remote.anew()
 		x.iface.PutRemoteSizes()
@@ -399,6 +405,7 @@ func (t *contexts) bury() {
 			t.offerSet(x)
 		}
 		if left = t.link.Bury(x.owner, left); x.owner.Buried() {
+			x.card.ultra.buryPaths(x)
 			t.owners[x.owner.Number] = nil
 			t.free.give(x.owner.Number)
 			x.forgetTransfers()
@@ -429,7 +436,7 @@ func (t *contexts) show(x *Context) {
 
 // allFree reports whether the context has nothing undelivered.
 func (x *Context) allFree() bool {
-	return x.ticket.used == 0 && x.allAnswered() && x.allSentOn() &&
+	return x.ticket.used == 0 && x.allAnswered() && x.allSentOn() && x.paths.idle() &&
 		(x.long == nil || x.long.inUse == [arctic.Levels]bool{})
 }
 
@@ -440,7 +447,7 @@ func (x *Context) free(l *line) {
 		l.kept, l.asked = false, false
 	}
 	if l.transfer != nil {
-		x.calm, l.kept = false, false
+		x.calm, l.kept, l.asked = false, false, false
 		l.Clear()
 		x.accounted(l)
 	}
@@ -448,11 +455,17 @@ func (x *Context) free(l *line) {
 	case l.Index < ownLine:
 		x.card.sched.tickets = true
 		x.ticket.give(int(l.Index))
+	case l.Index >= firstPath:
+		x.card.ultra.settles(x, l, arctic.ReasonNone)
+		return
 	case l.Index >= firstChained:
 		x.freeChained(l)
 		return
 	case l.Index >= firstAnswer:
 		x.answers.free |= 1 << (l.Index - firstAnswer)
+		if r := x.remote; r != nil && r.barriers != nil && r.barriers.tells != 0 && !x.detached && !x.away {
+			x.card.remote.tellMembers(x)
+		}
 		return // no message waits for it
 	default:
 		x.long.inUse[l.Index-ownLine] = false
@@ -478,8 +491,12 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 		x.forward.answered(x, l, reason)
 		return
 	case l.asked:
+		l.asked = false
 		x.cameBack(l.asks, reason)
 		x.free(l)
+		return
+	case l.Index >= firstPath:
+		x.card.ultra.settles(x, l, reason)
 		return
 	case l.Index >= firstChained:
 		x.notSentOn(l, reason)
@@ -574,6 +591,7 @@ func (x *Context) Idle() bool {
 	case x.saved != nil:
 		pending = x.saved.pending()
 	}
+	pending = pending || !x.away && x.paths.stirs()
 	return !pending && !x.entry.in && x.allFree() && x.drained() && !x.transferring()
 }
 

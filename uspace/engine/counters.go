@@ -38,6 +38,10 @@ type Counters struct {
 	SendQueueNoTicket uint64 `json:"retrieval_found_no_line"`
 	Triggers          uint64 `json:"triggers_answered"` // those that were refused, too
 	TriggersRefused   uint64 `json:"triggers_refused"`
+	PathLines         uint64 `json:"path_lines_sent"`
+	PathPackets       uint64 `json:"path_packets_stored"`
+	PathsOpened       uint64 `json:"path_ends_opened"`
+	PathsRefused      uint64 `json:"path_packets_refused"`
 }
 
 // Counters returns the totals.

@@ -17,6 +17,7 @@ type delivery struct {
 	out    *retrieval
 	remote *remoteUnit
 	move   *moves
+	ultra  *ultra
 
 	received   [receiveBatch][]byte
 	arrived    bool            // a frame has arrived in this step
@@ -119,10 +120,18 @@ func (d *delivery) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *ar
 		return d.remote.acceptRemote(x, p, h, block)
 	case arctic.KindResponse:
 		return d.remote.acceptResponse(x, p, h, block)
+	case arctic.KindSend:
+		return d.remote.acceptSend(x, p, h, block)
 	case arctic.KindMulticast:
 		return d.remote.acceptMulticast(x, p, h)
 	case arctic.KindForward:
 		return d.move.acceptForward(x.group, x, t, p, h)
+	case arctic.KindExtended:
+		card := d.cfg.Card
+		if t != nil {
+			card = t.Header.SourceCard
+		}
+		return d.ultra.accept(x, card, p, h)
 	}
 	d.counters.UnknownKind++
 	return arctic.ReasonUnknownKind

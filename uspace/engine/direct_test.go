@@ -63,6 +63,11 @@ type couple struct {
 
 func newCouple(t testing.TB, slots int, tune ...func(*engine.Config)) *couple {
 	t.Helper()
+	return newSizedCouple(t, slots, someRemote, tune...)
+}
+
+func newSizedCouple(t testing.TB, slots int, sizes funi.RemoteSizes, tune ...func(*engine.Config)) *couple {
+	t.Helper()
 	a, b := new(direct), new(direct)
 	ports := [2]port.Port{&directPort{out: a, in: b}, &directPort{out: b, in: a}}
 	c := &couple{}
@@ -81,7 +86,7 @@ func newCouple(t testing.TB, slots int, tune ...func(*engine.Config)) *couple {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := mem.AddRemote(someRemote); err != nil {
+		if err := mem.AddRemote(sizes); err != nil {
 			t.Fatal(err)
 		}
 		if c.proc[i], err = funi.Initialize(mem); err != nil {

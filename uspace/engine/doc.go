@@ -17,6 +17,7 @@
 //	delivery    from frames to queues and memory, and the answer to each frame
 //	remoteUnit  remote writes, operations on windows, multicasts, and their answers
 //	moves       the signs of contexts that have moved (forward.go)
+//	ultra       the ends of paths, and the lines on them (ultra.go, ultrapath.go)
 //	model       the units of a modelled machine, which take time
 //
 // A packet on its way out passes these files:
@@ -43,6 +44,7 @@
 //	              process waits for their completion
 //	page.go       ends their packets at the ends of pages (Config.RemotePage)
 //	chain.go      does the same for multicasts
+//	send.go       does the same for messages whose receivers have named the memory for them
 //	ledger.go     notes which members of a chain have a multicast, as far as reports have come
 //
 // A packet on its way in passes these:
@@ -62,6 +64,8 @@
 //	execute.go    takes operations on windows: every check, then a line for the answer, then the
 //	              operation (atomics.go)
 //	response.go   has answers, at both ends
+//	receive.go    takes messages into receive rings and posted buffers, and has the room of those
+//	              of many packets
 //	chain.go      takes multicasts: delivers them here, then sends them on to the members behind,
 //	              or answers. It has the time that a modelled machine's units take for that
 //
@@ -97,6 +101,7 @@
 //	life.go     tells a context from the one that had its node before
 //	wake.go     decides which contexts a step looks at
 //	trigger.go  answers triggers, and is the conditional store buffer
+//	barrier.go  barriers of a group's nodes
 //	numbers.go  gives out numbers of doorbells and owners
 //	clock.go    has the time of a step, and the deadlines
 //
@@ -140,6 +145,7 @@
 //     each credit of the areas. A write whose area has no credit left is rejected and stays in the
 //     sender's cache, or comes back if the area was opened so. Lines of a chain in use: a multicast
 //     along the chain is rejected and stays with the member before, and stops no other chain. No
+//     credit, room or buffer for a message: it is rejected and stays in the sender's cache. No
 //     route: the packet keeps its line, for ConnectTimeout at most, if the card's owner says so
 //     (routemiss.go). News of a sign waits for lines of its own. It tells at most as many as there
 //     are cards and moved nodes.

@@ -137,38 +137,27 @@ func (u *remoteUnit) unfit(x *Context, r *remote, source uint16, e *examined, re
 func (u *remoteUnit) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.WindowRequest) arctic.Reason {
 	var e examined
 	if reason := u.examine(x, r, h.Source, q, &e); reason != arctic.ReasonNone {
+		if q.Key == 0 && reason == arctic.ReasonKeySlot {
+			return u.arrived(x, h.Source, q)
+		}
 		return u.unfit(x, r, h.Source, &e, reason)
 	}
 	if q.Operation == arctic.RemoteLock || q.Operation == arctic.RemoteUnlock {
 		return e.window.changeLock(h.Source, q)
 	}
-	// From here on it is carried out.
+	// From here on it is carried out, as far as there is memory.
 	var ln *line
 	if q.Asked() {
 		ln = x.takeAnswer()
 	}
-	switch {
-	case e.elements:
-		var old [arctic.MaxElements * 8]byte
-		if !perform(q, e.memory, old[:len(e.memory)]) {
-			if ln != nil {
-				x.free(ln)
-			}
-			r.use.Refused.Busy++
-			return arctic.ReasonBusy // the one element changed under each try
-		}
+	if reason := u.access(x, h, q, &e, ln); reason != arctic.ReasonNone {
 		if ln != nil {
-			u.answer(x, ln, h.Source, q.ID, 0, old[:len(e.memory)])
+			x.free(ln)
 		}
-	case q.Operation == arctic.RemoteGet && len(e.memory) > arctic.MaxResponseBytes:
-		u.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
-	case q.Operation == arctic.RemoteGet:
-		u.answer(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
-	default:
-		copy(e.memory, q.Operands)
-	}
-	if e.signal != nil {
-		signalWord(e.signal, q.Trailer.Add, q.Trailer.Value)
+		if reason == arctic.ReasonBusy {
+			r.use.Refused.Busy++
+		}
+		return reason
 	}
 	if e.signal != nil || len(e.memory) > 0 && changes(q.Operation) {
 		x.iface.Wrote()
@@ -180,6 +169,54 @@ func (u *remoteUnit) operate(x *Context, r *remote, h *arctic.PacketHeader, q *a
 	r.use.Operations++
 	return arctic.ReasonNone
 }
+
+// access reads and writes the memory of an operation, and sends the answer in the line. It returns
+// ReasonBusy if the one element changed under each try, and ReasonRange for memory that the process
+// has unmapped. Then the line is as before.
+func (u *remoteUnit) access(x *Context, h *arctic.PacketHeader, q *arctic.WindowRequest, e *examined,
+	ln *line) (reason arctic.Reason) {
+	defer unmapped(&reason)
+	switch {
+	case e.elements:
+		var old [arctic.MaxElements * 8]byte
+		if !perform(q, e.memory, old[:len(e.memory)]) {
+			return arctic.ReasonBusy
+		}
+		if ln != nil {
+			u.answer(x, ln, h.Source, q.ID, 0, old[:len(e.memory)])
+		}
+	case q.Operation == arctic.RemoteGet && len(e.memory) > arctic.MaxResponseBytes:
+		touch(e.memory)
+		u.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
+	case q.Operation == arctic.RemoteGet:
+		u.answer(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
+	default:
+		copy(e.memory, q.Operands)
+	}
+	if e.signal != nil {
+		signalWord(e.signal, q.Trailer.Add, q.Trailer.Value)
+	}
+	return arctic.ReasonNone
+}
+
+// unmapped turns a fault of the function that defers it into ReasonRange. The goroutine that drives
+// a card in the process of its program makes faults panics (debug.SetPanicOnFault).
+func unmapped(reason *arctic.Reason) {
+	switch v := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }:
+		*reason = arctic.ReasonRange
+	default:
+		panic(v)
+	}
+}
+
+// touch reads the first and the last byte of memory, so that a region that is unmapped faults here
+// and not when a frame of its answer is sent. It reads no more, since a request may ask for 64 MiB,
+// and others would wait for as many pages.
+//
+//go:noinline
+func touch(b []byte) byte { return b[0] + b[len(b)-1] }
 
 // changes reports whether an operation may change memory. A compare-and-swap does not always.
 func changes(op arctic.Operation) bool { return op != arctic.RemoteGet && op != arctic.RemoteRead }
@@ -213,7 +250,7 @@ func rightFor(q *arctic.WindowRequest) funi.WindowRights {
 		return funi.RightRead
 	case arctic.RemotePut:
 		return funi.RightWrite
-	case arctic.RemoteWrite:
+	case arctic.RemoteWrite, arctic.RemoteMaskedSwap:
 		if !q.Fetch { // else it is a swap: who may only write does not learn what was there
 			return funi.RightWrite
 		}

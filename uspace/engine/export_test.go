@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -75,6 +76,9 @@ func (c *Card) Check() error {
 	if err := c.checkStored(); err != nil {
 		return err
 	}
+	if err := c.checkPaths(); err != nil {
+		return err
+	}
 	for _, x := range c.table.all {
 		n := used[x.owner.Number]
 		for l := range x.loop {
@@ -103,6 +107,9 @@ func (c *Card) Check() error {
 				}
 			}
 		}
+		if x.paths != nil {
+			n -= x.paths.flying
+		}
 		if free := x.ticket.free(); free+n != c.cfg.Lines || x.ticket.used != c.cfg.Lines-free {
 			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, n, c.cfg.Lines)
 		}
@@ -113,6 +120,74 @@ func (c *Card) Check() error {
 		}
 	}
 	return nil
+}
+
+// PathEnds returns how many ends of paths of a direction the card has.
+func (c *Card) PathEnds(receives bool) int {
+	if receives {
+		return c.ultra.directions[1].used
+	}
+	return c.ultra.directions[0].used
+}
+
+// checkPaths returns an error if the books of the card's paths do not balance: each end has a
+// number, a context and an account that pays, and its lines are free or under way.
+func (c *Card) checkPaths() error {
+	var paid [2]int
+	for _, a := range c.sched.accounts {
+		paid[sends], paid[receives] = paid[sends]+a.paths[sends], paid[receives]+a.paths[receives]
+	}
+	for i, t := range c.ultra.directions {
+		n := 0
+		for number, e := range t.ends {
+			if e == nil {
+				continue
+			}
+			n++
+			if int(e.number) != number || e.direction != i || e.of.paths.places[e.place] != e || !slices.Contains(e.of.paths.ends, e) {
+				return fmt.Errorf("end %d of direction %d is not in its context's tables", number, i)
+			}
+			if waits := e.state != pathEnded; e.pending.waits != waits {
+				return fmt.Errorf("end %d in state %d is on the agenda: %v", number, e.state, e.pending.waits)
+			}
+		}
+		if n != t.used || n != paid[i]+c.sched.nobody.paths[i] {
+			return fmt.Errorf("%d ends of direction %d, counted %d, paid %d", n, i, t.used, paid[i]+c.sched.nobody.paths[i])
+		}
+	}
+	for _, x := range c.table.all {
+		if p := x.paths; p != nil {
+			n := 0
+			for _, e := range p.ends {
+				if e.busy {
+					n++
+				}
+				if e.direction == sends {
+					n += pathLines - bits.OnesCount16(e.free)
+				}
+			}
+			if n != p.flying || len(p.asked) > askedPaths {
+				return fmt.Errorf("node %d: %d lines of paths in use, counted %d; %d requests", x.node, n, p.flying, len(p.asked))
+			}
+		}
+	}
+	return nil
+}
+
+// promised returns how many entries of the ring the lines of the context's paths have yet to fill.
+func (p *paths) promised() (n uint32) {
+	if p == nil {
+		return 0
+	}
+	for _, e := range p.ends {
+		n += uint32(len(e.ended))
+		for i := range e.lines {
+			if e.free&(1<<i) == 0 && e.flags[i]&funi.PathAck != 0 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // checkOpened: every open transfer, also of a context that is gone and not forgotten, is on the
@@ -269,7 +344,7 @@ func (c *Card) Shown(x *Context) string {
 	remote := "none"
 	if r := x.remote; r != nil {
 		remote = fmt.Sprint(r.keySlots, r.areas, r.ring, r.head, r.tail, r.promised, r.use, r.requests.table,
-			r.requests.completed)
+			r.requests.completed, r.receiver != nil)
 	}
 	return fmt.Sprint(x.lineage, x.life, x.born, x.arriving, x.away, x.modes, x.traffic, x.owner.Retried,
 		x.answers != nil, x.chains != nil, x.fifo, x.ticket,
@@ -306,8 +381,11 @@ func (x *Context) checkRemote() error {
 		return nil
 	}
 	unread, ofWindow, promised := make([]uint32, len(r.areas)), make([]uint32, len(r.keySlots)), uint32(0)
+	messages := uint32(0)
 	for i := r.tail; i != r.head; i++ {
 		switch of := r.ring[i&uint32(len(r.ring)-1)]; {
+		case of == noteOfMessage:
+			messages++
 		case of >= noteOfRequest:
 			promised++
 		case of >= noteOfWindow:
@@ -344,6 +422,13 @@ func (x *Context) checkRemote() error {
 				a.unread, unread[i])
 		}
 		promised += max(a.credit, a.unread)
+	}
+	promised += x.paths.promised()
+	if err := r.receiver.check(messages); err != nil {
+		return err
+	}
+	if v := r.receiver; v != nil {
+		promised += max(v.credit, v.unread)
 	}
 	if promised != r.promised || int(promised) > len(r.ring) {
 		return fmt.Errorf("credits of %d are promised, %d should be, the ring has %d", r.promised,
@@ -417,5 +502,61 @@ func (x *Context) RemoteHeld() (n int64) {
 			}
 		}
 	}
+	if p := x.paths; p != nil {
+		n += int64(unsafe.Sizeof(*p)) + askedPaths*int64(unsafe.Sizeof(pathAsked{}))
+		for _, e := range p.ends {
+			n += int64(unsafe.Sizeof(*e)) + int64(len(e.lines))*int64(unsafe.Sizeof(line{})+unsafe.Sizeof(pathAck{}))
+		}
+	}
 	return n
+}
+
+// check returns an error unless the room of messages that are under way lies in what the ring has
+// given out, each by itself, and the credit covers them and the entries that are unread.
+func (v *receiver) check(unread uint32) error {
+	if v == nil {
+		return nil
+	}
+	reserved := uint32(bits.OnesCount64(v.open))
+	if v.unread != unread || v.reserved != reserved || v.credit > 0 && v.unread+v.reserved > v.credit {
+		return fmt.Errorf("credit of %d for messages: %d unread, %d in the ring, %d reserved, %d open", v.credit,
+			v.unread, unread, v.reserved, reserved)
+	}
+	if v.write-v.read > v.units() {
+		return fmt.Errorf("%d of %d units or buffers are in use", v.write-v.read, v.units())
+	}
+	for i := range v.table {
+		if v.table == nil {
+			break
+		}
+		e := &v.table[i]
+		if open := v.open&(1<<i) != 0; open != e.silence.waits || open && len(e.room.memory) == 0 {
+			return fmt.Errorf("reservation %d: open %v, timed %v, %d bytes", i, open, e.silence.waits,
+				len(e.room.memory))
+		}
+		if v.open&(1<<i) == 0 || v.mode != funi.ReceiveRing {
+			continue
+		}
+		if e.room.first-v.read > v.write-v.read || e.room.next-v.read > v.write-v.read {
+			return fmt.Errorf("units %d to %d are reserved, %d to %d in use", e.room.first, e.room.next, v.read,
+				v.write)
+		}
+		for j := range i {
+			o := &v.table[j]
+			if v.open&(1<<j) != 0 && e.room.first-v.read < o.room.next-v.read &&
+				o.room.first-v.read < e.room.next-v.read {
+				return fmt.Errorf("units %d to %d and %d to %d are reserved", e.room.first, e.room.next, o.room.first,
+					o.room.next)
+			}
+		}
+	}
+	return nil
+}
+
+// Reservations returns how many messages of many packets the context is receiving.
+func (x *Context) Reservations() int {
+	if x.remote == nil || x.remote.receiver == nil {
+		return 0
+	}
+	return bits.OnesCount64(x.remote.receiver.open)
 }

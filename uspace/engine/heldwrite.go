@@ -49,7 +49,8 @@ func (x *Context) takeTurns(l arctic.Level) {
 func (x *Context) opensRemote(l arctic.Level) bool {
 	h := funi.Header(x.iface.Slot(l, x.taken[l]).Load(0))
 	_, operation := h.WindowOperation()
-	return h.Remote() && h.Operation() != funi.RemotePut && h.Operation() != funi.Multicast && !operation
+	return h.Remote() && h.Operation() != funi.RemotePut && h.Operation() != funi.Multicast &&
+		h.Operation() != funi.Send && !operation
 }
 
 // wordsOf returns how many words hold that many bytes; the last may be partly filled.
@@ -64,6 +65,8 @@ func (u *model) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	}
 	switch h.Operation() {
 	case funi.RemotePut:
+	case funi.Send:
+		return u.requestSend(w, x, l, s)
 	case funi.Multicast:
 		size := int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))
 		if u.times != nil {
@@ -155,7 +158,13 @@ func (u *model) putPart(w *unit, t *transfer) {
 	if b := u.out.blockOf(t); b > 0 {
 		most = u.remote.remoteBlockTo(t.route, b)
 	}
-	if m := t.put; m.window {
+	if m := t.put; m.on {
+		// what is left has to wait, or has failed
+		if w.direct = !m.granted || len(t.source) == 0; !w.direct {
+			u.split(w, wordsOf(min(len(t.source), arctic.MaxSendPiece)))
+		}
+		return
+	} else if m.window {
 		size := min(len(t.source), most, u.remote.inPage(m.address))
 		if len(t.source) == 0 && !m.waits() {
 			size = len(t.lastSource)

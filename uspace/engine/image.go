@@ -24,6 +24,8 @@ package engine
 //	u32 n, n times a chain: u32 number and flags, u32 parent, u32 next, next times u32 node and
 //	    members
 //	for each level: u32 n, n times a slot that was drained
+//	if the context receives messages, or has unread ones: u32 mode, u32 base, u32 bytes,
+//	    u32 credit, u32 read, u32 write (receiver); no message of many packets is under way
 //
 // The windows and all after them, up to the chains, are there only if the context has such tables.
 
@@ -105,6 +107,13 @@ func (x *Context) encodeImage(drained *[arctic.Levels][]funi.Slot) []byte {
 		b = le.AppendUint32(b, uint32(len(slots)))
 		for i := range slots {
 			for _, w := range slots[i] {
+				b = le.AppendUint32(b, w)
+			}
+		}
+	}
+	if x.remote != nil && x.remote.receiver != nil {
+		if v := x.remote.receiver; v.credit|v.unread != 0 {
+			for _, w := range []uint32{uint32(v.mode), v.base, uint32(len(v.memory)), v.credit, v.read, v.write} {
 				b = le.AppendUint32(b, w)
 			}
 		}
@@ -261,6 +270,7 @@ type imageContent struct {
 	lineage     uint64
 	remote      *remote
 	answers     bool        // a window is open that others may read or change
+	unread      uint32      // messages whose entries are in the ring
 	generations []uint16    // of the records of operations; nil: there are none
 	chains      []funi.Slot // a block of SetChain for each
 	drained     [arctic.Levels][]funi.Slot
@@ -302,6 +312,9 @@ func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 			content.drained[l] = append(content.drained[l], s)
 		}
 	}
+	if content.remote != nil && !r.wrong {
+		r.decodeReceiver(content, x)
+	}
 	r.ensure(len(r.b) == 0)
 	if r.wrong {
 		return nil, fmt.Errorf("taking an image of %d bytes: %w", len(b), ErrImage)
@@ -315,6 +328,7 @@ func (x *Context) takeContent(content *imageContent) {
 	if x.remote = content.remote; x.remote == nil {
 		return
 	}
+	x.remote.moved = true
 	if content.answers {
 		x.makeAnswers()
 	}
@@ -382,6 +396,8 @@ func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segment
 		of := b.u32()
 		switch {
 		case of == noteOfRequest:
+		case of == noteOfMessage:
+			content.unread++
 		case of >= noteOfWindow && of-noteOfWindow < uint32(len(r.keySlots)):
 			r.keySlots[of-noteOfWindow].unread++
 		case of < uint32(len(r.areas)):
@@ -411,6 +427,32 @@ func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segment
 	}
 	r.promised = r.owed()
 	b.ensure(r.promised <= uint32(len(r.ring)))
+}
+
+// decodeReceiver reads where the context receives messages.
+func (b *imageReader) decodeReceiver(content *imageContent, x *Context) {
+	r := content.remote
+	if len(b.b) == 0 {
+		b.ensure(content.unread == 0)
+		return
+	}
+	o := funi.Receive{Mode: funi.ReceiveMode(b.u32()), Base: b.u32(), Bytes: b.u32(), Credit: b.u32()}
+	read, write := b.u32(), b.u32()
+	memory, ok := x.receiveMemory(&o)
+	v := &receiver{ctx: x, unread: content.unread}
+	if o.Credit > 0 {
+		if b.ensure(ok); ok {
+			v.receives(x, &o, memory)
+			v.read, v.write = read, write
+		}
+		b.ensure(v.unread <= v.credit && write-read <= v.units())
+	} else {
+		b.ensure(o.Mode == funi.ReceiveFast && o.Base == 0 && o.Bytes == 0 && v.unread > 0)
+	}
+	r.promised += max(v.credit, v.unread)
+	b.ensure(v.credit <= uint32(len(r.ring)) && r.promised <= uint32(len(r.ring)))
+	r.receiver = v
+	content.answers = content.answers || v.memory != nil
 }
 
 // owed returns how many entries the ring must have room for.

@@ -20,10 +20,11 @@ type keySlot struct {
 	memory    []byte
 	address   uint64 // of the first byte, for others
 	rights    funi.WindowRights
-	suspended bool  // it is not present (fault.go)
-	told      bool  // the process has been told of a miss since
-	missed    int64 // when the first packet since then found it so; 0: none has
+	suspended bool // it is not present (fault.go)
+	told      bool // the process has been told of a miss since
 	locked    bool
+	from      uint32 // address of memory among the segments
+	missed    int64  // when the first packet found it suspended; 0: none has
 	locker    uint16 // the node that has locked it
 	life      uint32 // the life of that node
 	// credit is how many notifications of puts may be unread. unread is how many are, also of a
@@ -46,14 +47,19 @@ type remote struct {
 	keySlots []keySlot
 	areas    []area
 	// ring holds, for each notification that the process has not read, its kind: an area's number,
-	// noteOfWindow or noteOfRequest. Its entries are those from tail to head.
+	// noteOfWindow, noteOfRequest or noteOfMessage. Its entries are those from tail to head.
 	ring       []uint32
 	head, tail uint32
-	// promised is the sum of three: the credits of open areas and windows, the unread notifications
-	// of closed ones, and the operations that are not completed or whose completion was not read.
+	// promised is the sum of three: the credits of open areas and windows and for messages, the
+	// unread notifications of what is closed, and the operations that are not completed or whose
+	// completion was not read.
 	promised uint32
 	requests requests // records of the process's own operations on others' windows
 	guesses  guesses
+	barriers *barriers
+	moved    bool          // the context has come from another card
+	receiver *receiver     // where it receives messages; nil: it has received none (receive.go)
+	missed   int64         // when the first message came that it does not receive; 0: none has
 	entries  []windowEntry // entries of its window table that a modelled machine's card holds
 	use      RemoteUse     // what is open, notified and refused
 }
@@ -66,12 +72,12 @@ func (r *remote) keySlot(key uint64) (n uint16, open bool) {
 
 // execute carries out a request block other than a write. It returns why it could not, or
 // ReasonNone. The words are the card's copy.
-func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
-	r := x.remote
+func (x *Context) execute(h funi.Header, w *funi.Slot) arctic.Reason {
+	op, r := h.Operation(), x.remote
 	if r == nil {
 		return arctic.ReasonNotOpened
 	}
-	if op >= funi.CloseKeySlot || op == funi.SuspendWindow {
+	if op >= funi.CloseKeySlot {
 		x.card.remote.settleWrites(x) // what was accepted before
 	}
 	ok := false
@@ -110,6 +116,16 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		}
 	case funi.SetChain:
 		ok = x.setChain(w)
+	case funi.OpenPath:
+		ok = x.card.ultra.openPath(x, h.Node(), w)
+	case funi.ClosePath:
+		ok = x.card.ultra.closePath(x, w)
+	case funi.OpenReceive:
+		ok = x.openReceive(w)
+	case funi.CloseReceive:
+		ok = x.closeReceive()
+	case funi.GiveReceive:
+		ok = x.giveReceive(w[funi.RemoteLengthWord])
 	default:
 		return arctic.ReasonRemoteRequest
 	}
@@ -141,7 +157,8 @@ func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 	if rights&(funi.RightRead|funi.RightAtomic) != 0 {
 		x.makeAnswers()
 	}
-	*s = keySlot{key: key, memory: memory, address: address, rights: rights, credit: credit, suspended: absent}
+	*s = keySlot{key: key, memory: memory, address: address, rights: rights, credit: credit, suspended: absent,
+		from: w[funi.RemoteOffsetWord]}
 	r.promised += credit
 	r.use.KeySlotsOpen++
 	return true
@@ -183,12 +200,14 @@ func (x *Context) closeWithin(s funi.Segment) {
 		return
 	}
 	x.card.remote.settleWrites(x)
+	x.receiveWithin(s)
 	for i := range x.remote.keySlots {
-		if k := &x.remote.keySlots[i]; k.memory != nil && s.Holds(k.memory) {
+		if k := &x.remote.keySlots[i]; k.memory != nil && s.Covers(k.from) {
 			x.closeKeySlot(k)
 		}
 	}
 	x.failInto(s)
+	x.card.ultra.forsakeWithin(x, s)
 }
 
 // read takes notifications off the ring that the process says it has read. Numbers beyond the head
@@ -199,6 +218,11 @@ func (r *remote) read(tail uint32) {
 	}
 	for ; r.tail != tail; r.tail++ {
 		switch of := r.ring[r.tail&uint32(len(r.ring)-1)]; {
+		case of == noteOfMessage:
+			v := r.receiver
+			if v.unread--; v.credit == 0 {
+				r.promised--
+			}
 		case of >= noteOfRequest:
 			r.promised--
 		case of >= noteOfWindow:
@@ -219,7 +243,19 @@ func (r *remote) read(tail uint32) {
 const (
 	noteOfWindow  = 1 << 16 // and the number of the key slot
 	noteOfRequest = 1 << 17
+	noteOfMessage = 1<<17 + 1
 )
+
+// promise promises entries of the notification ring to something that will be told there.
+func (r *remote) promise(x *Context, n uint32) bool {
+	if r.promised+n > uint32(len(r.ring)) {
+		if r.read(x.iface.NotesTail()); r.promised+n > uint32(len(r.ring)) {
+			return false
+		}
+	}
+	r.promised += n
+	return true
+}
 
 // enter notes the kind of the next entry of the ring. The promises ensure that there is room.
 func (r *remote) enter(x *Context, of uint32) {

@@ -170,6 +170,7 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("answers to others are under way: %w", ErrNotReady)
 	}
+	x.breakReservations(func(*room) bool { return true }) // their senders' cards know this one only
 	s, err := c.SwitchOut(x, false)
 	if err != nil {
 		return nil, err
@@ -200,6 +201,8 @@ func (x *Context) unanswered() string {
 		return "packets that it has sent are not delivered"
 	case x.remote != nil && x.remote.use.RequestsOpen > 0:
 		return "operations of its own are not complete"
+	case x.paths.open():
+		return "a path of it is open"
 	case len(x.owed) > 0:
 		return "packets come back to it"
 	}

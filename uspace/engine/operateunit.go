@@ -25,6 +25,7 @@ package engine
 //	signal of a put     two words, and two read before if it is added
 //	notification        16 words and the head of the ring, or Timing.Card's record
 //	copy of a put       its data (chain.go)
+//	message             its data, and behind the last its entry: 16 words and the head
 //	answer              its data if that goes to memory (else the completion's record holds it);
 //	                    behind the last one the record: 16 words and the head
 //
@@ -97,6 +98,8 @@ func (u *model) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, 
 		u.timeOperation(x, p, h, block)
 	case h.Kind == arctic.KindResponse:
 		u.timeAnswer(x, p, h, block)
+	case h.Kind == arctic.KindSend:
+		u.timeSend(x, p, h, block)
 	case h.Kind == arctic.KindMulticast:
 		u.timeMulticast(x, p, h)
 	}

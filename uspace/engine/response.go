@@ -151,7 +151,11 @@ func (u *remoteUnit) acceptResponse(x *Context, p arctic.Packet, h *arctic.Packe
 		u.counters.AnswersRefused++
 		return reason
 	}
-	q.answered(x, &a)
+	if q.operation == arctic.RemoteSend {
+		x.granted(q, &a)
+	} else {
+		q.answered(x, &a)
+	}
 	x.took(len(a.Data))
 	return arctic.ReasonNone
 }
@@ -166,6 +170,11 @@ func (q *request) examine(source uint16, a *arctic.Response) arctic.Reason {
 		return arctic.ReasonPath
 	case uint64(a.Offset)+uint64(len(a.Data)) > uint64(q.asked) || q.got+len(a.Data) > q.asked:
 		return arctic.ReasonPosted
+	}
+	if q.operation == arctic.RemoteSend {
+		if _, ok := q.grants(a); !ok {
+			return arctic.ReasonPosted
+		}
 	}
 	return arctic.ReasonNone
 }

@@ -82,7 +82,7 @@ func (o *retrieval) lone(x *Context, l arctic.Level) bool {
 	if plain {
 		ln.typ = typ
 		arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
-	} else if kind, n = arctic.KindRemote, x.loneRequest(ln, l, h, s); n == 0 {
+	} else if kind, n = x.loneRequest(ln, l, h, s); n == 0 {
 		x.free(ln)
 		return false
 	}
@@ -148,17 +148,8 @@ func (o *retrieval) retrieveLevel(x *Context, l arctic.Level, budget int) (noLin
 				noLine = true
 				break
 			}
-			if x.current[l] == nil {
-				x.taken[l]++
-				if took > 0 {
-					x.retrieved(l)
-					a.retrieval -= took + packetBytes
-					packets++
-				} else {
-					x.passed(l) // it was refused, or opened something
-					budget--
-				}
-			}
+			made, passed := x.tookRemote(l, took)
+			packets, budget = packets+made, budget-passed
 			continue
 		}
 		if h.Many() && h.Words() == 0 {
@@ -196,6 +187,26 @@ func (o *retrieval) retrieveLevel(x *Context, l arctic.Level, budget int) (noLin
 	}
 	o.counters.PacketsRetrieved += uint64(packets)
 	return noLine
+}
+
+// tookRemote accounts for a request block that takeRemote has taken. It returns how many packets it
+// has made, and how many slots it has passed.
+func (x *Context) tookRemote(l arctic.Level, took int) (made, passed int) {
+	switch {
+	case took < 0:
+		x.account.retrieval += took - packetBytes
+		return 1, 0
+	case x.current[l] != nil:
+		return 0, 0
+	}
+	x.taken[l]++
+	if took > 0 {
+		x.retrieved(l)
+		x.account.retrieval -= took + packetBytes
+		return 1, 0
+	}
+	x.passed(l) // it was refused, or opened something
+	return 0, 1
 }
 
 // passed notes that a slot was taken without becoming a packet.
@@ -288,14 +299,17 @@ const (
 	loopPackets = iota
 	loopParts
 	loopChains // each packet passes those that wait for room (chain.go)
+	loopPaths
 	loopQueues
 )
 
 func loopOf(ln *line) int {
-	if ln.Chain > 0 {
+	switch {
+	case ln.Chain > 0:
 		return loopChains
-	}
-	if ln.Part || ln.Answer {
+	case ln.Path:
+		return loopPaths
+	case ln.Part || ln.Answer:
 		return loopParts
 	}
 	return loopPackets

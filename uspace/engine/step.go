@@ -58,6 +58,10 @@ func (c *Card) overdue() {
 	}
 	c.out.keepLate()
 	c.remote.giveUpUnanswered()
+	if c.clock.at[pathDue] <= c.clock.now {
+		c.ultra.overdue()
+	}
+	c.remote.giveUpSilent()
 	if c.clock.at[routeDue] <= c.clock.now {
 		c.out.giveUpMisses()
 	}
@@ -71,10 +75,11 @@ func (c *Card) overdue() {
 func (c *Card) stepNative() {
 	s := &c.sched
 	// The only context that is awake, while no account rests, is served here: by visitAll a round
-	// trip takes 7 % more instructions. Contexts that this wakes are served in the next step.
+	// trip takes 7 % more instructions. Contexts that this wakes are served in the next step. In
+	// most steps nothing is asked for.
 	if x := s.solo; x == nil || c.clock.now-s.charged <= link.LongestRest {
 		s.visitAll()
-	} else if !x.calm || !x.iface.Still(x.seen) { // else nothing is asked for, as in most steps
+	} else if !x.calm || !x.iface.Still(x.seen) || x.paths.open() {
 		a := x.account
 		a.refill(c.link.Quantum, c.clock.step)
 		served := a.local > 0 && a.retrieval > 0
@@ -125,6 +130,9 @@ func (c *Card) stepTimed() {
 	for _, x := range c.sched.awake {
 		c.table.touch(x) // its units may move packets without being asked
 		c.sched.attend(x)
+		if x.paths.open() {
+			c.ultra.look(x)
+		}
 		c.sched.issue(x.account, math.MinInt)
 	}
 	c.model.runUnits() // what ends now may leave in this step
@@ -144,6 +152,9 @@ func (c *Card) stepTimed() {
 		// a write may wait for its process to read, which tells nobody
 		if x.looping && !x.halted && !x.forBus {
 			c.clock.loopNext = min(c.clock.loopNext, x.loopHold)
+		}
+		if x.paths != nil && x.paths.news {
+			c.clock.more = true
 		}
 	}
 }

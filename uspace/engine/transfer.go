@@ -189,7 +189,7 @@ func (x *Context) advance(t *transfer) {
 			t.forgetLate()
 			switch {
 			case t.put != nil && t.put.asked:
-				x.putEnded(t.put.asks, t.failed)
+				x.putEnded(t.put.asks, t.sendOutcome())
 			case t.failed != arctic.ReasonNone:
 				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
 			}
@@ -458,7 +458,8 @@ type long struct {
 
 	// own is a line for each level that is closed to messages. It carries a transfer whose end the
 	// process waits for in order to change its queues. The other lines may be full of packets for
-	// nodes that wait in the same way, and take none meanwhile.
+	// nodes that wait in the same way, and take none meanwhile. It also carries a message that has
+	// room at its receiver (pushable).
 	own   [arctic.Levels]line
 	inUse [arctic.Levels]bool
 }

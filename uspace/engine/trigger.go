@@ -66,15 +66,24 @@ func (s *scheduler) execute(x *Context, command funi.TriggerCommand, n uint32) (
 		return funi.TriggerDisabled, 0
 	case command == funi.TriggerIssue:
 		return s.store(x, int(n))
-	case command > funi.TriggerNotesRead:
+	case command > funi.TriggerBarrier:
 		return funi.TriggerInvalid, 0
 	case r == nil:
 		return funi.TriggerForbidden, 0
+	case command == funi.TriggerReceive:
+		switch {
+		case r.receiver == nil || r.receiver.credit == 0:
+			return funi.TriggerForbidden, 0
+		case !x.giveReceive(n):
+			return funi.TriggerInvalid, 0
+		}
+		return funi.TriggerDone, int(n)
+	case command == funi.TriggerBarrier:
+		return x.card.remote.reach(x, n), 0
 	case command == funi.TriggerPointers:
-		if r.promised == uint32(len(r.ring)) {
+		if !r.promise(x, 1) {
 			return funi.TriggerFull, 0
 		}
-		r.promised++
 		r.enter(x, noteOfRequest)
 		x.spends(completionBytes)
 		x.iface.NotePointers(r.head-1, x.entry.slots)

@@ -96,6 +96,35 @@ func TestIssue(t *testing.T) {
 	}
 }
 
+// Rule: an answer that the process has not read when it changes its queues is not counted for the
+// new ones, and a trigger that was not answered is withdrawn: each slot is issued once (Resize).
+func TestResizeBetweenTriggerAndAnswer(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		c := newCouple(t, 64)
+		proc, _ := c.triggering(t, 1, 64)
+		p := proc[0]
+		for range 5 {
+			put(p, funi.Request, nowhere, 1)
+		}
+		p.Trigger(funi.TriggerIssue, 3)
+		if answered {
+			c.step()
+		}
+		if err := p.Resize(32, func() error { c.step(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		came := returns(p)
+		for range 100 {
+			p.Issue()
+			c.step()
+			came += returns(p)
+		}
+		if came != 5 || p.Unissued() != 0 || p.Unsent(funi.Request) != 0 {
+			t.Errorf("answered %v: %d slots were issued, want 5; %d are not issued", answered, came, p.Unissued())
+		}
+	}
+}
+
 // Rule: each trigger has the answer of the thesis for it (table 4.4), and a refused one does
 // nothing.
 func TestTriggerAnswers(t *testing.T) {

@@ -336,7 +336,7 @@ func (u *model) move(w *unit) {
 		more, closing := u.clock.more, x.closing
 		x.account.retrieval = link.AloneBytes            // a packet at a time, for any account
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
-		if x.long != nil && x.long.due[w.level].head != nil {
+		if x.long != nil && x.long.due[w.level].head != nil || x.pushable(w.level) != nil {
 			u.out.finish(x, w.level, 1)
 		} else {
 			u.out.retrieveLevel(x, w.level, 1)
@@ -369,13 +369,15 @@ func (u *model) retrievable(x *Context, l arctic.Level) bool {
 		return false
 	}
 	x.takeTurns(l)
-	last := x.long != nil && x.long.due[l].head != nil
+	last, pushed := x.long != nil && x.long.due[l].head != nil, x.pushable(l)
 	pending := x.current[l] != nil || x.iface.Pending(l) > x.taken[l] && !x.closing
-	if !last && !pending {
+	if !last && !pending && pushed == nil {
 		return false
 	}
-	// A transfer that the process waits for the end of has a line of its own.
-	own := x.closing && !last && x.current[l] != nil && !x.long.inUse[l]
+	// A transfer that the process waits for the end of has a line of its own, and so has a message
+	// that has room at its receiver.
+	own := pushed != nil || last && x.long.due[l].head.hasRoom() && !x.long.inUse[l] ||
+		x.closing && !last && x.current[l] != nil && !x.long.inUse[l]
 	if !own && !x.ticket.any(l) && !(x.current[l] == nil && !last && x.opensRemote(l)) {
 		if !x.starved {
 			u.counters.SendQueueNoTicket++
@@ -384,6 +386,8 @@ func (u *model) retrievable(x *Context, l arctic.Level) bool {
 		return false
 	}
 	switch t := x.current[l]; {
+	case pushed != nil:
+		u.putPart(w, pushed)
 	case last:
 		u.lastPart(w, x.long.due[l].head)
 	case t != nil && t.put != nil:

@@ -99,7 +99,7 @@ func verdicts(t *testing.T, slots, fifo int, packets []arctic.PacketHeader) []ar
 // rejects of a frame travel together.
 func TestMixedVerdicts(t *testing.T) {
 	message := arctic.PacketHeader{Kind: arctic.KindMessage, Source: 1}
-	unknown := arctic.PacketHeader{Kind: arctic.KindNotify, Source: 1}
+	unknown := arctic.PacketHeader{Kind: arctic.KindExtended, Type: arctic.MaxType, Source: 1}
 	// A queue of 2 slots and a FIFO of 1 take two packets.
 	rejects := verdicts(t, 2, 1, []arctic.PacketHeader{message, unknown, message, message, unknown, message})
 	want := []arctic.Reject{
@@ -162,7 +162,7 @@ func TestSenderSettlesMixedVerdicts(t *testing.T) {
 // its own verdict when it comes again (note). A train for a node that is not there
 // is rejected as a whole, with that reason, whatever its kinds.
 func TestOnePermanentReasonPerFrame(t *testing.T) {
-	absent := arctic.PacketHeader{Kind: arctic.KindNotify, Source: 1, Destination: 9}
+	absent := arctic.PacketHeader{Kind: arctic.KindExtended, Type: arctic.MaxType, Source: 1, Destination: 9}
 	other := absent
 	other.Kind = arctic.KindMessage
 	rejects := verdicts(t, 16, 10, []arctic.PacketHeader{absent, other, absent})
@@ -176,7 +176,7 @@ func TestOnePermanentReasonPerFrame(t *testing.T) {
 func TestVerdictOnEveryPacketOfTheLongestTrain(t *testing.T) {
 	packets := make([]arctic.PacketHeader, arctic.MaxTrain)
 	for i := range packets {
-		packets[i] = arctic.PacketHeader{Kind: arctic.KindExtended, Source: 1}
+		packets[i] = arctic.PacketHeader{Kind: arctic.KindExtended, Type: arctic.MaxType, Source: 1}
 	}
 	rejects := verdicts(t, 16, 10, packets)
 	if want := (arctic.Reject{Sequence: 1, Reason: arctic.ReasonUnknownKind, Bits: ^uint64(0)}); len(rejects) != 1 ||

@@ -42,7 +42,9 @@ const (
 	// lookPages is the number of pages of doorbells that a step looks at.
 	lookPages = 8
 	// napLooks is the number of contexts that a look for quiet ones looks at, in turn.
-	napLooks = 1024
+	napLooks = 256
+	// napTries is the number of these that it tries to put to sleep.
+	napTries = 32
 	// dozeLooks is the number of sleepers that Doze looks at unasked, in turn.
 	dozeLooks = 256
 	// bellWords is the number of words of bells of a page, each of 64. The first nearWords are in
@@ -69,6 +71,7 @@ type doorbells struct {
 
 	byBell  []*Context // nil: the bell is free
 	free    numbers
+	distant bool                       // FarBells is in force
 	far     *funi.FarDoorbells         // those behind the card's own page
 	pages   map[*funi.Doorbells]*bells // not used on the data path
 	ringing []*bells                   // pages with sleepers
@@ -88,10 +91,20 @@ func (c *Card) Doorbells(x *Context, page *funi.Doorbells, far *funi.FarDoorbell
 	c.bells.join(x, page, far)
 }
 
+// FarBells has contexts that are attached from now on get the lowest free numbers from
+// funi.NearBells on, or takes that back: by default they get the lowest of all. So an owner keeps
+// the near ones for processes that know no others. The caller makes sure that one is free.
+func (c *Card) FarBells(so bool) { c.bells.distant = so }
+
 // give gives the context the first bell that is free.
 func (d *doorbells) give(x *Context) {
-	if x.bell = d.free.take(); int(x.bell) == len(d.byBell) {
-		d.byBell = append(d.byBell, nil)
+	if d.distant {
+		x.bell = d.free.takeFrom(funi.NearBells)
+	} else {
+		x.bell = d.free.take()
+	}
+	if more := int(x.bell) + 1 - len(d.byBell); more > 0 {
+		d.byBell = append(d.byBell, make([]*Context, more)...)
 	}
 	d.byBell[x.bell] = x
 }
@@ -109,8 +122,11 @@ func (d *doorbells) join(x *Context, page *funi.Doorbells, far *funi.FarDoorbell
 		if d.pages == nil {
 			d.pages = map[*funi.Doorbells]*bells{}
 		}
-		b = &bells{page: page, far: far}
+		b = &bells{page: page}
 		d.pages[page] = b
+	}
+	if far != nil { // the page may have been without
+		b.far = far
 	}
 	b.contexts++
 	w := x.bell / 64
@@ -397,14 +413,33 @@ func (s *scheduler) nap() {
 	if len(s.awake) > alwaysAwake {
 		quiet = haste
 	}
+	tries := napTries
 	for range min(napLooks, len(s.awake)) {
 		if s.nodding >= len(s.awake) {
 			s.nodding = 0
 		}
-		if x := s.awake[s.nodding]; s.clock.step-x.touched <= quiet || !x.drowsy() || !s.sleep(x) {
+		x := s.awake[s.nodding]
+		if s.clock.step-x.touched <= quiet || s.rests(x.account) { // no step looks at who rests
+			s.nodding++
+			continue
+		}
+		if !s.dropsOff(x) {
 			s.nodding++ // otherwise another context is there now
 		}
+		if tries--; tries == 0 {
+			return
+		}
 	}
+}
+
+// dropsOff puts a context to sleep if it can sleep, at the expense of its account: one user may
+// have a thousand contexts that have something to do whenever they are about to sleep.
+func (s *scheduler) dropsOff(x *Context) bool {
+	if x.spends(visitBytes); !x.drowsy() {
+		return false
+	}
+	x.spends(bellBytes)
+	return s.sleep(x)
 }
 
 // glance looks at a context unasked, and wakes it if it sleeps and its process has done something.
@@ -416,12 +451,13 @@ func (s *scheduler) glance(n int) {
 
 // stirs reports whether the process has done something that the card has not seen.
 func (x *Context) stirs() bool {
-	return !x.iface.Still(x.seen) || x.iface.Triggers() && x.iface.Memory().Page.Triggered()
+	return !x.iface.Still(x.seen) || x.iface.Triggers() && x.iface.Memory().Page.Triggered() || x.paths.stirs()
 }
 
-// drowsy reports whether nothing waits in the context, and its process can ring.
+// drowsy reports whether nothing waits in the context, and its process can ring. A context that has
+// halted for its process waits for nothing but the process's next word, which rings, too.
 func (x *Context) drowsy() bool {
-	return x.modes|x.user == 0 && (x.bell < funi.NearBells || x.bells.far != nil) && x.Idle()
+	return x.modes|x.user<<1&^x.seen == 0 && (x.bell < funi.NearBells || x.bells.far != nil) && x.Idle()
 }
 
 // sleep puts a context to sleep, unless its process did something meanwhile.

@@ -17,24 +17,31 @@ import (
 func (c *couple) crowd(t testing.TB, n int) (proc []*funi.Interface, ctx []*engine.Context) {
 	t.Helper()
 	for i := range n {
-		mem, err := funi.NewMemory(4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := funi.Initialize(mem)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := c.cards[0].Attach(mem, uint16(100+i%1000), uint16(i/1000), jobTag)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, x := c.one(t, uint16(100+i%1000), uint16(i/1000))
 		proc, ctx = append(proc, p), append(ctx, x)
 	}
 	for range 1000 {
 		c.step()
 	}
 	return proc, ctx
+}
+
+// one attaches an idle context to a card of a couple.
+func (c *couple) one(t testing.TB, gid, node uint16) (*funi.Interface, *engine.Context) {
+	t.Helper()
+	mem, err := funi.NewMemory(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := funi.Initialize(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.cards[0].Attach(mem, gid, node, jobTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, x
 }
 
 // Rule: one of many contexts that has been quiet sleeps, and wakes by what its process
@@ -275,6 +282,74 @@ func TestFarBells(t *testing.T) {
 	}
 }
 
+// Rule: contexts that an owner wants far bells for get them, and leave the near ones to others
+// (Card.FarBells). Far bells may come behind a page that has been without, whose contexts have near
+// ones. Processes of both kinds wake their contexts in the next step.
+func TestFarBellsFirst(t *testing.T) {
+	c := newCouple(t, 64)
+	card, page, far := c.cards[0], new(funi.Doorbells), new(funi.FarDoorbells)
+	proc, ctx := c.crowd(t, 20)
+	for _, x := range ctx {
+		card.Doorbells(x, page, nil)
+	}
+	card.FarBells(true)
+	for i := range uint16(70) {
+		p, x := c.one(t, 50, i)
+		if n := x.Bell(); n != funi.NearBells+uint32(i) {
+			t.Fatalf("context %d has bell %d", i, n)
+		}
+		card.Doorbells(x, page, far)
+		proc, ctx = append(proc, p), append(ctx, x)
+	}
+	card.FarBells(false)
+	_, near := c.one(t, 51, 0)
+	if n := near.Bell(); n >= funi.NearBells {
+		t.Errorf("a context after them has bell %d", n)
+	}
+	card.Detach(ctx[30])
+	for range 1000 {
+		c.step()
+	}
+	if n := card.Awake(); n != 0 {
+		t.Fatalf("%d contexts are awake", n)
+	}
+	for i, p := range proc {
+		put(p, funi.Request, 9, 1) // no such route: it comes back
+		c.step()
+		if _, ok := p.NextReturn(); ok != (i != 30) {
+			t.Fatalf("context %d: a return is there: %v", ctx[i].Bell(), ok)
+		}
+	}
+}
+
+// Rule: a context whose queues its process has halted, and for which nothing waits, sleeps like any
+// other: it costs a step nothing, and goes on when the process stores CNTL (Context.drowsy).
+func TestHaltedContextsSleep(t *testing.T) {
+	c := newCouple(t, 64)
+	proc, _ := c.crowd(t, 100)
+	step := func() error { c.step(); return nil }
+	for _, p := range proc {
+		if err := p.Halt(funi.UserModes, step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 {
+		c.step()
+	}
+	if n := c.cards[0].Awake(); n != 0 {
+		t.Fatalf("%d contexts are awake", n)
+	}
+	for i, p := range proc {
+		p.Go(funi.UserModes)
+		put(p, funi.Request, 9, 1)
+		c.step()
+		c.step()
+		if _, ok := p.NextReturn(); !ok {
+			t.Fatalf("context %d does not go on", i)
+		}
+	}
+}
+
 // Rule: what an account owes for work beyond its budgets is paid by the steps that go by, also
 // while its contexts sleep (account.refill).
 func TestDebtIsPaidByTime(t *testing.T) {
@@ -294,5 +369,43 @@ func TestDebtIsPaidByTime(t *testing.T) {
 	c.step()
 	if _, ok := proc[3].NextReturn(); ok {
 		t.Error("a debt of 100 steps was paid by one")
+	}
+}
+
+// Rule: a step puts few contexts to sleep, at the expense of their account, and none while that
+// rests. A user with a thousand contexts cannot make steps long by them (scheduler.dropsOff).
+func TestFallingAsleepIsPaid(t *testing.T) {
+	const contexts, most = 500, 32
+	c := newCouple(t, 64)
+	for i := range contexts {
+		_, x := c.one(t, uint16(100+i), 0)
+		c.cards[0].Account(x, 7)
+	}
+	falls := func() int {
+		was := c.cards[0].Awake()
+		c.step()
+		return was - c.cards[0].Awake()
+	}
+	c.cards[0].Charge(c.now, 0) // forgets what attaching cost
+	const own = 1               // context of the couple, of another account
+	fell := 0
+	for i := 0; fell <= own; i++ {
+		if fell = falls(); i == 100 {
+			t.Fatal("none falls asleep")
+		}
+	}
+	c.cards[0].Charge(c.now, 20e3)
+	for ends := c.now + 40e3; c.now < ends-1000; {
+		if n := falls(); n > own {
+			t.Fatalf("%d fell asleep in a step, and were not paid for: their account does not rest", n)
+		}
+	}
+	for i := 0; c.cards[0].Awake() > 0; i++ {
+		if n := falls(); n > most {
+			t.Fatalf("%d fell asleep in a step, more than %d", n, most)
+		}
+		if i == 1000 {
+			t.Fatalf("%d stay awake", c.cards[0].Awake())
+		}
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rma"
+	"github.com/funet/funet/uspace/ultra"
 )
 
 // Windows holds the endpoint's windows, and operates on windows of other nodes. Any goroutine may
@@ -81,6 +83,10 @@ func (w *Windows) Do(ctx context.Context, f func(r *rma.Endpoint) error) error {
 	return f(w.rma)
 }
 
+// Paths returns what opens ULTRA paths, for use within Do: the memory of their ends is Alloc's. A
+// path belongs to the goroutine in Do, so use it for pairs that do nothing else meanwhile.
+func (w *Windows) Paths() *ultra.Paths { return ultra.New(w.rma, w.endpoint.iface, w.drive) }
+
 // drive lets the card run within Do, and handles messages.
 func (w *Windows) drive() error {
 	if w.endpoint.poll(); w.ctx.Err() != nil {
@@ -106,6 +112,51 @@ func (w *Windows) Alloc(bytes int) ([]byte, error) {
 		return nil, fmt.Errorf("allocating %d bytes for windows: %w", bytes, err)
 	}
 	return s.Memory[:bytes], nil
+}
+
+// Share lets one-sided operations use memory of the program, at the places for which Alloc's is: a
+// positive multiple of 16 bytes, which stays where it is until Unshare or Close. It works with a
+// card in this process. A daemon's card refuses it (attach.ErrOwnMemory): use memory of Alloc
+// instead.
+func (w *Windows) Share(b []byte) error {
+	e := w.endpoint
+	if err := e.lock(); err != nil {
+		return fmt.Errorf("sharing %d bytes for windows: %w", len(b), err)
+	}
+	defer e.unlock()
+	base, at := e.memory.place(len(b))
+	err := ErrAddress
+	if base != 0 {
+		s := funi.Segment{Base: base, Memory: b, Rights: funi.Source | funi.Keyed}
+		if err = e.am.Share(e.carrier.Register, s); err == nil {
+			e.memory.blocks = slices.Insert(e.memory.blocks, at, block{base, b, true})
+			err = w.rma.Use(s)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("sharing %d bytes for windows: %w", len(b), err)
+	}
+	return nil
+}
+
+// Unshare ends Share, for memory that no window and no operation uses; the card refuses otherwise
+// (engine.ErrSegmentBusy). ErrAddress reports memory that Share was not called with.
+func (w *Windows) Unshare(b []byte) error {
+	e := w.endpoint
+	if err := e.lock(); err != nil {
+		return fmt.Errorf("unsharing %d bytes: %w", len(b), err)
+	}
+	defer e.unlock()
+	at := e.memory.find(b)
+	if at < 0 || !e.memory.blocks[at].keyed {
+		return fmt.Errorf("unsharing %d bytes: %w", len(b), ErrAddress)
+	}
+	base := e.memory.blocks[at].base
+	if err := e.am.Unshare(e.carrier.Unregister, base); err != nil {
+		return fmt.Errorf("unsharing %d bytes: %w", len(b), err)
+	}
+	e.memory.blocks = slices.Delete(e.memory.blocks, at, at+1)
+	return w.rma.Forget(base)
 }
 
 // Wait waits until an operation is complete, and returns its Result, whose error it also returns.

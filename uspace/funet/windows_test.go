@@ -8,15 +8,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rma"
+	"github.com/funet/funet/uspace/ultra"
 )
 
 // withWindows makes a bed whose endpoints may have windows.
@@ -25,6 +29,59 @@ func withWindows(b *bed) {
 	for i := range b.options {
 		b.options[i].Remote = sizes
 	}
+}
+
+// Rule: paths lead from endpoint to endpoint, on any card: each line is received once and in order,
+// and the end of the lines is seen (Windows.Paths).
+func TestPaths(t *testing.T) {
+	const lines, slices = 300, 32
+	onBoth(t, func(t *testing.T, b *bed) {
+		withWindows(b)
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			w, err := e.Windows()
+			if err != nil {
+				return err
+			}
+			memory, err := w.Alloc(8192)
+			if err != nil {
+				return err
+			}
+			if err := e.Barrier(ctx); err != nil {
+				return err
+			}
+			err = w.Do(ctx, func(*rma.Endpoint) error {
+				other := uint16(1 - e.Node())
+				if e.Node() == 0 {
+					s, err := w.Paths().OpenSender(other, memory)
+					if err == nil {
+						err = s.Ready()
+					}
+					for i := uint64(0); i < lines && err == nil; {
+						var sent bool
+						if sent, err = s.Send(i, ^i); sent {
+							i++
+						}
+					}
+					return errors.Join(err, s.Close())
+				}
+				r, err := w.Paths().OpenReceiver(other, memory, slices)
+				if err != nil {
+					return err
+				}
+				var line [ultra.MaxWords]uint64
+				for i := range uint64(lines) {
+					if n, err := r.Receive(&line); err != nil || n != 2 || line[0] != i || line[1] != ^i {
+						return fmt.Errorf("line %d: %d words, %x, %w", i, n, line, err)
+					}
+				}
+				if _, err := r.Receive(&line); err != io.EOF {
+					return fmt.Errorf("behind the last line: %w", err)
+				}
+				return r.Close()
+			})
+			return errors.Join(err, e.Barrier(ctx))
+		})
+	})
 }
 
 // Rule: messages, calls, barriers and operations on windows go on at the same time from several
@@ -199,4 +256,95 @@ func TestWindowReady(t *testing.T) {
 	if _, err := b.open(0).Windows(); !errors.Is(err, rma.ErrNone) {
 		t.Errorf("windows without remote memory: %v", err)
 	}
+}
+
+// Rule: memory of the program is a window where it lies, on a card in the process. After Unshare it
+// is none, its addresses are free, and what was not shared is refused.
+func TestWindowsUnshare(t *testing.T) {
+	b := newBed(t, "embedded")
+	withWindows(b)
+	b.both(func(ctx context.Context, e *funet.Endpoint) error {
+		w, err := e.Windows()
+		if err != nil {
+			return err
+		}
+		memory := make([]byte, 1<<20)
+		expose := func(r *rma.Endpoint) error {
+			window, err := r.Expose(memory[16:48], rma.Options{})
+			if err != nil {
+				return err
+			}
+			return r.Revoke(window)
+		}
+		for range 100 { // more than the card has segments
+			if err := errors.Join(w.Share(memory), w.Do(ctx, expose), w.Unshare(memory)); err != nil {
+				return err
+			}
+		}
+		if err := w.Do(ctx, expose); !errors.Is(err, rma.ErrMemory) {
+			return fmt.Errorf("a window of memory that is not shared: %w", err)
+		}
+		if err := w.Unshare(memory); !errors.Is(err, funet.ErrAddress) {
+			return fmt.Errorf("unsharing twice: %w", err)
+		}
+		return e.Barrier(ctx)
+	})
+}
+
+// Rule: memory of the program is memory for windows with a card in the process: others add to it,
+// and it is put from. A daemon's card refuses it, and nothing is taken (Windows.Share).
+func TestShareForWindows(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		withWindows(b)
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			const key = 0x1234_5678_0001
+			w, err := e.Windows()
+			if err != nil {
+				return err
+			}
+			words := make([]uint64, 512)
+			memory := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 4096)
+			err = w.Share(memory)
+			if _, embedded := e.Carrier().(*card.Card); !embedded {
+				if !errors.Is(err, attach.ErrOwnMemory) {
+					return fmt.Errorf("a daemon's card gave %w", err)
+				}
+				memory, err = w.Alloc(4096) // the address is still free
+			}
+			if err != nil {
+				return err
+			}
+			if err := w.Share(memory[:24]); err == nil {
+				return errors.New("24 bytes were shared")
+			}
+			target := rma.Target{Node: uint16(1 - e.Node()), Key: key}
+			if err := w.Do(ctx, func(r *rma.Endpoint) error {
+				_, err := r.Expose(memory[:2048], rma.Options{Key: key})
+				return err
+			}); err != nil {
+				return err
+			}
+			if err := w.Ready(ctx, target); err != nil {
+				return err
+			}
+			for i := range memory[2048:] {
+				memory[2048+i] = byte(i*7 + e.Node())
+			}
+			if err := w.Do(ctx, func(r *rma.Endpoint) error {
+				_, err := r.Put(target, memory[2048:], rma.With{})
+				return err
+			}); err != nil {
+				return err
+			}
+			if err := errors.Join(w.Quiet(ctx), e.Barrier(ctx)); err != nil {
+				return err
+			}
+			for i, got := range memory[:2048] {
+				if got != byte(i*7+1-e.Node()) {
+					return fmt.Errorf("byte %d is %d", i, got)
+				}
+			}
+			return nil
+		})
+	})
 }

@@ -84,15 +84,17 @@
 //   - BASE is an offset into the queue memory, not a virtual address.
 //
 // A doorbell page is shared by the processes of one user, or by all contexts of a card that runs
-// within their process: see Doorbells.
+// within their process: see Doorbells. Contexts from NearBells on have theirs behind it: see
+// FarDoorbells.
 //
 // With bits 31:30 = 01 a slot of a send queue is a request block for remote memory. See remote.go
 // for the block, and for the notification ring, which is behind the queues. See operation.go for
-// the blocks of operations on windows, and multicast.go for those of multicasts.
+// the blocks of operations on windows, multicast.go for those of multicasts, path.go for those of
+// ends of paths, and send.go for those of messages into receive rings and posted buffers.
 //
 // When process and card are two processes they map the two files of shared.go. A C program does so
-// with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes,
-// the calls, the tags and the collective operations of packages am and collective, in C.
+// with funi.h, which a test compares with this package. Package libfunet is for programs
+// in C that want packages funet, rma and collective.
 //
 // Rules:
 //   - A queue is empty when head equals tail and full when head is just before

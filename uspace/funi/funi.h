@@ -1,8 +1,8 @@
 /* funi.h: FUNet for C and C++ programs: attach to the card of a daemon (funid) without privileges,
  * send, receive and transfer memory. There is no library: everything is here, for C11 and C++17 and
- * later with GCC or Clang on Linux, little-endian. funet.h is above it: messages of bytes,
- * handlers, calls, barriers and collective operations. A program that wants those includes that one
- * instead.
+ * later with GCC or Clang on Linux, little-endian. It is for programs that want the queues of the
+ * papers' machine. The library libfunet (funet.h) has messages of bytes, calls, windows and
+ * operations of all nodes, on every card.
  *
  *	struct funi_context c;
  *	if (funi_attach_environment(&c, 0) != 0) // or funi_attach
@@ -17,19 +17,18 @@
  *	... funi_release(&c, FUNI_REQUEST);
  *	funi_close(&c, 1000);
  *
- * The ABI is that of the Go package uspace/funi, whose documentation says what the words
- * mean, and the messages of the socket are those of uspace/attach; a test compares them.
+ * The ABI is that of the Go package uspace/funi, whose documentation says what the words mean, and
+ * the messages of the socket are those of uspace/attach; a test compares them.
  *
- * Functions return 0 (or more) when they have done what they say, a positive funi_status
- * when the daemon refused, or a negative errno; c.error then says why, in one line.
- * -ENOTCONN means that the daemon is gone or has ended the context, for good, and c.error has
- * the card's reason (funi_why) if it gave one. A context
- * belongs to one thread at a time, and functions that do not wait say nothing of the end
- * of the daemon: their queues just stay as they are. funi_wait does.
+ * Functions return 0 (or more) when they have done what they say, a positive funi_status when the
+ * daemon refused, or a negative errno; c.error then says why, in one line. -ENOTCONN means that the
+ * daemon is gone or has ended the context, for good, and c.error has the card's reason (funi_why)
+ * if it gave one. A context belongs to one thread at a time, and functions that do not wait say
+ * nothing of the end of the daemon: their queues just stay as they are. funi_wait does.
  *
  * Types. A message has a type from 0 to 511, which means what the program says: the card only
  * carries it. So all 512 are free in a job whose programs all use funi.h alone. In a job with Go
- * programs on package am, or C programs on funet.h, those have types 0 to 31 and 256 to 495 for
+ * programs on package am, or C programs on libfunet, those have types 0 to 31 and 256 to 495 for
  * themselves.
  *
  * Levels, and how to keep two nodes from waiting for each other for ever. A level has queues of its
@@ -235,7 +234,7 @@ enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERAT
 	FUNI_OPEN_ABSENT = 256 };
 
 /* What an entry of the notification ring tells. */
-enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW, FUNI_NOTE_FAULT };
+enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW, FUNI_NOTE_FAULT, FUNI_NOTE_BARRIER = 8 };
 
 enum funi_register {
 	FUNI_Q_MASK, FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE,
@@ -532,9 +531,10 @@ struct funi_context {
 	struct funi_queue send[2], receive[2];
 	uint32_t returns, lost, notes;
 	uint32_t seen[12]; /* by funi_wait; see funi_published */
-	/* by triggers: the last turn, its command, where the slots begin that were not issued, and the
-	 * head of the request send queue */
-	uint32_t turn, asked, issued;
+	/* by triggers: the last turn, its command, where the slots begin that were not issued, how many
+	 * notifications were given back, barriers reached and not passed, and the head of the request
+	 * send queue */
+	uint32_t turn, asked, issued, given, barriers;
 	funi_word unissued;
 	struct funi_remote *remote; /* NULL: none */
 	struct funi_waiter wait;
@@ -948,14 +948,8 @@ static inline int funi_news(struct funi_context *c)
 /* How long funi_wait sleeps at a time without a timeout, in milliseconds. */
 #define FUNI_NAP 200
 
-/* Blocks until a message, a return or a notification waits, or the card or others have done
- * something since the last call. The card may have given slots of a send queue back or changed
- * CNTL. Others may have written memory that is watched (funi_watch). It returns 1 then, and perhaps
- * although nothing has happened; without a timeout it returns at least every FUNI_NAP milliseconds.
- * 0 after the given milliseconds, unless they are negative: 0 looks and does not sleep; -EINTR
- * after a signal, after which it can be called again; -ENOTCONN when the daemon is gone or has
- * ended the context. */
-static inline int funi_wait(struct funi_context *c, int milliseconds)
+/* funi_wait that issues nothing. */
+static inline int funi_wait_only(struct funi_context *c, int milliseconds)
 {
 	int news;
 	c->wait.idle = 0;
@@ -989,6 +983,21 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 	if (news != 0)
 		c->wait.since = 0;
 	return news < 0 ? funi_fail(c, news, "waiting") : news;
+}
+
+static inline void funi_issue_waiting(struct funi_context *c);
+
+/* Blocks until a message, a return or a notification waits, or the card or others have done
+ * something since the last call. The card may have given slots of a send queue back or changed
+ * CNTL. Others may have written memory that is watched (funi_watch). It returns 1 then, and perhaps
+ * although nothing has happened; without a timeout it returns at least every FUNI_NAP milliseconds.
+ * 0 after the given milliseconds, unless they are negative: 0 looks and does not sleep; -EINTR
+ * after a signal, after which it can be called again; -ENOTCONN when the daemon is gone or has
+ * ended the context. */
+static inline int funi_wait(struct funi_context *c, int milliseconds)
+{
+	funi_issue_waiting(c);
+	return funi_wait_only(c, milliseconds);
 }
 
 /* ---- event loops ----
@@ -1289,7 +1298,10 @@ static inline int funi_start(struct funi_context *c)
 #define FUNI_TRIGGER_ISSUE 0
 #define FUNI_TRIGGER_POINTERS 1
 #define FUNI_TRIGGER_NOTES_READ 2
+#define FUNI_TRIGGER_BARRIER 4 /* see funi_barrier */
 #define FUNI_MAX_ISSUE 31
+#define FUNI_MAX_BARRIERS 32
+#define FUNI_MAX_MEMBERS 65536
 
 /* Answers. After FUNI_TRIGGER_FULL try again; after FUNI_TRIGGER_PARTIAL, with the rest, when the
  * card has given slots back. */
@@ -1301,15 +1313,15 @@ static inline int funi_start(struct funi_context *c)
 #define FUNI_TRIGGER_FORBIDDEN 5
 #define FUNI_TRIGGER_DISABLED 6
 
-/* From now on requests are issued by triggers: funi_send_commit only prepares them. -EBUSY: slots
- * that were sent have not come back yet. -EOPNOTSUPP: the context has remote memory, whose
- * functions do not know triggers. Errors are also those of funi_wait. */
+/* From now on requests are issued by triggers: funi_send_commit only prepares them, and so do the
+ * functions of remote memory (funi_put, funi_atomic and others), each one virtual communication
+ * instruction. funi_vci_issue issues them. With remote memory every function that waits issues what
+ * was prepared, and gives back the notifications that were read. -EBUSY: slots that were sent have
+ * not come back yet. Errors are also those of funi_wait. */
 static inline int funi_issue_by_trigger(struct funi_context *c)
 {
 	struct funi_queue *q = &c->send[FUNI_REQUEST];
 	int code;
-	if (c->remote != NULL)
-		return funi_fail(c, -EOPNOTSUPP, "issuing by triggers with remote memory");
 	if (funi_unsent(c, FUNI_REQUEST) + funi_unsent(c, FUNI_REPLY) != 0)
 		return funi_fail(c, -EBUSY, "issuing by triggers while slots are unsent");
 	if ((code = funi_halt(c, FUNI_CSQM)) != 0)
@@ -1317,6 +1329,7 @@ static inline int funi_issue_by_trigger(struct funi_context *c)
 	funi_store(&c->page->by_trigger, 1);
 	c->turn = (uint32_t)(__atomic_load_n(funi_answer_word(c), __ATOMIC_SEQ_CST) >> 32);
 	c->issued = q->head;
+	c->given = c->notes;
 	q->own = &c->unissued;
 	funi_go(c);
 	return 0;
@@ -1346,6 +1359,8 @@ static inline int funi_trigger_answer(struct funi_context *c, uint32_t *count)
 		*count = (uint32_t)(answer & 0xffffff);
 	if (c->asked == FUNI_TRIGGER_ISSUE)
 		c->issued = (c->issued + *count) & c->mask;
+	if (c->asked == FUNI_TRIGGER_NOTES_READ)
+		c->given += *count;
 	c->asked = FUNI_TRIGGER_POINTERS; /* what was answered is counted once */
 	return status;
 }
@@ -1354,6 +1369,76 @@ static inline int funi_trigger_answer(struct funi_context *c, uint32_t *count)
 static inline uint32_t funi_unissued(struct funi_context *c)
 {
 	return (c->send[FUNI_REQUEST].head - c->issued) & c->mask;
+}
+
+/* How many notifications were read and not given back by a trigger. */
+static inline uint32_t funi_ungiven(struct funi_context *c)
+{
+	uint32_t count;
+	if (c->send[FUNI_REQUEST].own != &c->unissued)
+		return 0;
+	/* else a process that finds no room would sleep although it has some now */
+	(void)funi_trigger_answer(c, &count);
+	return c->notes - c->given;
+}
+
+/* Issues what waits, or gives notifications back, if the last trigger was answered. */
+static inline void funi_issue_waiting(struct funi_context *c)
+{
+	uint32_t count;
+	if (c->remote == NULL || c->send[FUNI_REQUEST].own != &c->unissued || funi_trigger_answer(c, &count) == -EAGAIN)
+		return;
+	if ((count = funi_unissued(c)) > 0)
+		funi_trigger(c, FUNI_TRIGGER_ISSUE, count < FUNI_MAX_ISSUE ? count : FUNI_MAX_ISSUE);
+	else if ((count = funi_ungiven(c)) > 0)
+		funi_trigger(c, FUNI_TRIGGER_NOTES_READ, count & 0xffffff);
+}
+
+/* Waits for the answer to the last trigger, and returns it as funi_trigger_answer does. Errors are
+ * those of funi_wait. */
+static inline int funi_trigger_await(struct funi_context *c, uint32_t *count)
+{
+	int status, n;
+	while ((status = funi_trigger_answer(c, count)) == -EAGAIN) {
+		if ((n = funi_wait_only(c, -1)) < 0 && n != -EINTR)
+			return n;
+		(void)sched_yield(); /* if a message waits funi_wait_only does not sleep */
+	}
+	return status;
+}
+
+/* Issues the next n prepared instructions, 1 to FUNI_MAX_ISSUE, and waits for the card's answer,
+ * which it returns: FUNI_TRIGGER_DONE and so on. accepted becomes how many the card has taken; the
+ * others can be issued later. Errors are those of funi_wait. */
+static inline int funi_vci_issue(struct funi_context *c, uint32_t n, uint32_t *accepted)
+{
+	int status = funi_trigger_await(c, accepted);
+	*accepted = 0;
+	if (status < 0 || n > funi_unissued(c))
+		return status < 0 ? status : FUNI_TRIGGER_INVALID;
+	funi_trigger(c, FUNI_TRIGGER_ISSUE, n);
+	return funi_trigger_await(c, accepted);
+}
+
+/* Says that the process has reached a barrier of the nodes 0 to members-1, and returns the card's
+ * answer. When all have reached it, each gets a notification, FUNI_NOTE_BARRIER (funi_notified).
+ * FUNI_TRIGGER_FORBIDDEN: it has reached this one and not passed it. Errors are those of funi_wait,
+ * and -EOPNOTSUPP without remote memory. The Go package uspace/virtni says what is promised. */
+static inline int funi_barrier(struct funi_context *c, uint32_t number, uint32_t members)
+{
+	uint32_t count;
+	if (c->remote == NULL)
+		return funi_fail(c, -EOPNOTSUPP, "reaching a barrier without remote memory");
+	if (number >= FUNI_MAX_BARRIERS || members < 1 || members > FUNI_MAX_MEMBERS)
+		return FUNI_TRIGGER_INVALID;
+	int status = funi_trigger_await(c, &count);
+	if (status < 0)
+		return status;
+	c->barriers++;
+	funi_trigger(c, FUNI_TRIGGER_BARRIER, number | (members - 1) << 5);
+	if ((status = funi_trigger_await(c, &count)) > 0)
+		c->barriers--;
+	return status;
 }
 
 /* Connects a socket to a path, however long. One that an address has no room for (unix(7)) is
@@ -1481,7 +1566,7 @@ static inline const char *const *funi_places(void)
 }
 
 struct funi_place { /* of a process in a job */
-	const char *socket; /* of the daemon */
+	char socket[4096]; /* of the daemon: a path, at most PATH_MAX */
 	uint16_t gid, node;
 	uint32_t nodes; /* processes that were started for the group; 0: nobody says how many */
 	uint8_t token[FUNI_TOKEN_SIZE];
@@ -1508,10 +1593,26 @@ static inline int funi_number(struct funi_context *c, const char *variable, uint
 	return funi_fail(c, -EINVAL, text);
 }
 
-/* Reads the place of this process from the environment: FUNET_SOCKET (FUNI_DEFAULT_SOCKET if it
- * is not there), FUNET_GID, FUNET_TOKEN, and number and number of processes from the first pair
- * of funi_places that has a number. -EINVAL if one is missing or none, but for the number of
- * processes, which may be missing; c->error says which. */
+/* Reads FUNET_SOCKET: the path of a daemon's socket (FUNI_DEFAULT_SOCKET if it is not there), or a
+ * list of paths with colons between them. A node takes that at its number modulo their number. */
+static inline void funi_socket(struct funi_place *p)
+{
+	const char *at = getenv("FUNET_SOCKET");
+	uint32_t n = 1, skip;
+
+	for (const char *c = at; c != NULL && *c != 0; c++)
+		n += *c == ':';
+	for (skip = p->node % n; skip > 0; skip--)
+		at = strchr(at, ':') + 1;
+	if (at == NULL || strcspn(at, ":") == 0)
+		at = FUNI_DEFAULT_SOCKET;
+	(void)snprintf(p->socket, sizeof p->socket, "%.*s", (int)strcspn(at, ":"), at);
+}
+
+/* Reads the place of this process from the environment: FUNET_SOCKET (funi_socket), FUNET_GID,
+ * FUNET_TOKEN, and number and number of processes from the first pair of funi_places that has a
+ * number. -EINVAL if one is missing or none, but for the number of processes, which may be missing;
+ * c->error says which. */
 static inline int funi_environment(struct funi_context *c, struct funi_place *p)
 {
 	const char *const *place = funi_places(), *at, *digits = "0123456789abcdefABCDEF";
@@ -1523,9 +1624,6 @@ static inline int funi_environment(struct funi_context *c, struct funi_place *p)
 	if (*place == NULL)
 		place = funi_places();
 	memset(p, 0, sizeof *p);
-	p->socket = getenv("FUNET_SOCKET");
-	if (p->socket == NULL || *p->socket == 0)
-		p->socket = FUNI_DEFAULT_SOCKET;
 	if (funi_number(c, "FUNET_GID", UINT16_MAX, &gid) != 0 || funi_number(c, place[0], UINT16_MAX, &node) != 0)
 		return -EINVAL;
 	nodes = getenv(place[1]);
@@ -1533,6 +1631,7 @@ static inline int funi_environment(struct funi_context *c, struct funi_place *p)
 		return -EINVAL;
 	p->gid = (uint16_t)gid;
 	p->node = (uint16_t)node;
+	funi_socket(p);
 	size_t length = hex != NULL ? strlen(hex) : 0;
 	for (size_t i = 0; i < length && length == 2 * sizeof p->token && (at = strchr(digits, hex[i])) != NULL; i++) {
 		p->token[i / 2] = (uint8_t)(p->token[i / 2] << 4 | (at - digits < 16 ? at - digits : at - digits - 6));
@@ -1819,10 +1918,12 @@ struct funi_seed { /* a ticket that travels, and what it is good for, which the 
 /* all of a message, or of a group's, is there; or of a put with a notification; or another wants a
  * suspended window */
 struct funi_notification {
-	/* FUNI_NOTE_AREA, FUNI_NOTE_WINDOW or FUNI_NOTE_FAULT: then resume the window with key_slot
-	 * (funi_resume) */
+	/* FUNI_NOTE_AREA, FUNI_NOTE_WINDOW, FUNI_NOTE_BARRIER or FUNI_NOTE_FAULT: then resume the
+	 * window with key_slot (funi_resume) */
 	enum funi_note_kind kind;
-	uint16_t key_slot, area;  /* area: FUNI_NOTE_AREA */
+	/* area: FUNI_NOTE_AREA; FUNI_NOTE_BARRIER: the barrier */
+	uint16_t key_slot, area;
+	uint32_t reason;  /* FUNI_NOTE_BARRIER: why it will not be passed (enum funi_reason), or 0 */
 	/* the node that sent the packet with which it was complete; the card vouches for it */
 	uint16_t source;
 	uint32_t words;  /* of metadata */
@@ -2300,10 +2401,15 @@ static inline int funi_notified(struct funi_context *c, struct funi_notification
 	const uint32_t *e = funi_note(c->remote, c->notes);
 	memset(n, 0, sizeof *n);
 	uint32_t kind = e[FUNI_NOTE_KIND_WORD];
-	n->kind = kind == FUNI_NOTE_WINDOW ? FUNI_NOTE_WINDOW : kind == FUNI_NOTE_FAULT ? FUNI_NOTE_FAULT : FUNI_NOTE_AREA;
+	n->kind = kind == FUNI_NOTE_WINDOW || kind == FUNI_NOTE_FAULT || kind == FUNI_NOTE_BARRIER ?
+		(enum funi_note_kind)kind : FUNI_NOTE_AREA;
 	n->key_slot = (uint16_t)(e[0] >> 16);
 	n->source = (uint16_t)e[1];
-	if (n->kind != FUNI_NOTE_AREA) {
+	if (n->kind == FUNI_NOTE_BARRIER) {
+		n->area = (uint16_t)e[0];
+		n->reason = e[1] >> 24;
+		c->barriers--;
+	} else if (n->kind != FUNI_NOTE_AREA) {
 		n->tag = (uint64_t)e[3] << 32 | e[2];
 		n->address = (uint64_t)e[5] << 32 | e[4];
 	} else {
@@ -2450,7 +2556,8 @@ static inline int funi_may_operate(struct funi_context *c)
 	funi_look(c);
 	const uint64_t open = funi_operating(c);
 	return open >= FUNI_MAX_REQUESTS || c->remote->unsettled > 0 ||
-		open + c->remote->behind + c->remote->credit >= c->remote->sizes.notifications ? -ENOBUFS : 0;
+		open + c->remote->behind + c->remote->credit + funi_ungiven(c) + c->barriers >=
+		c->remote->sizes.notifications ? -ENOBUFS : 0;
 }
 
 /* Reserves and begins the block of an operation; NULL, and why in code. */
@@ -2911,6 +3018,186 @@ static inline int funi_delivered(struct funi_context *c, uint32_t handle, struct
 		d->broken[i].reason = w[2 + i] >> 16 & 0xff;
 	}
 	return 0;
+}
+
+/* ---- ULTRA paths (uspace/funi/path.go; Froening's thesis, section 3.5) ---- */
+
+/* A path leads from one process to another. One store sends a line of up to 7 words of 64 bits, one
+ * load receives it, once and in order. Both processes open their end, within 5 seconds. Ends for
+ * one node are joined in the order in which they are opened. Receiver, then sender:
+ *
+ *	funi_ultra_open(&c, &p, 1, memory, 64, NULL);   // from node 1, 64 slices
+ *	while ((n = funi_ultra_receive(&p, words)) == -EAGAIN)
+ *		funi_wait(&c, 1000);                    // with funi_watch(&c, 1)
+ *
+ *	funi_ultra_open(&c, &p, 0, memory, 0, NULL);    // to node 0
+ *	while ((n = funi_ultra_send(&p, words, 2)) == -EAGAIN)
+ *		funi_wait(&c, 1000);
+ */
+#define FUNI_OPEN_PATH 272
+#define FUNI_CLOSE_PATH 273
+#define FUNI_PATH_WORDS 7
+#define FUNI_MIN_SLICES 32
+#define FUNI_MAX_SLICES 16384
+
+enum funi_path_state { FUNI_PATH_OPENING, FUNI_PATH_OPEN, FUNI_PATH_ENDED };
+
+struct funi_path {
+	struct funi_context *c;
+	uint64_t *words;
+	uint32_t address, slices;
+	uint32_t turn, flags, taken; /* of an end that sends; flags: whether a line awaits its answer */
+	uint32_t next, told;         /* of an end that receives */
+};
+
+/* The size of the memory of an end with that many slices, or 0: no end has so many. */
+static inline uint64_t funi_path_bytes(uint32_t slices)
+{
+	if (slices != 0 && (slices < FUNI_MIN_SLICES || slices > FUNI_MAX_SLICES || (slices & (slices - 1)) != 0))
+		return 0;
+	return (32 + (uint64_t)slices * 8) * 8;
+}
+
+/* Opens the end of a path to a node: one that receives, with that many slices, or with 0 one that
+ * sends. memory, of funi_path_bytes on a multiple of 64 in a segment with FUNI_KEYED, is the path's
+ * until the status of the handle of funi_ultra_close is FUNI_SENT, or FUNI_FAILED: the path had
+ * ended. The status of this handle is FUNI_FAILED if there is no room for the end. -EINVAL,
+ * -EFAULT, -ENOBUFS, -EOPNOTSUPP. */
+static inline int funi_ultra_open(struct funi_context *c, struct funi_path *p, uint16_t node, void *memory,
+	uint32_t slices, uint32_t *handle)
+{
+	const uint64_t bytes = funi_path_bytes(slices);
+	uint32_t address, *s;
+	memset(p, 0, sizeof *p);
+	if (c->remote == NULL)
+		return funi_remote_fail(c, -EOPNOTSUPP, "opening a path");
+	if (bytes == 0 || (uintptr_t)memory % 64 != 0)
+		return funi_remote_fail(c, -EINVAL, "opening a path");
+	if ((address = funi_address(c, memory, bytes, FUNI_KEYED)) == 0)
+		return funi_remote_fail(c, -EFAULT, "opening a path");
+	if ((s = funi_begin_block(c, FUNI_OPEN_PATH, node)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, "opening a path");
+	memset(memory, 0, bytes);
+	p->c = c;
+	p->words = (uint64_t *)memory;
+	p->address = address;
+	p->slices = slices;
+	s[FUNI_REMOTE_SOURCE_WORD] = address;
+	s[FUNI_REMOTE_LENGTH_WORD] = slices;
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Closes an end. What is under way still arrives. The other end hears of it when it sends, or
+ * within seconds. -ENOBUFS. */
+static inline int funi_ultra_close(struct funi_path *p, uint32_t *handle)
+{
+	uint32_t *s = funi_begin_block(p->c, FUNI_CLOSE_PATH, 0);
+	if (s == NULL)
+		return funi_remote_fail(p->c, -ENOBUFS, "closing a path");
+	s[FUNI_REMOTE_SOURCE_WORD] = p->address;
+	funi_end_block(p->c, s, 1, handle);
+	return 0;
+}
+
+/* The state of an end, and the funi_reason for which it has ended. */
+static inline enum funi_path_state funi_ultra_state(struct funi_path *p, uint32_t *reason)
+{
+	uint64_t w = __atomic_load_n(&p->words[16], __ATOMIC_ACQUIRE);
+	*reason = (uint32_t)(w >> 8 & 0xff);
+	return (enum funi_path_state)(w & 0xff);
+}
+
+static inline void funi_ultra_store(struct funi_path *p, uint32_t n)
+{
+	uint32_t asleep;
+	__atomic_store_n(&p->words[7], (uint64_t)++p->turn << 32 | n, __ATOMIC_SEQ_CST);
+	p->flags = 1 | n << 8;
+	if ((asleep = funi_load(&p->c->page->asleep)) != 0)
+		funi_rouse(p->c, asleep);
+}
+
+/* Whether the card has taken the last line: 0, or -EAGAIN: not yet, or the path was full and the
+ * line has been stored again. -ECONNRESET: the path has ended. -EINVAL: the card does not take
+ * it. */
+static inline int funi_ultra_taken(struct funi_path *p)
+{
+	uint32_t reason;
+	uint64_t answer = __atomic_load_n(&p->words[8], __ATOMIC_ACQUIRE);
+	if (p->flags == 0)
+		return 0;
+	if ((uint32_t)(answer >> 32) == p->turn && (answer & 0xff) == 0) {
+		p->flags = 0;
+		p->taken++;
+		return 0;
+	}
+	if (funi_ultra_state(p, &reason) == FUNI_PATH_ENDED)
+		return -ECONNRESET;
+	if ((uint32_t)(answer >> 32) == p->turn) {
+		if ((answer & 0xff) == 2)
+			return -EINVAL;
+		funi_ultra_store(p, p->flags >> 8);
+	}
+	return -EAGAIN;
+}
+
+/* Stores a line of n words, 1 to 7; 0: it is the last of the path. -EAGAIN: the path is not open
+ * yet, or the card has not taken the line before; see funi_ultra_taken. */
+static inline int funi_ultra_send(struct funi_path *p, const uint64_t *words, uint32_t n)
+{
+	uint32_t reason;
+	int code = n > FUNI_PATH_WORDS ? -EINVAL : funi_ultra_taken(p);
+	if (code == 0 && p->taken == 0 && p->turn == 0)
+		switch (funi_ultra_state(p, &reason)) {
+		case FUNI_PATH_OPENING:
+			code = -EAGAIN;
+			break;
+		case FUNI_PATH_ENDED:
+			code = -ECONNRESET;
+			break;
+		default:
+			break;
+		}
+	if (code != 0)
+		return code;
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(&p->words[7 - n + i], words[i], __ATOMIC_RELAXED);
+	funi_ultra_store(p, n);
+	return 0;
+}
+
+/* 0: the target's card has all lines; otherwise as funi_ultra_taken. */
+static inline int funi_ultra_flushed(struct funi_path *p)
+{
+	uint32_t reason;
+	int code = funi_ultra_taken(p);
+	if (code != 0 || (uint32_t)__atomic_load_n(&p->words[9], __ATOMIC_ACQUIRE) == p->taken)
+		return code;
+	return funi_ultra_state(p, &reason) == FUNI_PATH_ENDED ? -ECONNRESET : -EAGAIN;
+}
+
+/* Copies the next line, whose length it returns; 0: it was the last. -EAGAIN: it is not there;
+ * -ECONNRESET: the path has ended, and nothing is left of it. */
+static inline int funi_ultra_receive(struct funi_path *p, uint64_t words[FUNI_PATH_WORDS])
+{
+	uint64_t *slice = p->words + 32 + (uint64_t)(p->next & (p->slices - 1)) * 8;
+	uint64_t status = __atomic_load_n(&slice[7], __ATOMIC_ACQUIRE);
+	uint32_t n = (uint32_t)(status >> 16 & 0xffff), reason;
+	if (status >> 63 == 0 || (uint16_t)status != (uint16_t)p->next) {
+		if (funi_ultra_state(p, &reason) != FUNI_PATH_ENDED)
+			return -EAGAIN;
+		status = __atomic_load_n(&slice[7], __ATOMIC_ACQUIRE); /* it may have come before the end */
+		return status >> 63 != 0 && (uint16_t)status == (uint16_t)p->next ? -EAGAIN : -ECONNRESET;
+	}
+	if (n > FUNI_PATH_WORDS)
+		n = FUNI_PATH_WORDS;
+	for (uint32_t i = 0; i < n; i++)
+		words[i] = slice[i];
+	if (++p->next - p->told >= p->slices / 4) {
+		p->told = p->next;
+		__atomic_store_n(&p->words[24], (uint64_t)p->next, __ATOMIC_RELEASE);
+	}
+	return (int)n;
 }
 
 /* ---- the end ---- */

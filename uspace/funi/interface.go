@@ -30,6 +30,7 @@ type Interface struct {
 	issued   uint32
 	unissued uint32
 	given    uint32
+	lines    uint32 // stored on paths (path.go)
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
@@ -129,9 +130,11 @@ func (i *Interface) Committed(l Level) uint64 { return i.committed[l&1] }
 // SendHead returns the index of the slot of the send queue that is sent next, below Slots.
 func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }
 
-// Heads returns a number that changes when something is committed. It may miss commits between two
-// calls if a queue was filled and emptied in between.
-func (i *Interface) Heads() uint32 { return i.send[Reply].head<<16 ^ i.send[Request].head }
+// Heads returns a number that changes when something is committed, or a trigger or a line is
+// stored. It may miss commits between two calls if a queue was filled and emptied in between.
+func (i *Interface) Heads() uint32 {
+	return i.send[Reply].head<<16 ^ i.send[Request].head ^ i.turn<<24 ^ i.lines<<8
+}
 
 // Receive returns the tail slot of the receive queue, or nil when the queue is
 // empty. The slot is the process's until Release.

@@ -110,6 +110,8 @@ const (
 	NoteWindow                     // another's put with a notification is there
 	NoteFault                      // another wants a window that is not present
 	NotePointers                   // the answer to TriggerPointers
+	// NoteBarrier says that a barrier is complete, or has failed. Cookie is its number.
+	NoteBarrier NoteKind = 8
 )
 
 // Window is what SetOpenWindow opens.
@@ -233,7 +235,7 @@ func (i *Interface) OperationsLost() uint32 {
 // completes these unless it gives the block back.
 func (h Header) completes() bool {
 	_, operation := h.WindowOperation()
-	return h.Remote() && (operation || h.Operation() == Multicast)
+	return h.Remote() && (operation || h.Operation() == Multicast || h.Operation() == Send)
 }
 
 // completed returns the count of completions, two words of the page on a multiple of eight bytes.
@@ -244,12 +246,19 @@ func (p *Page) Completed() uint32 { return uint32(atomic.LoadUint64(p.completed(
 
 // readWindow decodes an entry of the ring that is not of an area.
 func (n *Notification) readWindow(e []uint32) {
-	if n.Kind == NotePointers {
+	switch n.Kind {
+	case NotePath:
+		n.Cookie, n.Reason, n.Tag = e[0], arctic.Reason(e[1]), uint64(e[2])|uint64(e[3])<<32
+		return
+	case NotePointers:
 		n.Pointers = Pointers{Issued: e[0], Retired: e[1], Notified: e[4], NotesRead: e[5]}
+		return
+	case NoteFastReceive, NoteReceive, NotePostedReceive:
+		n.readMessage(e)
 		return
 	}
 	n.Source = uint16(e[1])
-	if n.Kind != NoteCompletion {
+	if n.Kind != NoteCompletion && n.Kind != NoteBarrier {
 		n.KeySlot, n.Tag, n.Address = uint16(e[0]>>16), uint64(e[2])|uint64(e[3])<<32, uint64(e[4])|uint64(e[5])<<32
 		return
 	}
@@ -306,7 +315,9 @@ func (c *Card) Complete(n, cookie uint32, node uint16, op arctic.Operation, reas
 	e[0], e[1], e[2], e[3] = cookie, uint32(node)|uint32(op)<<16|uint32(reason)<<24, bytes, 0
 	clear(e[noteMetadataWord : noteMetadataWord+MaxAnswer/4])
 	arctic.Words(e[noteMetadataWord:noteMetadataWord+len(answer)/arctic.WordSize], answer)
-	e[noteKindWord] = uint32(NoteCompletion)
+	if e[noteKindWord] = uint32(NoteCompletion); op == arctic.RemoteBarrier {
+		e[noteKindWord] = uint32(NoteBarrier)
+	}
 	c.noted(n)
 }
 

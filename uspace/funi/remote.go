@@ -242,10 +242,12 @@ type Notification struct {
 	Words    int // of Metadata
 	Metadata [arctic.MaxRemoteMetadata]uint32
 
-	Tag     uint64 // With NoteWindow, of a put's trailer; with NoteFault the address that is wanted
+	// Tag is that of a put's trailer with NoteWindow, with NoteFault the address that is wanted,
+	// and with NotePath the line's first word.
+	Tag     uint64
 	Address uint64 // of the first byte of the put's last packet
 
-	// With NoteCompletion.
+	// With NoteCompletion. NotePath has the first and Reason, too.
 	Cookie    uint32
 	Operation arctic.Operation
 	Reason    arctic.Reason // why not; arctic.ReasonNone: it was carried out
@@ -253,6 +255,7 @@ type Notification struct {
 	Answer    [MaxAnswer]byte
 
 	Pointers Pointers // With NotePointers.
+	Message  Message  // With NoteFastReceive, NoteReceive and NotePostedReceive (send.go).
 }
 
 // NextNotification takes the oldest notification out of the ring into n, and so gives its area a

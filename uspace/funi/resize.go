@@ -55,6 +55,9 @@ func (i *Interface) Resize(slots int, drive func() error) error {
 	if err := i.Halt(UserModes, drive); err != nil {
 		return fmt.Errorf("changing to queues of %d slots: %w", slots, err)
 	}
+	if i.send[Request].hd == &i.unissued {
+		i.TriggerAnswer() // counted later it would be of the new queues
+	}
 	var unsent, unreceived [arctic.Levels][]Slot
 	for l := range arctic.Level(arctic.Levels) {
 		if i.send[l].slots == nil {
@@ -153,7 +156,10 @@ func (i *Interface) layOut(slots int) error {
 		i.send[l], i.receive[l] = sendQueue{ring: send[l]}, receiveQueue{ring: receive[l]}
 	}
 	if i.issued = 0; i.page.triggers() {
-		i.turn = uint32(i.page.Answers())
+		// A trigger that was not answered is withdrawn. If the card answers it just now, it takes
+		// the withdrawal for a trigger that was skipped, and answers that, too.
+		i.turn, i.asked = uint32(i.page.Answers()), TriggerPointers
+		atomic.StoreUint64(i.page.word64(triggerWord), uint64(i.turn)<<32)
 		i.send[Request].hd = &i.unissued
 	}
 	return nil

@@ -130,12 +130,12 @@ func (t *Segments) All() []Segment { return t.table }
 // that has the right. It accepts any address and any size.
 func (t *Segments) Memory(address uint32, size int, right Rights) []byte {
 	if t.last < len(t.table) {
-		if s := &t.table[t.last]; s.covers(address) {
+		if s := &t.table[t.last]; s.Covers(address) {
 			return s.memory(address, size, right)
 		}
 	}
 	for i := range t.table {
-		if s := &t.table[i]; s.covers(address) {
+		if s := &t.table[i]; s.Covers(address) {
 			t.last = i
 			return s.memory(address, size, right)
 		}
@@ -155,7 +155,8 @@ func (t *Segments) Address(b []byte, right Rights) (uint32, bool) {
 	return 0, false
 }
 
-func (s *Segment) covers(address uint32) bool {
+// Covers reports whether an address is the segment's.
+func (s *Segment) Covers(address uint32) bool {
 	return address >= s.Base && uint64(address-s.Base) < uint64(len(s.Memory))
 }
 

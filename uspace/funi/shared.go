@@ -1,8 +1,9 @@
 package funi
 
 // This file has memory that a process shares with the card of another process: one file for the
-// context, and one for the doorbells of the process's user. The card's owner makes and seals both
-// files, and both sides map them.
+// context, and one for the doorbells of the process's user. A process with contexts from NearBells
+// on has a third, for the far doorbells of its user. The card's owner makes and seals the files,
+// and both sides map them.
 //
 // The file of a context is the register page and, from offset 4096 on, queue memory for four queues
 // and two virtual ones. Behind that are the notification ring and the metadata of areas, if the
@@ -20,6 +21,8 @@ const (
 	ABI           = 2
 	DoorbellsSize = 4096       // the size of the file of doorbells in bytes: a page
 	sharedQueues  = queues + 2 // how many queues have room in shared memory
+	// FarDoorbellsSize is the size of the file of far doorbells in bytes: two pages.
+	FarDoorbellsSize = 8192
 )
 
 // ErrShared reports bytes that cannot be shared memory.
@@ -70,6 +73,14 @@ func SharedDoorbells(b []byte) (*Doorbells, error) {
 		return nil, fmt.Errorf("sharing doorbells of %d bytes: %w", len(b), ErrShared)
 	}
 	return (*Doorbells)(unsafe.Pointer(unsafe.SliceData(b))), nil
+}
+
+// SharedFarDoorbells returns the far doorbells whose file is mapped at the bytes, or ErrShared.
+func SharedFarDoorbells(b []byte) (*FarDoorbells, error) {
+	if len(b) != FarDoorbellsSize || !aligned(b) {
+		return nil, fmt.Errorf("sharing far doorbells of %d bytes: %w", len(b), ErrShared)
+	}
+	return (*FarDoorbells)(unsafe.Pointer(unsafe.SliceData(b))), nil
 }
 
 // aligned reports whether bytes start on a cache line, as all mappings do.

@@ -43,7 +43,33 @@ const (
 	// TriggerNotesRead gives as many entries of the notification ring back as the parameter says;
 	// of more than MaxNotesRead only so many, and says so (TriggerPartial).
 	TriggerNotesRead
+	// TriggerReceive gives as many units of the receive ring back as the parameter says, or says
+	// that so many more buffers are posted (send.go).
+	TriggerReceive
+	// TriggerBarrier says that the process has reached a barrier (Barrier). One NoteBarrier
+	// follows, when all members have reached it, or when that will not happen.
+	TriggerBarrier
 )
+
+const (
+	MaxBarriers = 32      // barriers of a group: the thesis's parameter has 5 bits
+	MaxMembers  = 1 << 16 // the most members of a barrier
+
+	barrierMembers = 5 // the first bit of the members, less one, in the parameter
+)
+
+// Barrier returns the parameter of TriggerBarrier. The barrier's number is below MaxBarriers. Its
+// members are the nodes from 0 up to, and without, the number of members, 1 to MaxMembers. All of
+// them name the same number of members.
+func Barrier(number uint8, members int) uint32 {
+	return uint32(number)&(MaxBarriers-1) | uint32(members-1)<<barrierMembers
+}
+
+// ReadBarrier decodes the parameter of TriggerBarrier, or returns false.
+func ReadBarrier(parameter uint32) (number uint32, members int, ok bool) {
+	members = int(parameter>>barrierMembers) + 1
+	return parameter & (MaxBarriers - 1), members, members <= MaxMembers
+}
 
 // TriggerStatus is the card's answer to a trigger (thesis 4.2.7, table 4.4).
 type TriggerStatus uint8
@@ -164,11 +190,10 @@ func (i *Interface) TriggerAnswer() (count int, s TriggerStatus, ok bool) {
 // that were read, or issues slots that were committed. It reports whether it has stored a trigger.
 // A program that knows nothing of triggers goes on as before if its drive function calls Issue.
 func (i *Interface) Issue() bool {
-	if _, _, answered := i.TriggerAnswer(); !answered {
+	if _, _, answered := i.TriggerAnswer(); !answered || i.modes&CSQM != 0 {
 		return false
 	}
-	if n := i.notes - i.given; n > 0 {
-		i.Trigger(TriggerNotesRead, min(n, triggerParameter))
+	if i.GiveNotes() {
 		return true
 	}
 	if n := i.Unissued(); n > 0 {
@@ -176,6 +201,38 @@ func (i *Interface) Issue() bool {
 		return true
 	}
 	return false
+}
+
+// Ungiven returns how many entries of the notification ring the process has read and not given
+// back. Each takes a place of the ring. It is 0 for a process that does not issue by triggers.
+func (i *Interface) Ungiven() int {
+	if !i.page.triggers() {
+		return 0
+	}
+	i.TriggerAnswer() // else a process that finds no room would sleep although it has some now
+	return int(i.notes - i.given)
+}
+
+// GiveNotes gives the notifications that were read back by a trigger. It reports whether it has
+// stored one; the last trigger must have been answered.
+func (i *Interface) GiveNotes() bool {
+	n := i.notes - i.given
+	if n > 0 {
+		i.Trigger(TriggerNotesRead, min(n, triggerParameter))
+	}
+	return n > 0
+}
+
+// IssueByTrigger makes a process that has begun issue by triggers from now on. It halts the queues
+// as Resize does, whose errors it returns; then nothing has changed.
+func (i *Interface) IssueByTrigger(drive func() error) error {
+	i.page.IssueByTrigger(true)
+	if err := i.Resize(i.Slots(), drive); err != nil {
+		i.page.IssueByTrigger(false)
+		return fmt.Errorf("beginning to issue by triggers: %w", err)
+	}
+	i.given = i.notes
+	return nil
 }
 
 // Unissued returns how many slots of the request send queue are committed and not issued. It is for

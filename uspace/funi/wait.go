@@ -58,6 +58,9 @@ func (p *Page) Arm() {
 	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites|wakeOnce)
 }
 
+// Armed reports whether the card has published nothing since Arm.
+func (p *Page) Armed() bool { return atomic.LoadUint32(&p[wakeWord])&wakeOnce != 0 }
+
 // Disarm takes Arm back. The card may be waking the process already.
 func (p *Page) Disarm() {
 	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites)

@@ -169,23 +169,28 @@ func yield() {
 // earlier, so the caller looks again.
 func (g *Group) Await(w *Waiter, cancel <-chan struct{}) {
 	w.Calm()
+	calls := g.calls
 	// Goroutines that the last message made runnable run before anybody polls. Without that a
 	// leader whose news always comes soon would keep the lock and the processor.
 	g.GiveWay(runtime.Gosched)
-	if g.MayLead() && !g.ended && !w.news {
-		g.keeper.lead(w, cancel)
+	if g.MayLead() && g.nothing(w, calls) {
+		g.keeper.lead(w, calls, cancel)
 	}
-	if !w.news && !g.ended {
+	if g.nothing(w, calls) { // others had the lock meanwhile
 		g.Park(w, cancel)
 	}
 }
 
+// nothing reports whether a waiter has no news, and nobody has called all since there were so many
+// calls.
+func (g *Group) nothing(w *Waiter, calls uint32) bool { return !w.news && !g.ended && g.calls == calls }
+
 // lead polls for a while.
-func (k *keeper) lead(w *Waiter, cancel <-chan struct{}) {
+func (k *keeper) lead(w *Waiter, calls uint32, cancel <-chan struct{}) {
 	k.Lead()
 	start := k.card.Now()
 	gave, ceded := start, start
-	for n := 1; !w.news && !k.ended; n++ {
+	for n := 1; k.nothing(w, calls); n++ {
 		if k.Poll(); !w.news && k.awaited() {
 			k.lend(runtime.Gosched)
 		}

@@ -34,6 +34,7 @@ type Group struct {
 	claims int          // goroutines that need to lead themselves
 	parked []*Waiter    // goroutines that wait and do not lead
 	roused int          // of parked, those with news that have not run since
+	calls  uint32       // how often all goroutines were to look again
 	keeper *keeper      // nil: none
 }
 
@@ -135,10 +136,10 @@ func (g *Group) Claim(over func() bool, park func()) {
 // PassOn rouses a parked goroutine that may lead.
 func (g *Group) PassOn() {
 	switch {
-	case g.leads || len(g.parked) == 0:
+	case g.leads:
 	case g.ended || g.claims > 0:
 		g.RouseAll() // one of them claims to lead
-	case g.keeper == nil:
+	case g.keeper == nil && len(g.parked) > 0:
 		g.parked[0].Rouse()
 	}
 }
@@ -149,8 +150,9 @@ func (g *Group) End() {
 	g.RouseAll()
 }
 
-// RouseAll makes all parked goroutines look again.
+// RouseAll makes all goroutines that wait look again, parked or not (Await).
 func (g *Group) RouseAll() {
+	g.calls++
 	for _, w := range g.parked {
 		w.Rouse()
 	}

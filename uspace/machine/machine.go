@@ -6,7 +6,8 @@
 // the objects of package timing. In place of figures it may have steps (steps.go), each with a time
 // of its own, as hamlyn and tokyo have. Without any of these parts, as native, it leaves a host as
 // fast as it is, and only its limits count. A profile with only some of them makes no machine: cm5
-// has the measured costs of whole calls, not of their parts.
+// has the measured costs of whole calls, not of their parts. So have virt-ni and ultra those of
+// whole accesses; of these Ultra takes the times of a packet.
 package machine
 
 import (
@@ -38,7 +39,7 @@ func Modelled(p *hwprofiles.Profile) (bool, error) {
 		return false,
 			fmt.Errorf("profile %s: %w, only measured costs of whole calls; use one that has, such as sbus-arctic",
 				p.Name, ErrParts)
-	case p.Bus.Clock == 0 && p.CPU.Clock == 0 && p.Network.Clock == 0:
+	case p.Bus.Clock == 0 && p.CPU.Clock == 0 && p.Network.Clock == 0 && p.IO == hwprofiles.IO{}:
 		return false, nil
 	}
 	return false, fmt.Errorf("profile %s: %w; use one that has, such as sbus-arctic", p.Name, ErrParts)

@@ -31,38 +31,36 @@ type queue struct {
 
 // full reports whether there is no room for another notification.
 func (e *Endpoint) full() bool {
-	return len(e.inbox.list)-e.inbox.first >= e.iface.Remote().Notifications
-}
-
-// order holds the IDs of operations that are complete, each at most once.
-type order struct {
-	list  []ID
-	first int
-}
-
-func (o *order) push(id ID) { o.list = append(o.list, id) }
-
-// pop takes the oldest ID, or returns 0.
-func (o *order) pop() ID {
-	for o.first < len(o.list) {
-		id := o.list[o.first]
-		o.first++
-		if o.first == len(o.list) {
-			o.list, o.first = o.list[:0], 0
-		}
-		if id != 0 {
-			return id
-		}
+	n := len(e.inbox.list) - e.inbox.first
+	if e.Held != nil {
+		n += e.Held()
 	}
-	return 0
+	return n >= e.iface.Remote().Notifications
 }
 
-func (o *order) drop(id ID) {
-	for i := o.first; i < len(o.list); i++ {
-		if o.list[i] == id {
-			o.list[i] = 0
-			return
-		}
+// order lists operations that are complete and not yet reported, in the order of completion.
+type order struct{ oldest, newest *record }
+
+func (o *order) push(m *record) {
+	if m.before = o.newest; m.before == nil {
+		o.oldest = m
+	} else {
+		m.before.after = m
+	}
+	o.newest = m
+}
+
+// drop takes an operation off the list.
+func (o *order) drop(m *record) {
+	if m.before == nil {
+		o.oldest = m.after
+	} else {
+		m.before.after = m.after
+	}
+	if m.after == nil {
+		o.newest = m.before
+	} else {
+		m.after.before = m.before
 	}
 }
 
@@ -77,16 +75,20 @@ func (e *Endpoint) Poll() {
 	// lost. A program that commits operations past this package makes the open ones too few; it is
 	// not to wait for ever.
 	settled = settled && e.ops.unsettled > 0 && e.open() <= 0 && !e.iface.Returns()
-	for n := (funi.Notification{}); !e.full() && e.iface.NextNotification(&n); {
+	for n := &e.entry; !e.full() && e.iface.NextNotification(n); {
 		switch n.Kind {
 		case funi.NoteCompletion:
-			e.completed(&n)
+			e.completed(n)
 		case funi.NoteWindow, funi.NoteFault:
 			if q := &e.inbox; q.first > 0 && len(q.list) == cap(q.list) {
 				q.list, q.first = q.list[:copy(q.list, q.list[q.first:])], 0
 			}
 			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag,
 				Address: n.Address, Absent: n.Kind == funi.NoteFault})
+		default:
+			if e.Entry != nil {
+				e.Entry(n)
+			}
 		}
 	}
 	if settled && !e.full() {
@@ -146,6 +148,9 @@ func (e *Endpoint) back(r funi.Returned) {
 		return
 	}
 	switch {
+	case r.Header.Remote() && r.Header.Operation() == funi.Send:
+		e.ops.returned++
+		e.finish(r.Word, Result{Err: &Error{arctic.RemoteSend, r.Header.Node(), r.Reason}})
 	case r.Header.Remote() && r.Header.Operation() == funi.Multicast:
 		e.ops.returned++
 		e.finish(r.Word, Result{Err: &Error{arctic.RemoteMulticast, r.Header.Node(), r.Reason}})
@@ -176,21 +181,22 @@ func (e *Endpoint) finish(cookie uint32, r Result) {
 	if m := e.ops.record(r.ID); m.id == r.ID && !m.done {
 		m.done, m.result = true, r
 		e.ops.asked[m.node%fenceNodes]--
-		e.ops.done.push(r.ID)
+		e.ops.done.push(m)
 	}
 }
 
 // Next returns the outcome of the operation that has been complete longest, or false. It omits
-// outcomes that Wait has returned. When 1,024 operations with an ID are in flight or not yet
-// reported, the next operation replaces the one that has been complete longest.
+// outcomes that Wait has returned. The endpoint keeps twice as many operations with an ID as the
+// notification ring has entries, complete ones included, but at most 1,024. The next operation
+// replaces the one that has been complete longest.
 func (e *Endpoint) Next(r *Result) bool {
 	e.Poll()
-	id := e.ops.done.pop()
-	if id == 0 {
+	m := e.ops.done.oldest
+	if m == nil {
 		return false
 	}
-	m := e.ops.record(id)
 	*r = m.result
+	e.ops.done.drop(m)
 	e.ops.give(m)
 	return true
 }
@@ -208,7 +214,7 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 		}
 	}
 	r := m.result
-	e.ops.done.drop(id)
+	e.ops.done.drop(m)
 	e.ops.give(m)
 	return r, r.Err
 }

@@ -6,6 +6,7 @@
 //	endpoint.go   Endpoint, windows: Expose, Revoke, Suspend, Resume
 //	operation.go  Put, PutNow, Get, Apply, CompareSwap
 //	lock.go       Lock, TryLock, Unlock
+//	send.go       Send, OpenReceive: messages to memory that the receiver has named
 //	multicast.go  Join, Leave, Multicast, StartMulticast: chains
 //	ready.go      Ready: a window that its owner has yet to expose
 //	complete.go   Poll, Next, Wait, Quiet, Fence; notifications of others' puts; Until

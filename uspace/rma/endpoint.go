@@ -19,12 +19,23 @@ type Endpoint struct {
 	segments funi.Segments
 	slots    []uint64 // by key slot, the key in use; 0: none
 	credit   int      // of open windows, and of closed windows with unread notifications
+	receives int      // of the credit, that for messages
 	life     [4]byte  // tells this process from earlier processes of the node, for locks
 
-	ops   operations
-	inbox queue // holds notifications that Poll has read and Notification has not yet returned
+	ops operations
+	// inbox holds notifications that Poll has read and Notification has not yet returned. Poll
+	// reads into entry.
+	inbox queue
+	entry funi.Notification
 	// Others takes returned requests that are not of this package; nil: there are none.
 	Others func(funi.Returned)
+	// Entry takes entries of the notification ring that are not of this package; nil: they are left
+	// out. It keeps no pointer. Held returns how many of those the program has not taken yet. As
+	// many as the ring has entries stop Poll from reading more. nil: Entry keeps none.
+	Entry func(*funi.Notification)
+	Held  func() int
+	// Beside is how many operations under way are not this endpoint's. They need room, too.
+	Beside int
 	// Shared says that another library on the same interface reads the returns, and passes those of
 	// this package to Back.
 	Shared bool
@@ -82,7 +93,7 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 	e := &Endpoint{iface: iface, random: random, drive: drive, slots: make([]uint64, sizes.KeySlots)}
 	e.ops.limit = min(sizes.Notifications, funi.MaxRequests)
 	e.ops.lost = iface.OperationsLost()
-	e.ops.begin()
+	e.ops.begin(min(2*sizes.Notifications, funi.MaxRequests))
 	if _, err := io.ReadFull(random, e.life[:]); err != nil {
 		return nil, fmt.Errorf("rma: drawing a number for locks: %w", err)
 	}
@@ -92,6 +103,9 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 // Use tells the endpoint of a segment that the process has registered with its card. Errors are
 // those of funi.Segments.
 func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
+
+// Forget ends what Use told. Errors are those of funi.Segments.
+func (e *Endpoint) Forget(base uint32) error { return e.segments.Unregister(base) }
 
 // Expose opens a window over memory that lies in a segment with the right Keyed. When it returns,
 // other nodes may use the window. Errors are ErrMemory, ErrFull, ErrWindow, ErrUntold, and those of
@@ -105,9 +119,9 @@ func (e *Endpoint) Expose(memory []byte, o Options) (*Window, error) {
 }
 
 func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
-	base, ok := e.segments.Address(memory, funi.Keyed)
-	if !ok || len(memory) == 0 {
-		return nil, ErrMemory
+	base, err := e.Address(memory)
+	if err != nil {
+		return nil, err
 	}
 	if o.Rights == 0 {
 		o.Rights = funi.RightRead | funi.RightWrite | funi.RightAtomic
@@ -129,7 +143,7 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	e.slots[uint16(key)] = uint64(key) // also if nobody knows whether it was opened
 	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights,
 		Credit: uint32(o.Notifications), Absent: o.Absent}
-	reason, err := e.command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
+	reason, err := e.Command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -197,7 +211,7 @@ func (e *Endpoint) change(what string, w *Window, compose func(*funi.Slot, uint3
 	if n := int(uint16(w.Key)); n >= len(e.slots) || e.slots[n] != uint64(w.Key) {
 		return fmt.Errorf("%s a window: %w", what, ErrWindow)
 	}
-	reason, err := e.command(compose)
+	reason, err := e.Command(compose)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s a window: %w", what, err)
@@ -210,10 +224,11 @@ func (e *Endpoint) change(what string, w *Window, compose func(*funi.Slot, uint3
 // commandCookie marks blocks that are not operations. One of them is in flight at a time.
 const commandCookie = 1<<32 - 1
 
-// command commits a block that is not an operation, and waits until the card has carried it out or
-// returned it. Returns of earlier operations are read before that. So the return ring has room for
-// this one, unless many others are returned at that time.
-func (e *Endpoint) command(compose func(s *funi.Slot, cookie uint32)) (arctic.Reason, error) {
+// Command commits a block that is not an operation, with that cookie, and waits until the card has
+// carried it out or returned it for the reason. It is for packages that build on this one. Returns
+// of earlier operations are read before that. So the return ring has room for this one, unless many
+// others are returned at that time.
+func (e *Endpoint) Command(compose func(s *funi.Slot, cookie uint32)) (arctic.Reason, error) {
 	if err := e.retire(e.ops.upTo); err != nil {
 		return 0, err
 	}

@@ -76,7 +76,10 @@ func (e *Error) Error() string {
 	if e.Reason == arctic.ReasonNone {
 		why = "the card gave it back, with more than the return ring holds; let the card run (Poll) between operations"
 	}
-	if e.Operation == arctic.RemoteMulticast {
+	switch e.Operation {
+	case arctic.RemoteSend:
+		return fmt.Sprintf("rma: sending a message to node %d: %s", e.Node, why)
+	case arctic.RemoteMulticast:
 		return fmt.Sprintf("rma: sending along the chain from node %d on: %s", e.Node, why)
 	}
 	return fmt.Sprintf("rma: %s a window of node %d: %s", what, e.Node, why)

@@ -29,7 +29,7 @@ func (e *Endpoint) Leave(number uint16) error {
 }
 
 func (e *Endpoint) chain(what string, number uint16, compose func(*funi.Slot, uint32)) error {
-	reason, err := e.command(compose)
+	reason, err := e.Command(compose)
 	if err == nil && reason != arctic.ReasonNone {
 		err = ErrChain
 	}

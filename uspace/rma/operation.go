@@ -47,11 +47,11 @@ const (
 )
 
 type operations struct {
-	limit    int    // most operations in flight
-	issued   uint64 // operations that the card completes
-	told     [funi.MaxRequests]record
+	limit    int           // most operations in flight
+	issued   uint64        // operations that the card completes
+	told     []record      // one for each operation that may have an ID, a power of two
 	free     numbers       // of told
-	done     order         // IDs that are complete and not yet reported
+	done     order         // complete and not yet reported
 	failed   error         // the first failure of a silent operation since Quiet
 	refused  arctic.Reason // of the last command; arctic.ReasonNone: it was carried out
 	returned uint64        // operations that the card gave back without a completion
@@ -68,7 +68,7 @@ type operations struct {
 	to     [fenceNodes]uint16 // the node of that last silent operation
 }
 
-// record is an operation with an ID. The ID modulo funi.MaxRequests is the record's number.
+// record is an operation with an ID. The ID modulo the number of records is the record's number.
 type record struct {
 	id        ID // 0: free
 	next      ID // the ID of the next operation in this record
@@ -76,12 +76,14 @@ type record struct {
 	node      uint16
 	result    Result
 	operation arctic.Operation // named in the error if the operation was returned without a report
+
+	before, after *record // in operations.done
 }
 
 // numbers holds the numbers of free records. The record that has been free longest is taken first,
 // so that an ID is reused late.
 type numbers struct {
-	list     [funi.MaxRequests]uint16
+	list     []uint16
 	first, n int
 }
 
@@ -98,29 +100,34 @@ func (f *numbers) pop() uint16 {
 	return i
 }
 
-func (n *operations) begin() {
+// begin makes as many records.
+func (n *operations) begin(records int) {
+	n.told, n.free.list = make([]record, records), make([]uint16, records)
 	for i := range n.told {
 		n.told[i].next = ID(i)
 		n.free.push(uint16(i))
 	}
-	n.told[0].next = funi.MaxRequests // 0 is no ID
+	n.told[0].next = ID(records) // 0 is no ID
 }
 
 // record returns the record that belongs to an ID, even if another operation has it now.
-func (n *operations) record(id ID) *record { return &n.told[id%funi.MaxRequests] }
+func (n *operations) record(id ID) *record { return &n.told[n.number(id)] }
+
+// number returns the number of the record that belongs to an ID.
+func (n *operations) number(id ID) uint16 { return uint16(int(id) & (len(n.told) - 1)) }
 
 // take assigns a free record to an operation on a node; there must be one.
 func (n *operations) take(node uint16) ID {
 	r := &n.told[n.free.pop()]
 	r.id, r.node = r.next, node
-	if r.next = (r.next + funi.MaxRequests) & idMask; r.next == 0 {
-		r.next = funi.MaxRequests
+	if r.next = (r.next + ID(len(n.told))) & idMask; r.next == 0 {
+		r.next = ID(len(n.told))
 	}
 	return r.id
 }
 
 func (n *operations) give(r *record) {
-	n.free.push(uint16(r.id % funi.MaxRequests))
+	n.free.push(n.number(r.id))
 	*r = record{next: r.next}
 }
 
@@ -164,6 +171,19 @@ func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 		return 0, fmt.Errorf("putting %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
 	}
 	return e.Put(t, data, with)
+}
+
+// PutMasked writes those bits of value that are set in mask to the word of 64 bits at a target, a
+// multiple of 8, at once. The other bits stay as they are, whoever changes them meanwhile. The
+// window needs to permit writing only. With is that of a put without a trailer. Errors are those of
+// drive.
+func (e *Endpoint) PutMasked(t Target, value, mask uint64, with With) (ID, error) {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], value)
+	binary.LittleEndian.PutUint64(b[8:], mask)
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteMaskedSwap,
+		Element: arctic.Uint64, Key: uint64(t.Key), Address: t.Address, Bytes: 8, Operands: b[:], Ack: true}}
+	return e.issue("putting", t, &o, with, !with.Ack)
 }
 
 // Get reads bytes of a target into memory, which lies in a segment with the right Keyed. The bytes
@@ -280,7 +300,7 @@ func (e *Endpoint) record(what string, node uint16, ordered,
 	silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
 	e.Poll()
-	for ordered && e.owed(node) || e.open() >= n.limit || n.unsettled > 0 || !silent && n.free.n == 0 && !n.forget() {
+	for ordered && e.owed(node) || e.open()+e.iface.Ungiven()+e.Beside >= n.limit || n.unsettled > 0 || !silent && n.free.n == 0 && !n.forget() {
 		if err := e.step(); err != nil {
 			return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 		}
@@ -302,11 +322,12 @@ func (e *Endpoint) record(what string, node uint16, ordered,
 // forget frees the record of the operation that has been complete longest and was not reported. It
 // returns false if there is none.
 func (n *operations) forget() bool {
-	id := n.done.pop()
-	if id != 0 {
-		n.give(n.record(id))
+	m := n.done.oldest
+	if m != nil {
+		n.done.drop(m)
+		n.give(m)
 	}
-	return id != 0
+	return m != nil
 }
 
 func (e *Endpoint) open() int { return int(e.ops.issued - e.iface.Completed() - e.ops.returned) }

@@ -46,6 +46,7 @@ type Process struct {
 	idle    bool          // a publication of the card brings the turn forward
 	vain    bool          // the last look was in vain
 	wrote   [5]uint32     // what the card reads, as last told to the card
+	lines   uint32        // as Interface.Lines was when the card was last told
 	seen    [10]uint32    // what the card writes, as last seen by the program
 	// triggers says that the process issues its requests by triggers. It does so when it tells the
 	// card what it has written.
@@ -117,10 +118,12 @@ func (p *Process) tell() bool {
 	for i, r := range ofProcess {
 		wrote[i] = p.memory.Page.Load(r)
 	}
-	if issued := p.triggers && p.iface.Issue(); wrote == p.wrote && !issued {
+	lines := p.iface.Lines()
+	if issued := p.triggers && p.iface.Issue(); wrote == p.wrote && lines == p.lines && !issued &&
+		!p.memory.Page.Triggered() {
 		return false
 	}
-	p.wrote = wrote
+	p.wrote, p.lines = wrote, lines
 	p.card.wake(p.world.now)
 	return true
 }

@@ -1,7 +1,8 @@
 // Alltoall is a program in which each node of a job sends a block of bytes to each other node, in
-// every round. A block's length and content depend on the round and on both nodes. The receiver
-// checks every byte and answers with a checksum, which the sender checks. At the end node 0 prints
-// how much every node received, and how fast.
+// every round (alltoall.c is the same in C, and may be a node of the same job). A block's length
+// and content depend on the round and on both nodes. The receiver checks every byte and answers
+// with a checksum, which the sender checks. At the end node 0 prints how much every node received,
+// and how fast.
 //
 //	funet run -n 4 --lab -- alltoall --bytes 65536 --rounds 100
 //	alltoall --peers peers.yaml --iface eth1 --node 0     # without a daemon, on each host
@@ -12,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,9 +25,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// These are the handlers of calls. askOptions answers with the options of node 0, and takeBlock
-// answers a block with its checksum. takeTotal collects the totals at node 0.
-const askOptions, takeBlock, takeTotal = 0, 1, 2
+// takeBlock is the handler of calls. It answers a block with its checksum.
+const takeBlock = 0
 
 // options are those of node 0, which all nodes use. total is the sum of what a node has received.
 type (
@@ -77,19 +76,11 @@ func run(ctx context.Context) (err error) {
 	defer func() { err = cmp.Or(err, p.Close(ctx)) }()
 	n := p.Nodes()
 	p.totals, p.arrived, p.blocks = make([]total, n), make([]int, n), make([][]byte, n)
-	if err := errors.Join(
-		p.Serve(askOptions, func(*funet.Message) ([]byte, error) { return json.Marshal(p.options) }),
-		p.Serve(takeBlock, p.takeBlock),
-		p.Serve(takeTotal, func(m *funet.Message) ([]byte, error) {
-			return nil, json.Unmarshal(m.Bytes, &p.totals[m.Source])
-		}),
-		p.Barrier(ctx)); err != nil {
+	said, _ := binary.Append(nil, binary.LittleEndian, p.options)
+	if err := errors.Join(p.Serve(takeBlock, p.takeBlock), p.Barrier(ctx), p.Broadcast(ctx, 0, said)); err != nil {
 		return err
 	}
-	answer, err := p.Call(ctx, 0, askOptions, nil)
-	if err == nil {
-		err = json.Unmarshal(answer, &p.options)
-	}
+	_, err = binary.Decode(said, binary.LittleEndian, &p.options)
 	for node := 0; node < n && err == nil; node++ {
 		p.blocks[node], err = p.Alloc(int(p.Most)) // which the card sends without a copy
 	}
@@ -146,12 +137,12 @@ func (p *program) takeBlock(m *funet.Message) ([]byte, error) {
 
 // report sends the totals of all nodes to node 0, which prints them.
 func (p *program) report(ctx context.Context) error {
-	b, _ := json.Marshal(p.own)
-	_, err := p.Call(ctx, 0, takeTotal, b)
-	if err == nil {
-		err = p.Barrier(ctx)
+	own, _ := binary.Append(nil, binary.LittleEndian, p.own)
+	all := make([]byte, len(own)*p.Nodes())
+	if err := errors.Join(p.Gather(ctx, 0, own, all), p.Barrier(ctx)); err != nil || p.Node() != 0 {
+		return err
 	}
-	if err != nil || p.Node() != 0 {
+	if _, err := binary.Decode(all, binary.LittleEndian, p.totals); err != nil {
 		return err
 	}
 	var sum total
@@ -159,7 +150,7 @@ func (p *program) report(ctx context.Context) error {
 		sum = total{sum.Blocks + t.Blocks, sum.Bytes + t.Bytes, max(sum.Ns, t.Ns)}
 		fmt.Printf("node %d: %d blocks, %d bytes, all as they were sent\n", n, t.Blocks, t.Bytes)
 	}
-	_, err = fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", p.Nodes(), p.Rounds,
+	_, err := fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", p.Nodes(), p.Rounds,
 		sum.Blocks, sum.Bytes, float64(sum.Ns)/1e9, float64(sum.Bytes)/float64(sum.Ns)*1e3)
 	return err
 }

@@ -225,13 +225,16 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 }
 
 // decodeBlock takes the rest as the block. Only these packets have one: a transfer of one word with
-// both low bits set, and a remote write of five words with bit 11 of its type.
+// both low bits set, and with bit 11 of its type a remote write of five words, a response of two,
+// or a send of 8 to 12.
 func (f *FUNet) decodeBlock(c *cursor) error {
 	named := false
 	if len(f.Packets) == 1 {
 		p := &f.Packets[0]
 		named = p.Kind == arctic.KindTransfer && len(p.Payload) == 4 && p.Payload[0]&3 == 3 ||
-			p.Kind == arctic.KindRemote && len(p.Payload) == 20 && p.Type&(1<<11) != 0
+			p.Type&(1<<11) != 0 && (p.Kind == arctic.KindRemote && len(p.Payload) == 20 ||
+				p.Kind == arctic.KindResponse && len(p.Payload) == 8 ||
+				p.Kind == arctic.KindSend && len(p.Payload) >= 32 && len(p.Payload) <= 48)
 	}
 	if !named {
 		return fmt.Errorf("decode FUNet frame: a block of %d bytes behind %d packets, of which none says where it goes: %w", len(c.b), len(f.Packets), arctic.ErrBlock)

@@ -61,7 +61,7 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 		for ; ln != nil; ln = fr.train {
 			fr.train = ln.next
 			if ln.Block != nil && ln.goesOn() {
-				st.waiting.prepend(ln, ln)
+				e.sendRest(f, st, ln)
 			} else {
 				e.settle(ln, Delivered, arctic.ReasonNone)
 			}
@@ -217,7 +217,7 @@ func (e *End) reject(f *flow, r *Verdict) {
 		default:
 			s.backoff = 0 // the node takes some
 			if ln.goesOn() {
-				s.waiting.prepend(ln, ln)
+				e.sendRest(f, s, ln)
 			} else {
 				e.settle(ln, Delivered, arctic.ReasonNone)
 			}

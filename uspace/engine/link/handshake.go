@@ -132,8 +132,10 @@ func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greetin
 	}
 	if what != unproven {
 		h.attempts = false
-	} else if h.spent && !same {
-		h.draw(random) // for the answer: what is spent proves nothing to a peer with another nonce
+	} else if (h.spent || h.used) && !same {
+		// A spent nonce proves nothing to a peer with another nonce. The next attempt would replace
+		// a used one, although the peer begins the epoch with it.
+		h.draw(random) // for the answer
 	}
 	return what, what == unproven || held != h.epoch || g.Flags&arctic.Asks != 0
 }

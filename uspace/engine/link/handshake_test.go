@@ -136,6 +136,29 @@ func TestHandshakeOfTwo(t *testing.T) {
 	}
 }
 
+// Rule: a card that greets a new life of the other while its answer to that life is on its way
+// keeps the nonce of the answer, so they begin one epoch: a second would return what is in flight.
+func TestAttemptKeepsTheAnswersNonce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newParley(t)
+		for range 2 { // the second proves the present nonce, which begins nothing
+			p.attempt(0)
+			p.settle()
+		}
+		p.restart(1)
+		before := len(p.epochs[1])
+		p.attempt(1)
+		m := p.wire[0]
+		p.wire = p.wire[1:]
+		p.arrive(m)
+		p.attempt(0)
+		p.settle()
+		if n := len(p.epochs[1]) - before; n != 1 || !p.agreed() {
+			t.Fatalf("the new life has begun %d epochs: %+v and %+v", n, *p.cards[0], *p.cards[1])
+		}
+	})
+}
+
 // Rule: where the last greeting is lost, the frames that follow, which the other does not know, get
 // it repeated, and nothing is begun anew.
 func TestLostGreetingIsRepeated(t *testing.T) {

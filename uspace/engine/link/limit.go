@@ -203,6 +203,8 @@ func (ln *Line) pieceFor(size int) int {
 		p.CountPiece(ln.Counts && n == len(ln.Block))
 	case p.IsResponse():
 		n = min(len(ln.Block), arctic.MaxResponseBlock(size))
+	case p.IsSend():
+		n = min(len(ln.Block), arctic.MaxSendBlock(size))
 	}
 	ln.piece = uint16(n)
 	return n
@@ -219,6 +221,17 @@ func (ln *Line) Whole() {
 }
 
 func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
+
+// sendRest has a line of a stream go on with the rest of its block, before what else waits there. A
+// message has its room by now. So its rest goes as a part, not behind messages that wait for some.
+func (e *End) sendRest(f *flow, s *stream, ln *Line) {
+	if ln.Part || !ln.Packet().IsSend() {
+		s.waiting.prepend(ln, ln)
+		return
+	}
+	ln.Part = true
+	e.queue(f.peer, f.level, ln)
+}
 
 // goesOn reports whether more of a line's block is left after its frame has arrived, and makes the
 // line carry that. The rest of the block of a failed transfer is not sent (Cut).

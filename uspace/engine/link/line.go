@@ -34,6 +34,9 @@ type Line struct {
 	// along none. A chain's lines have a stream of their own: what waits for room on one chain must
 	// not stop another. With Answer the packet is a copy that a member sends on.
 	Chain uint8
+	// Path marks a packet of an ULTRA path, which needs room in the ring of the path's end: such
+	// lines have a stream of their own.
+	Path bool
 	// Takes is how long the Transmit Scheduler of a modelled machine works on the packet in
 	// addition to Config.Transmit. Behind is how long it is busy after the packet has left
 	// (timed.go). The owner sets both, and leaves them alone while the line is the link's.
@@ -74,7 +77,7 @@ func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
 // Clear forgets block, kind and times of a line that came back.
 func (ln *Line) Clear() {
-	ln.Block, ln.Part, ln.Answer, ln.Counts, ln.Chain, ln.piece = nil, false, false, false, 0, 0
+	ln.Block, ln.Part, ln.Answer, ln.Counts, ln.Chain, ln.Path, ln.piece = nil, false, false, false, 0, false, 0
 	ln.Takes, ln.Behind = 0, 0
 }
 

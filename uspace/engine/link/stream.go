@@ -54,6 +54,7 @@ const (
 	answers             // see Line.Answer; answers+Chain: what members of chains send on
 
 	chained sort = 128 // chained+Chain: what a process sends along a chain
+	paths   sort = 255 // see Line.Path
 )
 
 func (ln *Line) sort() sort {
@@ -64,6 +65,8 @@ func (ln *Line) sort() sort {
 		return chained + sort(ln.Chain)
 	case ln.Part:
 		return parts
+	case ln.Path:
+		return paths
 	}
 	return packets
 }
@@ -72,7 +75,7 @@ func (ln *Line) sort() sort {
 func (s *stream) sends() bool { return !s.owner.Halted || s.sort >= answers && s.sort < chained }
 
 // stream returns the stream of a context for a node, made when it is first needed. A context has at
-// most three streams for each node behind the peer, and two for each chain. In all it has not many
+// most four streams for each node behind the peer, and two for each chain. In all it has not many
 // more than twice as many streams as lines.
 func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	if s := f.recent; s != nil && s.owner == o && s.node == node && s.sort == of {

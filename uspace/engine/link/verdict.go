@@ -66,7 +66,7 @@ var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching,
 	arctic.ReasonBusy, arctic.ReasonAbsent, arctic.ReasonMoved, arctic.ReasonRights, arctic.ReasonLocked,
 	arctic.ReasonAlignment, arctic.ReasonOperation,
 	arctic.ReasonPosted, arctic.ReasonPath, arctic.ReasonRequest, arctic.ReasonChain, arctic.ReasonHops,
-	arctic.ReasonWithheld}
+	arctic.ReasonWithheld, arctic.ReasonNoPath, arctic.ReasonTruncated, arctic.ReasonBroken}
 
 // Each calls see for each reason, and with arctic.ReasonNone for the unknown ones together.
 func (r *Rejections) Each(see func(arctic.Reason, uint64)) {

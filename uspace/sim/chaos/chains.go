@@ -196,6 +196,10 @@ func (m *member) copied(l funi.Level, s *funi.Slot) bool {
 // notCarriedOut takes a block of chains that the card gave back, and reports whether it is one.
 func (m *member) notCarriedOut(b funi.Returned) bool {
 	op := b.Header.Operation()
+	if b.Header.Remote() && (op == funi.OpenPath || op == funi.ClosePath) {
+		m.paths.returned(b)
+		return true
+	}
 	if !b.Header.Remote() || op != funi.Multicast && op != funi.SetChain {
 		return false
 	}
@@ -210,6 +214,9 @@ func (m *member) notCarriedOut(b funi.Returned) bool {
 
 func (m *member) noted(n *funi.Notification) {
 	switch {
+	case n.Kind == funi.NotePath:
+		m.paths.noted(n)
+	case m.lettered(n):
 	case n.Cookie&chainBit != 0 && n.Kind == funi.NoteCompletion && n.Operation == arctic.RemoteMulticast:
 		m.told(n.Cookie, n.Reason, n.Delivery())
 	case m.windows != nil:

@@ -20,8 +20,9 @@
 // Some kinds are not faults but ordinary operation. Contexts are switched out and in again; jobs
 // end and others take their GIDs. Programs change the size of their queues under traffic, and
 // transfer memory. They use all protocols of package rats beside everything else (rats.go,
-// conversation.go). They operate on each other's windows (windows.go), and send along chains that
-// cross each other (chains.go). Each of these kinds can be left out, as each fault can.
+// conversation.go). They operate on each other's windows (windows.go), send along chains that cross
+// each other (chains.go), into each other's receive rings (letters.go), and lines on ULTRA paths
+// (paths.go). Each of these kinds can be left out, as each fault can.
 //
 // A job ends on one card after the other, and the next job begins in the same way. So for a time
 // both have the GID; each has a tag of its own. A message, a notice or a word of memory that comes
@@ -58,6 +59,13 @@
 //
 // A multicast along a chain comes to each member once at most. Its sender hears the outcome once:
 // that it has come to all, or at which members the chain is broken.
+//
+// The lines of a path come from one end to one end, once and in order. What its sender was told to
+// be there is received. No end of a path outlives the other, or is left when all are closed.
+//
+// A message into a receive ring or a posted buffer comes once, with its bytes, to the life that it
+// was for or a later one, or its sender is told. No room is given out twice, and all is free at the
+// end (letters.go).
 //
 // A scenario is a value; Run may be called from any goroutine.
 package chaos

@@ -54,16 +54,21 @@ const (
 	// Notices has funids tell each other and their processes which of those with direct ports have
 	// ended or are there
 	Notices
-	All = Notices<<1 - 1
+	Paths // programs send lines on ULTRA paths
+	Sends // programs send to where their receivers have said; see letters.go
+	All   = Sends<<1 - 1
 )
 
 var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow",
 	"crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma",
-	"chains", "moves", "ports", "notices"}
+	"chains", "moves", "ports", "notices", "paths", "sends"}
 
 // ends are the faults that end processes. A scenario that asks for these and Moves has Moves if its
 // seed is even, and these if it is odd.
 const ends = Crash | Restart | Jobs
+
+// remote has the kinds for which programs have remote memory.
+const remote = Rats | RMA | Chains | Paths | Sends
 
 // FaultNames returns the names of the kinds that ParseFaults knows.
 func FaultNames() []string { return slices.Clone(faultNames) }
@@ -166,6 +171,7 @@ const (
 	streamSwarm   = 9
 	streamDirect  = 10
 	streamTrigger = 11
+	streamLetters = 1 << 40 // and up: one for each life
 	streamChains  = 1 << 20 // and up: one for each group
 	streamFaults  = 100     // and up: one for each kind
 	streamMembers = 1000
@@ -266,7 +272,7 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	if r := s.stream(streamKey); s.Faults&(Forge|Replay) != 0 {
 		p.keyed, p.readable = r.IntN(2) == 0, r.IntN(2) == 0
 	}
-	if s.Faults&(Rats|RMA|Chains) != 0 {
+	if s.Faults&remote != 0 {
 		p.slots = max(p.slots, leastSlots)
 		for i, n := range p.queues {
 			p.queues[i] = max(n, leastSlots)
@@ -384,7 +390,7 @@ func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
 		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes ||
-			kind&(Rats|RMA|Chains|Notices) != 0 {
+			kind&(remote|Notices) != 0 {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

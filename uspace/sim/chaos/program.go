@@ -39,6 +39,8 @@ type member struct {
 	// keyed is of the present life; nil: neither package rats nor windows nor chains are used
 	keyed   *keyed
 	windows *windows // of the present life; nil: there are none, or it has no key slot for one
+	paths   *paths   // of the present life; nil: there are none
+	inbox   *inbox   // of the present life; nil: there is none
 }
 
 // returnsLost counts the returns that the return ring of the present life had no room for.
@@ -67,6 +69,8 @@ var operations = []struct {
 	{4, Rats, (*member).converse},
 	{6, RMA, (*member).operate},
 	{4, Chains, (*member).multicasts},
+	{6, Paths, (*member).opensPath},
+	{6, Sends, (*member).writes},
 }
 
 // program runs a life of the member. It starts an operation every now and then, until all messages
@@ -112,6 +116,12 @@ func (m *member) program(p *sim.Process) error {
 			if m.windows != nil {
 				due = min(due, m.windows.due())
 			}
+			if m.paths != nil {
+				due = min(due, m.paths.due())
+			}
+			if m.inbox != nil {
+				due = min(due, m.inbox.due())
+			}
 			p.Wait(min(next, due))
 		} else {
 			p.Wait(next)
@@ -130,6 +140,12 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 		m.keyed.step()
 		if m.windows != nil {
 			m.windows.step()
+		}
+		if m.paths != nil {
+			m.paths.step()
+		}
+		if m.inbox != nil {
+			m.inbox.step()
 		}
 	}
 	for l := funi.Reply; l <= funi.Reply && l >= lowest; l-- {
@@ -150,7 +166,7 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 		}
 	}
 	for b, ok := i.NextReturn(); ok; b, ok = i.NextReturn() {
-		if m.notCarriedOut(b) || m.windows != nil && m.windows.returned(b) || m.keyed != nil && m.keyed.Returned(b) {
+		if m.unsent(b) || m.notCarriedOut(b) || m.windows != nil && m.windows.returned(b) || m.keyed != nil && m.keyed.Returned(b) {
 			continue
 		}
 		m.run.oracle.returned(m, b)
@@ -187,7 +203,11 @@ func (m *member) slot(p *sim.Process, l funi.Level) *funi.Slot {
 		if s != nil {
 			return s
 		}
-		p.Wait(sim.Never)
+		next := int64(sim.Never)
+		if m.inbox != nil { // what this member keeps may be what its own messages wait for
+			next = m.inbox.due()
+		}
+		p.Wait(next)
 		m.serve(p, l)
 	}
 	return nil

@@ -84,7 +84,7 @@ type closer interface {
 // remoteSizes is how much remote memory members have.
 func (s *Scenario) remoteSizes() funi.RemoteSizes {
 	switch {
-	case s.Faults&(Rats|RMA|Chains) == 0:
+	case s.Faults&remote == 0:
 		return funi.RemoteSizes{}
 	case s.Nodes > 64:
 		return funi.RemoteSizes{KeySlots: 64, Areas: 128, Notifications: 256}
@@ -106,7 +106,7 @@ func (m *member) newKeyed() {
 	succeed(m.process.Context().Register(segment))
 	k.Manager = must(rats.Manage(e, segment))
 	e.Others = func(b funi.Returned) {
-		if !m.notCarriedOut(b) && (m.windows == nil || !m.windows.returned(b)) {
+		if !m.unsent(b) && !m.notCarriedOut(b) && (m.windows == nil || !m.windows.returned(b)) {
 			m.run.oracle.returned(m, b)
 		}
 	}
@@ -248,7 +248,7 @@ var explained = []arctic.Reason{arctic.ReasonNoContext, arctic.ReasonSilent, arc
 	arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey}
 
 // calm has the faults that explain no failure of a session.
-const calm = Rats | RMA | Chains | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
+const calm = remote | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
 
 // settle ends all sessions on the fair and silent network. It checks that they were complete and
 // that everything is free.
@@ -257,6 +257,9 @@ func (r *run) settle() bool {
 	for i, next := range []stage{asking, asking, closing, asking} {
 		for _, m := range r.members {
 			m.keyed.stage, m.keyed.asked = next, false
+			if m.inbox != nil {
+				m.inbox.settles = true
+			}
 			m.process.Wake()
 		}
 		r.fair = r.world.Now()
@@ -286,6 +289,10 @@ func (r *run) settle() bool {
 		r.settleWindows()
 	}
 	r.settleChains()
+	r.settlePaths()
+	if r.scenario.Faults&Sends != 0 {
+		r.settleLetters()
+	}
 	for _, m := range r.members {
 		k := m.keyed
 		if !holds(k.guard, ^uint32(m.number), 0) {

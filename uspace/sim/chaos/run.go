@@ -94,8 +94,8 @@ func (r *Result) Failed() bool {
 }
 
 // patience is how long, in virtual time, a fair network may make no progress while something is
-// outstanding. It is many times the longest timer of the cards.
-const patience = int64(2 * time.Second)
+// outstanding. It is longer than the longest timer of the cards, by which ends of paths ask.
+const patience = int64(7 * time.Second)
 
 type run struct {
 	plan
@@ -127,7 +127,11 @@ type run struct {
 	// What was checked: multicasts that came to all, and copies that came.
 	carried, copies int
 	windows         []*windows
+	lines           []*lines // of each path, by its number
+	linesReceived   int
 	operations      []*operation
+	letters         []*letter
+	received        int // letters that were checked where they came
 	// What was checked: operations in an order, and puts, gets and locks that were carried out.
 	orders, puts, gets, locks int
 }
@@ -158,7 +162,7 @@ func runOf(s Scenario, stop func() bool) (r *run) {
 	if s.Capture != nil {
 		r.world.Capture(s.Capture)
 	}
-	if r.happen() && (r.scenario.Faults&(Rats|RMA|Chains) == 0 || r.settle()) {
+	if r.happen() && (r.scenario.Faults&remote == 0 || r.settle()) {
 		r.probe()
 	}
 	r.finish()
@@ -295,11 +299,17 @@ func (r *run) attach(m *member) {
 	if r.transfers() {
 		m.newMemory()
 	}
-	if r.scenario.Faults&(Rats|RMA|Chains) != 0 {
+	if r.scenario.Faults&remote != 0 {
 		m.newKeyed()
+	}
+	if m.inbox = nil; r.scenario.Faults&Sends != 0 {
+		m.newInbox()
 	}
 	if m.windows = nil; r.scenario.Faults&RMA != 0 {
 		m.newWindows()
+	}
+	if m.paths = nil; r.scenario.Faults&Paths != 0 {
+		m.newPaths()
 	}
 	m.leaves()
 }

@@ -1,0 +1,146 @@
+package main
+
+// This file is calls.
+
+// #include "gate.h"
+import "C"
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/funet/funet/uspace/funet"
+)
+
+// calls are the calls of an endpoint that were started and neither finished nor abandoned.
+type calls struct {
+	mu      sync.Mutex
+	serial  uintptr
+	pending map[uintptr]*funet.Pending
+}
+
+// put gives a call a handle, which has the index of the endpoint's.
+func (c *calls) put(index uint32, p *funet.Pending) uintptr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending == nil {
+		c.pending = map[uintptr]*funet.Pending{}
+	}
+	c.serial++
+	handle := (c.serial<<C.INDEX_BITS|uintptr(index))<<C.KIND_BITS | C.KIND_CALL
+	c.pending[handle] = p
+	return handle
+}
+
+// find returns the call of a handle, and its endpoint.
+func findCall(handle uintptr) (*endpoint, *funet.Pending, error) {
+	if x := endpoints.entries[index(handle)].Load(); x != nil {
+		c := &x.value.calls
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if p := c.pending[handle]; p != nil {
+			return x.value, p, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("no such call: %w", errHandle)
+}
+
+func (c *calls) remove(handle uintptr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, handle)
+}
+
+//export libfunet_call
+func libfunet_call(handle uintptr, node, number uint32, bytes, length, answer, room, answered uintptr,
+	milliseconds int64, cancel uintptr) (code C.int) {
+	defer caught(&code)
+	e, err := endpoints.find(handle)
+	if err != nil {
+		return tell(err)
+	}
+	b, err := memory(bytes, length)
+	if err != nil {
+		return tell(fmt.Errorf("the request: %w", err))
+	}
+	a, err := memory(answer, room)
+	if err != nil {
+		return tell(fmt.Errorf("the answer: %w", err))
+	}
+	ctx, release, err := until(milliseconds, cancel)
+	defer release()
+	if err != nil {
+		return tell(err)
+	}
+	got, err := e.AppendCall(ctx, a[:0:len(a)], int(node), number, b)
+	if err == nil {
+		err = deliver(got, len(a), answered)
+	}
+	return tell(err)
+}
+
+// deliver stores the length of an answer, and returns errRoom if it is longer than the memory.
+func deliver(got []byte, room int, answered uintptr) error {
+	if err := store(answered, uintptr(len(got))); err != nil {
+		return err
+	}
+	if len(got) > room {
+		return fmt.Errorf("an answer of %d bytes, and room for %d: %w", len(got), room, errRoom)
+	}
+	return nil
+}
+
+//export libfunet_start_call
+func libfunet_start_call(handle uintptr, node, number uint32, bytes, length, call uintptr) (code C.int) {
+	defer caught(&code)
+	e, err := endpoints.find(handle)
+	if err != nil {
+		return tell(err)
+	}
+	b, err := memory(bytes, length)
+	if err == nil {
+		err = check(call, 8, 8)
+	}
+	if err != nil {
+		return tell(err)
+	}
+	return tell(store(call, e.calls.put(index(handle), e.Go(int(node), number, b))))
+}
+
+//export libfunet_finish
+func libfunet_finish(call, answer, room, answered uintptr, milliseconds int64, cancel uintptr) (code C.int) {
+	defer caught(&code)
+	e, p, err := findCall(call)
+	if err != nil {
+		return tell(err)
+	}
+	a, err := memory(answer, room)
+	if err != nil {
+		return tell(fmt.Errorf("the answer: %w", err))
+	}
+	ctx, release, err := until(milliseconds, cancel)
+	defer release()
+	if err != nil {
+		return tell(err)
+	}
+	got, err := p.Wait(ctx)
+	if err == nil {
+		copy(a, got)
+		err = deliver(got, len(a), answered)
+	} else if ctx.Err() != nil && e.Err() == nil {
+		return tell(err) // it goes on
+	}
+	e.calls.remove(call)
+	return tell(err)
+}
+
+//export libfunet_abandon
+func libfunet_abandon(call uintptr) (code C.int) {
+	defer caught(&code)
+	e, p, err := findCall(call)
+	if err == nil {
+		p.Cancel()
+		e.calls.remove(call)
+	}
+	return tell(err)
+}

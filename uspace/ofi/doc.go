@@ -1,0 +1,53 @@
+// Command ofi is the provider "funet" of libfabric: a shared library of packages am and funet
+// (-buildmode=c-shared), which libfabric loads. It is no program. MPI, OpenSHMEM and GASNet
+// programs use it as they are. It is built with the tag libfabric, since it needs libfabric's
+// headers (make ofi).
+//
+// The journey of a message: the program calls fi_tsend. A table of functions in C (msg.c) leads to
+// one that checks the arguments, looks the address up in the endpoint's address vector (av.c), and
+// crosses into Go with a struct ofi_operation (ofi.h). The exported function (operation.go) takes
+// the lock of the process's endpoint, notes the operation, and starts a wide message of package am.
+// When am completes it, the completion is written into the ring of a completion queue, which is
+// memory of C, and counted (queue.go). fi_cq_read finds it there without a crossing (cq.c).
+//
+// A completion queue that is empty makes one crossing, which lets the card run, and is looked at
+// again. What waits, such as fi_cq_sread, waits in Go. A program that does neither for 4 ms while
+// operations are under way is polled for (process.go), so progress is automatic.
+//
+// A read, a write or an atomic operation (rma.c, remote.go) is one or several of package rma, on a
+// window: a memory region of the other process. The card of a direct port reaches all memory of its
+// process, so a region is registered where it lies (region.go). Both ways of naming regions are
+// offered: keys of the provider and addresses of memory, or keys below 2^16 of the program and
+// offsets. A key of the second kind keeps nobody of the job out. On a daemon's card none of this is
+// offered.
+//
+// Rules, besides those of package guest:
+//
+//   - All objects are memory of C. Go holds them by pointers, C holds Go's by numbers of tables.
+//   - Memory of the program is Go's only while its operation is under way.
+//   - The card of the process is opened with the first domain and closed when libfabric unloads the
+//     provider. All domains, endpoints and queues share it. An endpoint's number is in the channel
+//     of messages to it, and in the origin of messages from it.
+//   - An address is 8 bytes: group, node, number of the endpoint. A fi_addr_t is an index of a
+//     table in C, for both kinds of address vectors. fi_getinfo takes addresses as fi_av_straddr
+//     writes them, funet://GROUP/NODE/ENDPOINT.
+//   - A completion queue never overruns. Completions beyond its ring wait in Go, and until they are
+//     read operations that would add more return -FI_EAGAIN. So do operations beyond 1,024 of an
+//     endpoint in each direction.
+//   - Operations of others on memory of a region that the program has unmapped fail with
+//     FI_EKEYREJECTED. If the program unmaps it while the card sends it to another process, or
+//     unmaps a buffer of its own operation, its card ends: every operation of the process then
+//     fails, and the process goes on.
+//   - fi_getinfo offers only what works, and says in a line of libfabric's log which hint it cannot
+//     meet. Without a job in the environment it offers nothing, unless asked by name.
+//
+// Limits: 127 endpoints and 1,024 completion queues of a process; messages of 1 GiB; injected
+// messages of 256 bytes; regions and buffers of 1.5 GiB of memory at a time, in units of 16 MiB and
+// in 48 places; 4 elements of an atomic operation, without logical operations, comparisons but
+// equality, and complex numbers. Data that comes with a write is told to the first endpoint of the
+// region's domain, and its source as the first endpoint of its node in the address vector.
+// A buffer of many messages is given back early while 1,024 completions wait.
+package main
+
+// main is never called; a library of Go has one nevertheless.
+func main() {}
