@@ -42,8 +42,9 @@ type Ethernet struct {
 	// the switch takes.
 	backlog, patience int64
 
-	hear    func(frame []byte) // see Listen
-	between *Switch            // nil: there is none
+	hear    func(frame []byte)           // see Listen
+	arrives func(card int, frame []byte) // see Watch
+	between *Switch                      // nil: there is none
 
 	// Lost counts the frames that did not arrive, by reason.
 	Lost    struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
@@ -76,6 +77,10 @@ func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byt
 // Listen calls hear with each frame that a card sends, before any fault. With a Switch these are
 // the frames that go from host to host. hear must not keep the frame.
 func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
+
+// Watch calls arrives with each frame that a card receives, and the card's number. arrives must not
+// keep the frame.
+func (e *Ethernet) Watch(arrives func(card int, frame []byte)) { e.arrives = arrives }
 
 // Inject sends a frame that no card has sent to the card with its destination address, if there is
 // one. With a Switch it sends the frame to the host with that address. The frame must not be longer

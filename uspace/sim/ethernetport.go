@@ -42,6 +42,9 @@ func (p *EthernetPort) Receive(frames [][]byte) int {
 		if t := p.net.world.trace; t != nil {
 			t.received(p.card, f)
 		}
+		if p.net.arrives != nil {
+			p.net.arrives(p.card.number, frames[k])
+		}
 	}
 	return p.lent
 }

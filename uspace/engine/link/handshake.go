@@ -39,7 +39,10 @@ package link
 // follows a retransmission timeout. That greeting echoes a nonce that is not the present life's. So
 // the present life answers, and the next nonces of both begin their epoch. The epoch with the dead
 // life lasts a round trip, and one or two retransmissions where greetings are lost. It cannot be
-// excluded: the sender of any greeting may die before the greeting arrives.
+// excluded: the sender of any greeting may die before the greeting arrives. Where the present life
+// has been answered with the same nonce, and has begun its epoch, it must begin another, and what
+// it has sent comes back. The nonce cannot be kept for it: incarnations have no order, and the
+// greetings of the two lives, the other way round, would end the epoch with the living.
 //
 // Where there is no key, a station that sees a greeting can echo its nonce, with an incarnation and
 // a nonce that it made up. The card then begins an epoch that the peer will never hold. Every frame

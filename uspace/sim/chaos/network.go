@@ -132,6 +132,9 @@ func (r *run) connect() error {
 			r.spy = newSpy(r.scenario.Seed)
 			r.ethernet.Listen(r.spy.hear)
 		}
+		r.ghosts = newGhosts(r.cards, r.world.Now)
+		r.oracle.ghosts = r.ghosts
+		r.ethernet.Watch(r.ghosts.arrives)
 		if r.scenario.Direct {
 			r.gates = r.newGates()
 		}

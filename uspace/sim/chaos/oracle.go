@@ -45,6 +45,7 @@ type oracle struct {
 	// excused has the reasons for which messages may come back because greetings are forged or
 	// repeated
 	excused   []arctic.Reason
+	ghosts    *ghosts // nil: there are none
 	seed      uint64
 	messages  []message
 	transfers []transfer
@@ -204,7 +205,7 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		r.parted++
 	case !m.mayFail(b.Reason, o.refusal(m)) && !slices.Contains(o.excused, b.Reason) &&
 		(b.Reason != arctic.ReasonReplaced || !o.replaced(m)) &&
-		(b.Reason != arctic.ReasonResynchronised || !o.waits(m)):
+		(b.Reason != arctic.ReasonResynchronised || !o.waits(m) && !o.haunted(m)):
 		o.fail(&r.Damaged,
 			"message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word,
 			m.from, m.to, b.Reason, o.refusal(m))
@@ -232,6 +233,12 @@ func (o *oracle) replaced(m *message) bool {
 // of the last epoch. Other messages have nothing in flight then.
 func (o *oracle) waits(m *message) bool {
 	return m.transfer != 0 && o.transfers[m.transfer-1].words > arctic.MaxSingleWords
+}
+
+// haunted reports whether a card of the sender or the receiver has just heard an ended life.
+func (o *oracle) haunted(m *message) bool {
+	to := o.receiver(m)
+	return o.ghosts.haunt(o.members[m.from].card) || to != nobody && o.ghosts.haunt(o.members[to].card)
 }
 
 // mayFail reports whether the message may come back for the given reason. refused is the reason for

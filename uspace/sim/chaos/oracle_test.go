@@ -16,9 +16,10 @@ func court() (*oracle, []*member, *Result) {
 	r := &Result{}
 	var all []*member
 	for i := range 3 {
-		all = append(all, &member{number: i, place: place{gid: 1, node: uint16(i)}})
+		all = append(all, &member{number: i, place: place{gid: 1, node: uint16(i), card: i}})
 	}
-	return &oracle{seed: 1, members: all, result: r, now: func() int64 { return 0 }}, all, r
+	now := func() int64 { return 0 }
+	return &oracle{seed: 1, members: all, result: r, now: now, ghosts: newGhosts(3, now)}, all, r
 }
 
 // sent returns a slot as it is received: with a message from member 0 to member 1.
@@ -32,6 +33,9 @@ func (o *oracle) sent() funi.Slot {
 func TestVerdicts(t *testing.T) {
 	came := func(s *funi.Slot) funi.Returned {
 		return funi.Returned{Reason: arctic.ReasonSilent, Header: s.Header(), Word: s[funi.PayloadWord]}
+	}
+	anew := func(s *funi.Slot) funi.Returned {
+		return funi.Returned{Reason: arctic.ReasonResynchronised, Header: s.Header(), Word: s[funi.PayloadWord]}
 	}
 	for _, c := range []struct {
 		what string
@@ -51,8 +55,18 @@ func TestVerdicts(t *testing.T) {
 			}},
 		{"reported because two cards counted anew, which only transfers may", Result{ReportedFailed: 1, Damaged: 1},
 			func(o *oracle, m []*member, s *funi.Slot) {
-				o.returned(m[0], funi.Returned{Reason: arctic.ReasonResynchronised, Header: s.Header(),
-					Word: s[funi.PayloadWord]})
+				o.returned(m[0], anew(s))
+			}},
+		{"reported because a card has heard the dead, and counted anew", Result{ReportedFailed: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.ghosts.heard[m[1].card] = 1
+				o.returned(m[0], anew(s))
+			}},
+		{"reported anew when the dead were heard long ago", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.ghosts.heard[m[1].card] = 1
+				o.ghosts.now = func() int64 { return int64(haunting) + 2 }
+				o.returned(m[0], anew(s))
 			}},
 		{"neither", Result{Lost: 1}, func(*oracle, []*member, *funi.Slot) {}},
 		{"neither, but the sender died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) {

@@ -106,6 +106,7 @@ type run struct {
 	net        network
 	ethernet   *sim.Ethernet // nil on Arctic
 	spy        *spy          // nil: there is none
+	ghosts     *ghosts       // nil on Arctic, which holds no frame back
 	key        *link.Key     // nil: there is none
 	gates      *gates        // nil: cards are not direct
 	notices    *notices      // nil: funids send no notices
@@ -249,6 +250,9 @@ func (r *run) start(i int, delay int64) {
 	r.tune(&cfg)
 	if r.notices != nil {
 		r.born(i, &cfg)
+	}
+	if r.ghosts != nil {
+		r.ghosts.born(i, cfg.Incarnation)
 	}
 	succeed(c.Start(cfg))
 	e := c.Engine()
