@@ -13,6 +13,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/sim"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // small is the card of thesis 5.2: 8 lines, FIFOs of 10, neither trains nor blocks.
@@ -55,7 +56,7 @@ func TestCalls(t *testing.T) {
 // TestCallsInTheSimulator: the same program, on 16 nodes of an Ethernet that loses frames
 // and of the Arctic network, which has no blocks.
 func TestCallsInTheSimulator(t *testing.T) {
-	tree, err := sim.FatTree(4, 4) // 16 terminals
+	tree, err := topology.FatTree(4, 4) // 16 terminals
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // ArcticConfig configures a network. The zero value is thesis 6.1.4.
@@ -44,7 +45,8 @@ type ArcticConfig struct {
 type Arctic struct {
 	world *World
 	cfg   ArcticConfig
-	top   *Topology
+	top   *topology.Network
+	radix int32
 	pool  pool
 	flits []flit // by frame
 	ports []*ArcticPort
@@ -73,29 +75,28 @@ type channel struct {
 }
 
 // NewArctic makes a network with the topology.
-func (w *World) NewArctic(t *Topology, cfg ArcticConfig) (*Arctic, error) {
+func (w *World) NewArctic(t *topology.Network, cfg ArcticConfig) (*Arctic, error) {
 	cfg.Cycle, cfg.Buffers, cfg.FlowThrough = cmp.Or(cfg.Cycle, 40), cmp.Or(cfg.Buffers, 3), cmp.Or(cfg.FlowThrough, 5)
 	cfg.Wire, cfg.Transmit, cfg.MTU = cmp.Or(cfg.Wire, 1), cmp.Or(cfg.Transmit, 16), cmp.Or(cfg.MTU, 1500)
 	if cfg.Buffers < 2 && !cfg.OneLevel {
-		return nil, fmt.Errorf("%w: %d buffers an input; two levels need at least 2", ErrTopology, cfg.Buffers)
+		return nil, fmt.Errorf("%w: %d buffers an input; two levels need at least 2", topology.Err, cfg.Buffers)
 	}
-	a := &Arctic{world: w, cfg: cfg, top: t, shift: 2, out: make([]channel, len(t.peer))}
-	if t.radix == 8 {
-		a.shift = 3
-	}
+	radix := t.Radix()
+	a := &Arctic{world: w, cfg: cfg, top: t, radix: int32(radix), shift: t.Width(), out: make([]channel, t.Routers()*radix)}
 	a.pool.size = cfg.MTU + 14
-	for i := range t.terminals {
+	for i := range t.Terminals() {
 		p := &ArcticPort{net: a, number: i, held: none}
-		p.up = channel{net: a, from: p, router: t.home[i] / int32(t.radix), free: cfg.Buffers, due: Never}
+		router, _ := t.Home(i)
+		p.up = channel{net: a, from: p, router: int32(router), free: cfg.Buffers, due: Never}
 		a.ports = append(a.ports, p)
 	}
-	for i, peer := range t.peer {
-		c := &a.out[i]
-		*c = channel{net: a, router: unwired, free: cfg.Buffers, due: Never}
-		if peer >= terminalBase {
-			c.card = a.ports[peer-terminalBase]
-		} else if peer != unwired {
-			c.router = peer / int32(t.radix)
+	for i := range a.out {
+		c, end := &a.out[i], t.End(i/radix, i%radix)
+		*c = channel{net: a, router: -1, free: cfg.Buffers, due: Never}
+		if terminal, ok := end.Terminal(); ok {
+			c.card = a.ports[terminal]
+		} else if router, _, ok := end.Port(radix); ok {
+			c.router = int32(router)
 		}
 	}
 	return a, nil
@@ -129,7 +130,7 @@ func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
 	if a.cfg.Bare {
 		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
 	}
-	*f = flit{route: a.top.Route(p.number, to), words: int64(size+3) / 4}
+	*f = flit{route: a.top.Way(p.number, to).Bits, words: int64(size+3) / 4}
 	if a.cfg.Weightless {
 		f.words = 0
 	}
@@ -181,7 +182,7 @@ func (c *channel) happen(_, arg uint64) bool {
 		}
 		port := int32(a.flits[i].route & (1<<a.shift - 1))
 		a.flits[i].route >>= a.shift
-		a.want(&a.out[c.router*int32(a.top.radix)+port], i)
+		a.want(&a.out[c.router*a.radix+port], i)
 	case frees:
 		c.free++
 		c.look()

@@ -11,26 +11,27 @@ import (
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // networks are one of each kind, with routers of 4 and of 8 ports.
-func networks(t *testing.T) map[string]*Topology {
+func networks(t *testing.T) map[string]*topology.Network {
 	t.Helper()
-	all := map[string]*Topology{}
-	add := func(name string) func(*Topology, error) {
-		return func(top *Topology, err error) {
+	all := map[string]*topology.Network{}
+	add := func(name string) func(*topology.Network, error) {
+		return func(top *topology.Network, err error) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			all[name] = top
 		}
 	}
-	add("cube of 8, 4 ports")(Hypercube(4, 3, 1))
-	add("cube of 8, two to a router")(Hypercube(4, 2, 2))
-	add("cube of 128, 8 ports")(Hypercube(8, 6, 2))
-	add("one router")(Hypercube(4, 0, 4))
-	add("fat tree of 16, 4 ports")(FatTree(4, 4))
-	add("fat tree of 64, 8 ports")(FatTree(8, 3))
+	add("cube of 8, 4 ports")(topology.Hypercube(4, 3, 1))
+	add("cube of 8, two to a router")(topology.Hypercube(4, 2, 2))
+	add("cube of 128, 8 ports")(topology.Hypercube(8, 6, 2))
+	add("one router")(topology.Hypercube(4, 0, 4))
+	add("fat tree of 16, 4 ports")(topology.FatTree(4, 4))
+	add("fat tree of 64, 8 ports")(topology.FatTree(8, 3))
 	return all
 }
 
@@ -78,7 +79,7 @@ func TestWaysAndLatency(t *testing.T) {
 					t.Fatalf("%s: terminal %d got %v, want one packet from %d", name, to, got[to], from)
 				}
 				got[to] = got[to][:0]
-				hops := int64(top.route(from, to).hops)
+				hops := int64(top.Way(from, to).Hops)
 				if want := 40 * (hops*(1+5) + 1 + 24); at[to]-begin != want {
 					t.Fatalf("%s: %d to %d by %d routers took %d ns, want %d", name, from, to, hops, at[to]-begin, want)
 				}
@@ -99,7 +100,7 @@ func TestWaysAndLatency(t *testing.T) {
 // The last buffer of an input section takes only packets of high priority, and packets
 // of high priority go before others (5.6.1).
 func TestReservedBuffer(t *testing.T) {
-	top, err := Hypercube(4, 0, 4)
+	top, err := topology.Hypercube(4, 0, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,35 +157,22 @@ func TestEngineOnArctic(t *testing.T) {
 
 // What cannot be built is refused with a reason.
 func TestImpossibleTopologies(t *testing.T) {
-	for _, f := range []func() (*Topology, error){
-		func() (*Topology, error) { return Hypercube(4, 4, 1) },
-		func() (*Topology, error) { return Hypercube(4, 2, 0) },
-		func() (*Topology, error) { return Hypercube(5, 2, 1) },
-		func() (*Topology, error) { return FatTree(4, 0) },
-		func() (*Topology, error) { return FatTree(4, 9) },
-		func() (*Topology, error) { return FatTree(8, 6) },
-		func() (*Topology, error) { return FatTree(8, 1000) },
-	} {
-		if _, err := f(); !errors.Is(err, ErrTopology) {
-			t.Errorf("got %v, want ErrTopology", err)
-		}
-	}
-	top, err := Hypercube(4, 0, 4)
+	top, err := topology.Hypercube(4, 0, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := NewWorld(Options{})
-	if _, err := w.NewArctic(top, ArcticConfig{Buffers: 1}); !errors.Is(err, ErrTopology) {
-		t.Errorf("one buffer for two levels: got %v, want ErrTopology", err)
+	if _, err := w.NewArctic(top, ArcticConfig{Buffers: 1}); !errors.Is(err, topology.Err) {
+		t.Errorf("one buffer for two levels: got %v, want topology.Err", err)
 	}
-	if _, err := NewCluster(ClusterOptions{Topology: top, Nodes: 5}, nil); !errors.Is(err, ErrTopology) {
-		t.Errorf("five nodes on a network for four: got %v, want ErrTopology", err)
+	if _, err := NewCluster(ClusterOptions{Topology: top, Nodes: 5}, nil); !errors.Is(err, topology.Err) {
+		t.Errorf("five nodes on a network for four: got %v, want topology.Err", err)
 	}
 }
 
 // A card's frame that names no place goes nowhere and is not kept.
 func TestNoSuchPlace(t *testing.T) {
-	top, err := Hypercube(4, 0, 2)
+	top, err := topology.Hypercube(4, 0, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +197,7 @@ func TestNoSuchPlace(t *testing.T) {
 // A card that has looked at what arrived and sleeps does not keep the network's buffers:
 // what waits behind would never wake it (thesis 5.6.1, the Input Port Buffer).
 func TestLentFramesHoldNoBuffers(t *testing.T) {
-	top, err := Hypercube(4, 0, 4)
+	top, err := topology.Hypercube(4, 0, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

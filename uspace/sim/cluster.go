@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // Group is the group of a cluster's nodes.
@@ -19,7 +20,7 @@ type ClusterOptions struct {
 	Options
 	Net EthernetConfig
 	// Topology, if not nil, puts the nodes on an Arctic network instead of Ethernet.
-	Topology *Topology
+	Topology *topology.Network
 	Arctic   ArcticConfig
 	Nodes    int
 	Slots    int                  // of each queue; 0: 64
@@ -48,7 +49,7 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 		}
 	} else {
 		if o.Nodes > o.Topology.Terminals() {
-			return nil, fmt.Errorf("%w: %d nodes on a network for %d", ErrTopology, o.Nodes, o.Topology.Terminals())
+			return nil, fmt.Errorf("%w: %d nodes on a network for %d", topology.Err, o.Nodes, o.Topology.Terminals())
 		}
 		var err error
 		if k.Arctic, err = k.NewArctic(o.Topology, o.Arctic); err != nil {

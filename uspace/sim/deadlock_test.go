@@ -6,6 +6,8 @@ package sim
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/funet/funet/uspace/topology"
 )
 
 // interfaceUnit is the Router Interface Module of thesis 5.6 with a program behind it that sends as
@@ -93,7 +95,7 @@ func scenario210(t *testing.T, one bool) (sent, answered int, jammed bool, w *Wo
 		packets = 2000
 		lines   = 16 // of the conference paper; more than the buffers between A and B
 	)
-	top, err := Hypercube(4, 2, 2)
+	top, err := topology.Hypercube(4, 2, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // Rule: two runs that send the same frames have one hash, and another as soon as a frame has
 // another byte, even if all lengths, times and headers are the same.
 func TestHashTellsFramesApart(t *testing.T) {
-	top, err := Hypercube(8, 1, 1)
+	top, err := topology.Hypercube(8, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // NewPacedCluster makes a cluster of the given number of machines that the profile describes. Every
@@ -73,9 +74,9 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 // links, between any two cards. Otherwise it returns a hypercube with a card at each router.
 // Routers of four ports make a hypercube of eight nodes at most, and the thesis does not say how
 // its 32 nodes were wired. So the routers have eight ports, and the latency of the profile's.
-func pacedTopology(p *hwprofiles.Profile, m *machine.Machine, nodes int) (*Topology, error) {
+func pacedTopology(p *hwprofiles.Profile, m *machine.Machine, nodes int) (*topology.Network, error) {
 	if p.Network.Topology == hwprofiles.Crossbar || m.Link().Word == 0 {
-		return Hypercube(8, 0, nodes)
+		return topology.Hypercube(8, 0, nodes)
 	}
-	return Hypercube(8, bits.Len(uint(nodes-1)), 1)
+	return topology.Hypercube(8, bits.Len(uint(nodes-1)), 1)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // profile loads an embedded profile.
@@ -219,7 +220,7 @@ func TestPacedUnits(t *testing.T) {
 // Rule: acknowledgments and packets take the words that they had on Arctic (Bare): a
 // packet of six words is nine with its network header, and its acknowledgment three.
 func TestBareFrames(t *testing.T) {
-	top, err := Hypercube(8, 1, 1)
+	top, err := topology.Hypercube(8, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/sim"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // Network is the kind of network that connects the cards.
@@ -98,11 +99,11 @@ func (s *Scenario) arctic(p *plan) {
 		var err error
 		switch each := radix / 2; {
 		case cube && size-1+each <= radix:
-			p.topology, err = sim.Hypercube(radix, size-1, each)
+			p.topology, err = topology.Hypercube(radix, size-1, each)
 		case cube:
 			cube, radix, size = false, 8, 0
 		default:
-			p.topology, err = sim.FatTree(radix, size)
+			p.topology, err = topology.FatTree(radix, size)
 		}
 		if err != nil {
 			cube, radix, size = false, 8, 0

@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/sim"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // Faults is a set of kinds of faults.
@@ -203,7 +204,7 @@ type plan struct {
 	net      sim.EthernetConfig
 	// arctic and topology take the place of net on Arctic.
 	arctic   sim.ArcticConfig
-	topology *sim.Topology
+	topology *topology.Network
 	horizon  int64 // faults are over by then, in ns
 	pause    int64 // the mean time between the operations of a member, in ns
 	pattern  int   // says to which members a member sends

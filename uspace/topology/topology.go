@@ -1,0 +1,241 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Err is wrapped by errors about networks that cannot be built.
+var Err = errors.New("topology: impossible Arctic network")
+
+// routeBits is how many route bits a packet has.
+const routeBits = 30
+
+// Network describes routers, what their ports are connected to, and the ways between terminals,
+// which are the places of cards. It does not change.
+type Network struct {
+	name      string
+	radix     int
+	terminals int
+	// ends[r*radix+p] is what port p of router r leads to
+	ends  []End
+	home  []int32 // terminal to router port
+	route func(from, to int) Way
+}
+
+// End is what a port of a router leads to: nothing, a port of a router, or a terminal.
+type End int32
+
+// Unwired is the end of a port by which no packet leaves.
+const Unwired End = -1
+
+const terminalBase = 1 << 30
+
+// Terminal returns which terminal it is.
+func (e End) Terminal() (terminal int, ok bool) { return int(e - terminalBase), e >= terminalBase }
+
+// Port returns which port of which router it is, of routers with the given number of ports.
+func (e End) Port(radix int) (router, port int, ok bool) {
+	return int(e) / radix, int(e) % radix, e >= 0 && e < terminalBase
+}
+
+// Way is a sequence of ports, one for each router, as route bits.
+type Way struct {
+	Bits  uint32 // the port of the first router is the lowest
+	Hops  int    // how many routers it leads through
+	width int    // bits for each
+}
+
+// leave adds the port by which the packet leaves the next router.
+func (w *Way) leave(port int) {
+	w.Bits |= uint32(port) << (w.Hops * w.width)
+	w.Hops++
+}
+
+// Ports returns the ports of the way, one for each router.
+func (w Way) Ports() []int {
+	ports := make([]int, w.Hops)
+	for i := range ports {
+		ports[i] = int(w.Bits >> (i * w.width) & (1<<w.width - 1))
+	}
+	return ports
+}
+
+// String returns what the network is, such as "hypercube".
+func (n *Network) String() string { return n.name }
+
+// Radix returns how many ports a router has: 4 or 8.
+func (n *Network) Radix() int { return n.radix }
+
+// Width returns how many route bits a router takes: 2 or 3.
+func (n *Network) Width() int { return bits.Len(uint(n.radix - 1)) }
+
+// Terminals returns how many cards the network has places for.
+func (n *Network) Terminals() int { return n.terminals }
+
+// Routers returns how many routers it has.
+func (n *Network) Routers() int { return len(n.ends) / n.radix }
+
+// End returns what a port of a router leads to.
+func (n *Network) End(router, port int) End { return n.ends[router*n.radix+port] }
+
+// Home returns the router of a terminal, and the port there.
+func (n *Network) Home(terminal int) (router, port int) {
+	at := int(n.home[terminal])
+	return at / n.radix, at % n.radix
+}
+
+// Way returns the way from one terminal to another.
+func (n *Network) Way(from, to int) Way { return n.route(from, to) }
+
+// start returns a way that leads nowhere yet.
+func (n *Network) start() Way { return Way{width: n.Width()} }
+
+func newNetwork(name string, radix, routers, terminals, hops int) (*Network, error) {
+	if radix != 4 && radix != 8 {
+		return nil, fmt.Errorf("%w: routers of %d ports; Arctic routers have 4 or 8", Err, radix)
+	}
+	if need := hops * bits.Len(uint(radix-1)); need > routeBits {
+		return nil, fmt.Errorf("%w: the longest way takes %d route bits of %d; use fewer routers or routers of 8 ports",
+			Err, need, routeBits)
+	}
+	n := &Network{name: name, radix: radix, terminals: terminals, ends: make([]End, routers*radix),
+		home: make([]int32, terminals)}
+	for i := range n.ends {
+		n.ends[i] = Unwired
+	}
+	return n, nil
+}
+
+// place wires a terminal to a port of a router.
+func (n *Network) place(terminal, router, port int) {
+	at := router*n.radix + port
+	n.home[terminal] = int32(at)
+	n.ends[at] = End(terminalBase + terminal)
+}
+
+// wire wires two ports together.
+func (n *Network) wire(ra, pa, rb, pb int) {
+	n.lead(ra, pa, rb, pb)
+	n.lead(rb, pb, ra, pa)
+}
+
+// lead wires port pa to pb, for packets in that direction alone.
+func (n *Network) lead(ra, pa, rb, pb int) { n.ends[ra*n.radix+pa] = End(rb*n.radix + pb) }
+
+// Hypercube returns 2^dimensions routers, each with the given number of terminals. A packet
+// corrects one dimension after the other, which keeps the ways free of cycles. Dimensions and
+// terminals of a router together must not exceed its ports.
+func Hypercube(radix, dimensions, each int) (*Network, error) {
+	if dimensions < 0 || each < 1 || dimensions+each > radix {
+		return nil,
+			fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports", Err, dimensions, each, radix)
+	}
+	n := 1 << dimensions
+	t, err := newNetwork("hypercube", radix, n, n*each, dimensions+1)
+	if err != nil {
+		return nil, err
+	}
+	for r := range n {
+		for d := range dimensions {
+			t.wire(r, d, r^1<<d, d)
+		}
+		for k := range each {
+			t.place(r*each+k, r, dimensions+k)
+		}
+	}
+	t.route = func(from, to int) Way {
+		w := t.start()
+		for diff := uint(from/each ^ to/each); diff != 0; diff &= diff - 1 {
+			w.leave(bits.TrailingZeros(diff))
+		}
+		w.leave(dimensions + to%each)
+		return w
+	}
+	return t, nil
+}
+
+// FatTree returns a k-ary tree for k^levels terminals. Each level has routers with k = radix/2
+// ports down and as many up, so every level has the same bandwidth.
+func FatTree(radix, levels int) (*Network, error) {
+	if levels < 1 {
+		return nil, fmt.Errorf("%w: fat tree of %d levels; use at least 1", Err, levels)
+	}
+	if levels > 15 {
+		return nil, fmt.Errorf("%w: fat tree of %d levels; route bits suffice for 8", Err, levels)
+	}
+	k, row := radix/2, 1 // routers of a level
+	for range levels - 1 {
+		row *= k
+	}
+	t, err := newNetwork("fat tree", radix, levels*row, row*k, 2*levels-1)
+	if err != nil {
+		return nil, err
+	}
+	for p := range t.terminals {
+		t.place(p, p/k, p%k)
+	}
+	// Router w of level l is wired upwards to those of level l+1 whose numbers differ
+	// in digit l alone.
+	for l, step := 0, 1; l < levels-1; l, step = l+1, step*k {
+		for w := range row {
+			digit := w / step % k
+			for j := range k {
+				t.wire(l*row+w, k+j, (l+1)*row+w+(j-digit)*step, digit)
+			}
+		}
+	}
+	t.route = func(from, to int) Way {
+		w, top, step := t.start(), 0, k
+		for from/step != to/step { // up to the first common ancestor
+			w.leave(k + to/(step/k)%k) // the receiver chooses: its ways stay apart
+			top, step = top+1, step*k
+		}
+		for ; top >= 0; top-- {
+			step /= k
+			w.leave(to / step % k)
+		}
+		return w
+	}
+	return t, nil
+}
+
+// Butterfly returns 2^dimensions rows of routers of 8 ports, in as many columns as dimensions, each
+// router of the first column with the given number of terminals, at most 4. A packet goes once
+// through all columns and back to the first, and each corrects one bit of the row. So every way
+// between two routers is of the same length, and packets use each wire in one direction alone.
+func Butterfly(dimensions, each int) (*Network, error) {
+	const radix, in, terminal = 8, 2, 4 // the first ports that packets come in by, and of terminals
+	if dimensions < 2 || dimensions > 9 || each < 1 || each > radix-terminal {
+		return nil, fmt.Errorf("%w: butterfly of %d dimensions and %d cards a router; use 2 to 9, and 1 to %d", Err,
+			dimensions, each, radix-terminal)
+	}
+	rows := 1 << dimensions
+	t, err := newNetwork("butterfly", radix, dimensions*rows, rows*each, dimensions+1)
+	if err != nil {
+		return nil, err
+	}
+	for w := range rows {
+		for k := range each {
+			t.place(w*each+k, w, terminal+k)
+		}
+		for l := range dimensions {
+			for bit := range 2 {
+				to := w&^(1<<l) | bit<<l
+				t.lead(l*rows+w, bit, (l+1)%dimensions*rows+to, in+w>>l&1)
+			}
+		}
+	}
+	t.route = func(from, to int) Way {
+		w := t.start()
+		if from/each != to/each {
+			for l := range dimensions {
+				w.leave(to / each >> l & 1)
+			}
+		}
+		w.leave(terminal + to%each)
+		return w
+	}
+	return t, nil
+}
