@@ -68,6 +68,11 @@ func labUp() *cobra.Command {
 		Short:   "Make a lab that stays until `funet lab down`",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("hub") {
+				if err := program.CheckHub(topology, router || c.Flags().Changed("topology")); err != nil {
+					return err
+				}
+			}
 			if router && topology != "" && topology != string(lab.Router) {
 				return fmt.Errorf("--router is --topology router; leave out --topology %s", topology)
 			}
@@ -104,9 +109,11 @@ func labUp() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().IntVar(&o.Hosts, "hosts", 2, "number of hosts, 2 to 8")
+	c.Flags().IntVar(&o.Hosts, "hosts", 2, "number of hosts, 2 to 8; with --hub to 16")
 	c.Flags().StringVar(&topology, "topology", "",
-		"pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
+		"pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
+	c.Flags().StringVar(&topology, "hub", "",
+		"routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
 	c.Flags().BoolVar(&router, "router", false,
 		"a router between the hosts, each on a network of its own: --topology router")
 	c.Flags().BoolVar(&o.IPv6, "ipv6", false, "with a router: IPv6 addresses in the peers file")

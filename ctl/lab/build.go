@@ -15,6 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/topology"
 )
 
 // build turns empty namespaces into the lab that the plan describes. The spaces are those of the
@@ -61,6 +63,11 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 		for i := 0; i < len(hosts) && err == nil; i++ {
 			err = spaces[i].netlink(func(nl *netlink.Handle) error { return addRoutes(nl, &hosts[i]) })
 		}
+	case Hypercube, FatTree, Butterfly:
+		var n *topology.Network
+		if n, err = o.Topology.Network(o.Hosts); err == nil {
+			err = bringUpRouters(n, hosts, spaces)
+		}
 	}
 	if err != nil {
 		return err
@@ -70,8 +77,8 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 		err := s.netlink(func(nl *netlink.Handle) error { return waitUp(nl, deadline) })
 		if err != nil {
 			who := fmt.Sprintf("host %d", i)
-			if i == o.Hosts {
-				who = "hub"
+			if i >= o.Hosts {
+				who = fmt.Sprintf("hub %d", i-o.Hosts)
 			}
 			return fmt.Errorf("%s: %w", who, err)
 		}

@@ -19,7 +19,7 @@ import (
 type Lab struct {
 	opts   Options  // complete
 	hosts  []Host   // read-only
-	spaces []*space // of the hosts, then of the hub if this process holds it
+	spaces []*space // of the hosts, then of the hub or the routers if this process made the lab
 
 	mu       sync.Mutex // held while a child is started, so that Close misses none
 	closed   bool
@@ -81,11 +81,7 @@ func construct(o Options) (*Lab, error) {
 // makeSpaces makes the namespaces of the hosts and, for a bridge or a router, the hub. It mounts
 // them by name if the lab has one. On failure it returns those that it made.
 func makeSpaces(o Options) (spaces []*space, err error) {
-	n := o.Hosts
-	if o.hub() {
-		n++
-	}
-	for i := range n {
+	for i := range o.Hosts + len(o.hubs()) {
 		s, err := newSpace(func() error {
 			if err := unshareNet(); err != nil || o.Name == "" {
 				return err

@@ -12,13 +12,15 @@ import (
 
 // Limits of a lab.
 const (
-	MinHosts   = 2
-	MaxHosts   = 8
-	MinMTU     = 68    // of IPv4 (RFC 791)
-	MaxMTU     = 65535 // of veth
-	DefaultMTU = 1500
-	MaxQueues  = 64
-	MaxName    = 15 // characters in a lab's name
+	MinHosts = 2
+	MaxHosts = 8
+	// MaxHubHosts is the most hosts that are joined by routers in the kernel (Topology.IsHub).
+	MaxHubHosts = 16
+	MinMTU      = 68    // of IPv4 (RFC 791)
+	MaxMTU      = 65535 // of veth
+	DefaultMTU  = 1500
+	MaxQueues   = 64
+	MaxName     = 15 // characters in a lab's name
 )
 
 // Errors for errors.Is. The text of an error says what was refused and what to do.
@@ -49,11 +51,24 @@ const (
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
 	// Router is a hub namespace that routes IP, with one veth pair and network to each host.
 	Router Topology = "router"
+	// Hypercube, FatTree and Butterfly are networks of routers, each in a namespace of its own, that
+	// forward FUNet's frames in the kernel (package topology).
+	Hypercube Topology = "hypercube"
+	FatTree   Topology = "fat-tree"
+	Butterfly Topology = "butterfly"
 )
+
+// MostHosts returns the most hosts of a lab with the topology.
+func (t Topology) MostHosts() int {
+	if t.IsHub() {
+		return MaxHubHosts
+	}
+	return MaxHosts
+}
 
 // Options describe a lab. Zero values of all fields but Hosts stand for the defaults.
 type Options struct {
-	Hosts    int      // 2..8
+	Hosts    int      // 2..8, with routers in the kernel 2..16
 	Topology Topology // default: Pair for 2 hosts, Bridge for more
 	IPv6     bool     // topology Router: the peers files have the IPv6 addresses
 	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
@@ -70,8 +85,8 @@ type Options struct {
 
 // complete fills in defaults and refuses options that no lab can have.
 func (o Options) complete() (Options, error) {
-	if o.Hosts < MinHosts || o.Hosts > MaxHosts {
-		return o, fmt.Errorf("%w: %d hosts, want %d to %d", ErrOptions, o.Hosts, MinHosts, MaxHosts)
+	if most := o.Topology.MostHosts(); o.Hosts < MinHosts || o.Hosts > most {
+		return o, fmt.Errorf("%w: %d hosts, want %d to %d", ErrOptions, o.Hosts, MinHosts, most)
 	}
 	if o.Topology == "" {
 		o.Topology = Bridge
@@ -80,13 +95,13 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	switch o.Topology {
-	case Bridge, Mesh, Router:
+	case Bridge, Mesh, Router, Hypercube, FatTree, Butterfly:
 	case Pair:
 		if o.Hosts != 2 {
 			return o, fmt.Errorf("%w: topology pair joins 2 hosts, not %d; want bridge or mesh", ErrOptions, o.Hosts)
 		}
 	default:
-		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh or router", ErrOptions, o.Topology)
+		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh, router, hypercube, fat-tree or butterfly", ErrOptions, o.Topology)
 	}
 	if o.IPv6 && o.Topology != Router {
 		return o, fmt.Errorf("%w: IPv6 with topology %s, want router; IPv6 is off in other labs",
@@ -113,8 +128,19 @@ func (o Options) complete() (Options, error) {
 // minIPv6MTU is the smallest MTU for IPv6 (RFC 8200, 5).
 const minIPv6MTU = 1280
 
-// hub reports whether the lab has a namespace besides those of the hosts.
-func (o Options) hub() bool { return o.Topology == Bridge || o.Topology == Router }
+// hubs returns the names of the namespaces besides those of the hosts.
+func (o Options) hubs() (names []string) {
+	switch {
+	case o.Topology == Bridge, o.Topology == Router:
+		names = append(names, hubNamespace(o.Name))
+	case o.Topology.IsHub():
+		n, err := o.Topology.Network(o.Hosts)
+		for r := 0; err == nil && r < n.Routers(); r++ {
+			names = append(names, fmt.Sprint(hubNamespace(o.Name), r))
+		}
+	}
+	return names
+}
 
 // checkName refuses names that could leave the state directory or confuse a shell.
 func checkName(name string) error {

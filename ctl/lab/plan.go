@@ -27,7 +27,8 @@ type Interface struct {
 	Peer              int // number of the other end's host in a mesh; else -1
 }
 
-// cable is one veth pair. The space of an end is the index of a host, or the next for the hub.
+// cable is one veth pair. The space of an end is the index of a host, or one of the next for the hub
+// or the routers.
 type cable struct{ a, b end }
 
 type end struct {
@@ -95,6 +96,10 @@ func plan(o Options) (hosts []Host, cables []cable) {
 			port := end{o.Hosts, fmt.Sprint(portPrefix, i), mac(hubMAC, i, 1)}
 			cables = append(cables, cable{at(i, h.Interfaces[0]), port})
 		}
+	case Hypercube, FatTree, Butterfly:
+		if n, err := o.Topology.Network(o.Hosts); err == nil { // any number of hosts has one
+			cables = wires(hosts, n)
+		}
 	case Mesh:
 		for i := range hosts {
 			for j := i + 1; j < o.Hosts; j++ {
@@ -153,8 +158,5 @@ func namespaces(o Options) (names []string) {
 	for i := range o.Hosts {
 		names = append(names, fmt.Sprintf("funet-%s-%d", o.Name, i))
 	}
-	if o.hub() {
-		names = append(names, hubNamespace(o.Name))
-	}
-	return names
+	return append(names, o.hubs()...)
 }

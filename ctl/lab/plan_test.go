@@ -84,7 +84,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		for _, c := range cables {
-			if o.hub() {
+			if c.b.space >= o.Hosts {
 				once(c.b.mac.String())
 			} else if hosts[c.a.space].to(c.b.space).Name != c.a.name ||
 				hosts[c.b.space].to(c.a.space).Name != c.b.name {

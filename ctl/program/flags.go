@@ -87,9 +87,11 @@ type Flags struct {
 func (f *Flags) Register(c *cobra.Command) {
 	p := c.Flags()
 	f.given = p.Changed
-	p.IntVar(&f.Lab, "lab", 0, "run on a lab of this many hosts (2 to 8) made for the occasion")
+	p.IntVar(&f.Lab, "lab", 0, "run on a lab of this many hosts (2 to 8; with --hub to 16) made for the occasion")
 	p.StringVar(&f.topology, "topology", "",
-		"of the lab: pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
+		"of the lab: pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
+	p.StringVar(&f.topology, "hub", "",
+		"of the lab: routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
 	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
 	p.IntVar(&f.MTU, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
 	p.BoolVar(&f.Steer, "steer", false,
@@ -265,14 +267,30 @@ func (f *Flags) chosenQueue() *int {
 // lab without --lab.
 func (f *Flags) checkLab() error {
 	if f.Lab != 0 {
-		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.MaxHosts),
+		if f.given != nil && f.given("hub") {
+			if err := CheckHub(f.topology, f.given("topology")); err != nil {
+				return err
+			}
+		}
+		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.Topology(f.topology).MostHosts()),
 			InRange("--mtu", f.MTU, arctic.MinMTU, lab.MaxMTU),
 			InRange("--queues", max(f.queues, 1), 1, lab.MaxQueues))
 	}
-	for _, flag := range []string{"topology", "ipv6", "mtu", "steer", "queues"} {
+	for _, flag := range []string{"topology", "hub", "ipv6", "mtu", "steer", "queues"} {
 		if f.given != nil && f.given(flag) {
 			return fmt.Errorf("--%s is that of a lab; add --lab N, or leave it out", flag)
 		}
+	}
+	return nil
+}
+
+// CheckHub refuses a --hub that names no routers in the kernel, or stands beside --topology.
+func CheckHub(hub string, topology bool) error {
+	switch {
+	case topology:
+		return errors.New("--hub says the topology; leave out --topology")
+	case !lab.Topology(hub).IsHub():
+		return fmt.Errorf("--hub %s: use hypercube, fat-tree or butterfly", hub)
 	}
 	return nil
 }

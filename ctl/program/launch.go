@@ -35,7 +35,7 @@ func (f *Flags) LabOptions() lab.Options {
 // MeasureMode replaces --xdp auto by the faster mode on the lab.
 func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
 	// which frames that measure do not cross
-	if f.Mode != "auto" || l.Options().Topology == lab.Router {
+	if t := l.Options().Topology; f.Mode != "auto" || t == lab.Router || t.IsHub() {
 		return nil
 	}
 	best, _, err := rawxdp.Fastest(ctx, l, f.Jumbo)

@@ -21,6 +21,7 @@ type Network struct {
 	// ends[r*radix+p] is what port p of router r leads to
 	ends  []End
 	home  []int32 // terminal to router port
+	up    []uint8 // see Up; nil: none
 	route func(from, to int) Way
 }
 
@@ -79,6 +80,15 @@ func (n *Network) Routers() int { return len(n.ends) / n.radix }
 
 // End returns what a port of a router leads to.
 func (n *Network) End(router, port int) End { return n.ends[router*n.radix+port] }
+
+// Up returns, as bits, the ports of a router by each of which the same terminals can be reached. A
+// packet may leave by any of them, and its further ports are as before. Only a fat tree has any.
+func (n *Network) Up(router int) uint8 {
+	if n.up == nil {
+		return 0
+	}
+	return n.up[router]
+}
 
 // Home returns the router of a terminal, and the port there.
 func (n *Network) Home(terminal int) (router, port int) {
@@ -178,8 +188,10 @@ func FatTree(radix, levels int) (*Network, error) {
 	}
 	// Router w of level l is wired upwards to those of level l+1 whose numbers differ
 	// in digit l alone.
+	t.up = make([]uint8, levels*row)
 	for l, step := 0, 1; l < levels-1; l, step = l+1, step*k {
 		for w := range row {
+			t.up[l*row+w] = 1<<radix - 1<<k
 			digit := w / step % k
 			for j := range k {
 				t.wire(l*row+w, k+j, (l+1)*row+w+(j-digit)*step, digit)
