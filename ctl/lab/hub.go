@@ -6,9 +6,12 @@ package lab
 import (
 	"fmt"
 	"math/bits"
+	"net"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/topology"
@@ -86,15 +89,7 @@ func bringUpOne(n *topology.Network, hosts []Host, router int) (err error) {
 		return fmt.Errorf("open a netlink socket: %w", err)
 	}
 	defer handle.Close()
-	all, err := links(handle)
-	if err != nil {
-		return err
-	}
-	for _, l := range all {
-		var port int
-		if _, err := fmt.Sscanf(l.Attrs().Name, portPrefix+"%d", &port); err != nil {
-			continue // lo
-		}
+	err = eachPort(handle, func(port int, l netlink.Link) error {
 		p := bpf.HubPort{Interface: uint32(l.Attrs().Index)}
 		if terminal, ok := n.End(router, port).Terminal(); ok {
 			p.IsStation, p.Station = true, [6]byte(hosts[terminal].Interfaces[0].MAC)
@@ -108,8 +103,12 @@ func bringUpOne(n *topology.Network, hosts []Host, router int) (err error) {
 		// The native mode of a veth forwards only to ends that have a program of their own, and is
 		// no quicker here.
 		if err := netlink.LinkSetXdpFdWithFlags(l, hub.Program().FD(), nl.XDP_FLAGS_SKB_MODE); err != nil {
-			return fmt.Errorf("attach the hub program to %s: %w", l.Attrs().Name, err)
+			return fmt.Errorf("attach the hub program: %w", err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return setRoutes(hub, n, hosts, router)
 }
@@ -122,12 +121,222 @@ func setRoutes(hub *bpf.Hub, n *topology.Network, hosts []Host, router int) erro
 			continue
 		}
 		for to := range hosts {
-			w := n.Way(from, to)
-			if err := hub.SetRoute([6]byte(hosts[to].Interfaces[0].MAC), bpf.HubRoute{Bits: w.Bits, Left: w.Hops}); err != nil {
+			station := [6]byte(hosts[to].Interfaces[0].MAC)
+			var err error
+			if w := n.Way(from, to); w.Hops > 0 {
+				err = hub.SetRoute(station, bpf.HubRoute{Bits: w.Bits, Left: w.Hops})
+			} else {
+				err = hub.RemoveRoute(station)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		break // the ways of its other hosts are the same
+		if r, p := n.Home(from); n.End(r, p) != topology.Unwired {
+			return nil // the ways of its other hosts are the same
+		}
 	}
 	return nil
+}
+
+// RouterState is what a router of a lab does.
+type RouterState struct {
+	Down     []int           // ports that are down, whichever end of the wire is
+	Counters bpf.HubCounters // since the lab was made
+}
+
+// Routers returns the state of each router in the kernel. It returns ErrNoHost if the lab has none.
+func (l *Lab) Routers() ([]RouterState, error) {
+	n, failed, err := l.failed()
+	if err != nil {
+		return nil, err
+	}
+	m := n.Without(failed)
+	states := make([]RouterState, n.Routers())
+	for r := range states {
+		for p := range n.Radix() {
+			if n.End(r, p) != m.End(r, p) && m.End(r, p) == topology.Unwired {
+				states[r].Down = append(states[r].Down, p)
+			}
+		}
+		err := l.router(r, func(hub *bpf.Hub, _ *netlink.Handle) (err error) {
+			states[r].Counters, err = hub.Counters()
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
+}
+
+// SetWire breaks the wire of a router's port, or mends it. Port -1 stands for all ports of the
+// router. Then the routers' ways are computed anew, for all wires that are down. SetWire returns
+// the pairs of hosts that cannot reach each other. It returns ErrNoHost if there is no such port.
+func (l *Lab) SetWire(router, port int, up bool) (apart [][2]int, err error) {
+	n, err := l.network()
+	if err != nil {
+		return nil, err
+	}
+	if router < 0 || router >= n.Routers() || port < -1 || port >= n.Radix() {
+		return nil, fmt.Errorf("%w: port %d of router %d; there are %d routers of %d ports", ErrNoHost, port, router,
+			n.Routers(), n.Radix())
+	}
+	found := false
+	err = l.router(router, func(_ *bpf.Hub, handle *netlink.Handle) error {
+		return eachPort(handle, func(p int, link netlink.Link) error {
+			if port >= 0 && p != port {
+				return nil
+			}
+			found = true
+			if up {
+				return handle.LinkSetUp(link)
+			}
+			return handle.LinkSetDown(link)
+		})
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: port %d of router %d has no wire", ErrNoHost, port, router)
+	}
+	if err == nil && up {
+		deadline := time.Now().Add(linkDeadline)
+		err = l.spaces[len(l.hosts)+router].netlink(func(nl *netlink.Handle) error { return settled(nl, deadline) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.reroute()
+}
+
+// reroute tells all routers the ways over wires that are not down.
+func (l *Lab) reroute() (apart [][2]int, err error) {
+	whole, failed, err := l.failed()
+	if err != nil {
+		return nil, err
+	}
+	n := whole.Without(failed)
+	for r := range n.Routers() {
+		err := l.router(r, func(hub *bpf.Hub, _ *netlink.Handle) error {
+			was, err := hub.Router()
+			if err != nil {
+				return err
+			}
+			now := bpf.HubRouter{Width: n.Width(), Up: n.Up(r), Hashed: was.Hashed}
+			for p := range n.Radix() {
+				if whole.End(r, p) != topology.Unwired && n.End(r, p) == topology.Unwired {
+					now.Down |= 1 << p
+				}
+			}
+			return join(hub.SetRouter(now), setRoutes(hub, n, l.hosts, r))
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for a := range l.hosts {
+		for b := range a {
+			if n.Way(a, b).Hops == 0 || n.Way(b, a).Hops == 0 {
+				apart = append(apart, [2]int{b, a})
+			}
+		}
+	}
+	return apart, nil
+}
+
+func (l *Lab) network() (*topology.Network, error) {
+	if !l.opts.Topology.IsHub() {
+		return nil, fmt.Errorf("%w: a lab of topology %s has no routers in the kernel", ErrNoHost, l.opts.Topology)
+	}
+	return l.opts.Topology.Network(l.opts.Hosts)
+}
+
+// failed returns the network, and which ports are down.
+func (l *Lab) failed() (_ *topology.Network, failed func(router, port int) bool, err error) {
+	n, err := l.network()
+	if err != nil {
+		return nil, nil, err
+	}
+	down := map[[2]int]bool{}
+	for r := range n.Routers() {
+		err := l.spaces[len(l.hosts)+r].netlink(func(handle *netlink.Handle) error {
+			return eachPort(handle, func(p int, link netlink.Link) error {
+				if link.Attrs().Flags&net.FlagUp == 0 {
+					down[[2]int{r, p}] = true
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("router %d: %w", r, err)
+		}
+	}
+	return n, func(router, port int) bool { return down[[2]int{router, port}] }, nil
+}
+
+// router calls f in a router's namespace with its program.
+func (l *Lab) router(r int, f func(*bpf.Hub, *netlink.Handle) error) error {
+	err := l.spaces[len(l.hosts)+r].netlink(func(handle *netlink.Handle) (err error) {
+		var hub *bpf.Hub
+		err = eachPort(handle, func(_ int, link netlink.Link) (err error) {
+			if x := link.Attrs().Xdp; hub == nil && x != nil && x.Attached {
+				hub, err = bpf.TakeHub(x.ProgId)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if hub == nil {
+			return fmt.Errorf("%w: it has no program; make the lab anew", ErrDamaged)
+		}
+		defer func() { err = join(err, hub.Close()) }()
+		return f(hub, handle)
+	})
+	if err != nil {
+		return fmt.Errorf("router %d: %w", r, err)
+	}
+	return nil
+}
+
+// eachPort calls f with the ports of the router in whose namespace it runs.
+func eachPort(handle *netlink.Handle, f func(port int, link netlink.Link) error) error {
+	all, err := links(handle)
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		var port int
+		if _, err := fmt.Sscanf(l.Attrs().Name, portPrefix+"%d", &port); err != nil {
+			continue // lo
+		}
+		if err := f(port, l); err != nil {
+			return fmt.Errorf("%s: %w", l.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+// settled waits until the wires that are up at both ends work.
+func settled(handle *netlink.Handle, deadline time.Time) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		waiting := false
+		err := eachPort(handle, func(_ int, link netlink.Link) error {
+			now, err := handle.LinkByIndex(link.Attrs().Index) // which has the kernel do what it put off
+			if err != nil {
+				return err
+			}
+			a := now.Attrs()
+			// a wire that is down at the far end has no carrier
+			waiting = waiting || a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0 && a.OperState != netlink.OperUp
+			return nil
+		})
+		if err != nil || !waiting {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w within %v", ErrLinkDown, linkDeadline)
+		}
+	}
 }

@@ -19,7 +19,7 @@ import (
 type Lab struct {
 	opts   Options  // complete
 	hosts  []Host   // read-only
-	spaces []*space // of the hosts, then of the hub or the routers if this process made the lab
+	spaces []*space // of the hosts, then of routers in the kernel, or of the hub if this process made the lab
 
 	mu       sync.Mutex // held while a child is started, so that Close misses none
 	closed   bool
@@ -128,9 +128,13 @@ func Open(name string) (*Lab, error) {
 		return nil, err
 	}
 	hosts, _ := plan(o)
+	names := namespaces(o)
+	if !o.Topology.IsHub() {
+		names = names[:o.Hosts]
+	}
 	var spaces []*space
-	for _, h := range hosts {
-		s, err := enterNamespace(filepath.Join(netnsDir, h.Namespace))
+	for _, name := range names {
+		s, err := enterNamespace(filepath.Join(netnsDir, name))
 		if err != nil {
 			return nil, join(fmt.Errorf("open lab %s: %w", name, err), release(spaces, false))
 		}

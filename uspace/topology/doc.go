@@ -17,6 +17,9 @@
 // none (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection
 // networks, IEEE Transactions on Computers C-36(5), 1987).
 //
+// [Network.Without] finds ways anew where wires have failed (thesis 7.2.1: what has failed is mapped
+// out).
+//
 // # Rules
 //
 // A Network does not change, and any goroutine may use it. Everything is computed from the

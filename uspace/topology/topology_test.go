@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // all returns networks of all kinds, small enough to look at every way.
@@ -31,9 +33,15 @@ func all(t *testing.T) map[string]*Network {
 	return networks
 }
 
+// fataler is a test, or a check of rapid.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // follow walks a way from a terminal and calls step with each port by which it leaves a router. It
 // returns the end that the last port leads to.
-func follow(t *testing.T, n *Network, from int, w Way, step func(at int)) End {
+func follow(t fataler, n *Network, from int, w Way, step func(at int)) End {
 	t.Helper()
 	router, _ := n.Home(from)
 	ports := w.Ports()
@@ -108,7 +116,7 @@ func TestFreeOfDeadlock(t *testing.T) {
 }
 
 // circleOf returns channels that depend on each other in a circle, or nil.
-func circleOf(t *testing.T, n *Network, way func(from, to int) Way) []int {
+func circleOf(t fataler, n *Network, way func(from, to int) Way) []int {
 	t.Helper()
 	after := make([]map[int]bool, n.Routers()*n.Radix())
 	for from := range n.Terminals() {
@@ -214,5 +222,74 @@ func TestImpossible(t *testing.T) {
 		if _, err := f(); !errors.Is(err, Err) {
 			t.Errorf("%s: got %v, want Err", what, err)
 		}
+	}
+}
+
+// Rule (thesis 7.2.1): when any wire fails, all terminals that hang together reach each other, on
+// ways that do not use it and on which no packets wait for each other in a circle.
+func TestWithout(t *testing.T) {
+	for name, n := range all(t) {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			failed := map[int]bool{}
+			for range rapid.IntRange(1, 4).Draw(t, "failures") {
+				failed[rapid.IntRange(0, len(n.ends)-1).Draw(t, "port")] = true
+			}
+			m := n.Without(func(router, port int) bool { return failed[router*n.radix+port] })
+			part := parts(m)
+			for from := range n.Terminals() {
+				for to := range n.Terminals() {
+					w := m.Way(from, to)
+					hr, hp := m.Home(from)
+					tr, tp := m.Home(to)
+					together := part[hr] == part[tr] && m.End(hr, hp) != Unwired && m.End(tr, tp) != Unwired
+					if together != (w.Hops > 0) {
+						t.Fatalf("without %v: %d and %d hang together: %v, and the way is %v", failed, from, to, together, w.Ports())
+					}
+					if w.Hops == 0 {
+						continue
+					}
+					end := follow(t, m, from, w, func(at int) {
+						if failed[at] {
+							t.Fatalf("the way %v from %d to %d uses port %d, which has failed", w.Ports(), from, to, at)
+						}
+					})
+					if got, ok := end.Terminal(); !ok || got != to {
+						t.Fatalf("the way %v from %d to %d ends at %d", w.Ports(), from, to, got)
+					}
+				}
+			}
+			if circle := circleOf(t, m, m.Way); circle != nil {
+				t.Fatalf("without %v channels %v depend on each other in a circle", failed, circle)
+			}
+		}))
+	}
+}
+
+// parts numbers the parts of a network that hang together.
+func parts(n *Network) []int {
+	part := make([]int, n.Routers())
+	for i := range part {
+		part[i] = i
+	}
+	for again := true; again; {
+		again = false
+		for at, e := range n.ends {
+			if to, _, ok := e.Port(n.radix); ok && part[at/n.radix] != part[to] {
+				part[at/n.radix], part[to] = min(part[at/n.radix], part[to]), min(part[at/n.radix], part[to])
+				again = true
+			}
+		}
+	}
+	return part
+}
+
+// Rule: without failures nothing changes, and a fat tree keeps its ports that lead up.
+func TestWithoutNothing(t *testing.T) {
+	n, err := FatTree(4, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Without(func(int, int) bool { return false }) != n || n.Up(0) != 0b1100 {
+		t.Errorf("up ports %#b", n.Up(0))
 	}
 }

@@ -1,0 +1,220 @@
+// Tests of labs whose hosts are joined by routers in the kernel: frames cross as many routers as the
+// network says, whatever has failed, and nothing else crosses.
+
+package lab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/tests/long"
+	"github.com/funet/funet/uspace/topology"
+)
+
+// station is a raw socket on a host's interface.
+type station struct {
+	fd  int
+	mac [6]byte
+}
+
+const etherFUNet = 0x88b5
+
+func stations(t *testing.T, l *Lab) []station {
+	t.Helper()
+	all := make([]station, len(l.hosts))
+	for i := range all {
+		err := l.spaces[i].do(func() (err error) {
+			s := &all[i]
+			s.mac = [6]byte(l.hosts[i].Interfaces[0].MAC)
+			all3 := binary.NativeEndian.Uint16([]byte{etherFUNet >> 8, etherFUNet & 0xff})
+			if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(all3)); err != nil {
+				return err
+			}
+			link, err := net.InterfaceByName("fu0")
+			if err != nil {
+				return err
+			}
+			wait := unix.NsecToTimeval(int64(20 * time.Second))
+			return errors.Join(unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: all3, Ifindex: link.Index}),
+				unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(all[i].fd) })
+	}
+	return all
+}
+
+// send sends a frame to an address, and returns it.
+func (s *station) send(t *testing.T, to [6]byte, text string) []byte {
+	t.Helper()
+	frame := bytes.Join([][]byte{to[:], s.mac[:], {etherFUNet >> 8, etherFUNet & 0xff}, []byte(text), make([]byte, 64)}, nil)
+	if _, err := unix.Write(s.fd, frame); err != nil {
+		t.Fatal(err)
+	}
+	return frame
+}
+
+// receives waits for the frame.
+func (s *station) receives(t *testing.T, want []byte) {
+	t.Helper()
+	b := make([]byte, 2048)
+	n, err := unix.Read(s.fd, b)
+	if err != nil || !bytes.Equal(b[:n], want) {
+		t.Fatalf("received %x, %v; want %x", b[:max(n, 0)], err, want)
+	}
+}
+
+// forwarded returns how many frames all routers have forwarded, and how many they have dropped.
+func forwarded(t *testing.T, l *Lab) (forwarded, dropped uint64) {
+	t.Helper()
+	states, err := l.Routers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range states {
+		c := s.Counters
+		for _, n := range c.Forwarded {
+			forwarded += n
+		}
+		dropped += c.Stranger + c.Unrouted + c.Unknown + c.Exhausted + c.Long + c.Nowhere + c.Down
+	}
+	return forwarded, dropped
+}
+
+// Rule (thesis 5.4): a frame of each pair of hosts arrives with the addresses that it was sent with,
+// and has crossed as many routers as the network says, also after any wire has failed and been
+// mended.
+func TestHubs(t *testing.T) {
+	leavesNothing(t)
+	for _, c := range []struct {
+		topology Topology
+		hosts    int
+	}{{Hypercube, 2}, {Hypercube, 16}, {FatTree, 8}, {FatTree, 16}, {Butterfly, 9}} {
+		t.Run(fmt.Sprint(c.topology, c.hosts), func(t *testing.T) {
+			if long.Short() && c.hosts > 9 {
+				t.Skip("16 hosts only in the long run")
+			}
+			l, err := Up(Options{Hosts: c.hosts, Topology: c.topology})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			n, err := c.topology.Network(c.hosts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := stations(t, l)
+			exchange := func(n *topology.Network) {
+				t.Helper()
+				before, lost := forwarded(t, l)
+				hops := 0
+				for a := range all {
+					for b := range all {
+						way := n.Way(a, b)
+						if way.Hops > 0 {
+							all[b].receives(t, all[a].send(t, all[b].mac, fmt.Sprint(a, " to ", b)))
+						}
+						hops += way.Hops
+					}
+				}
+				if after, more := forwarded(t, l); after-before != uint64(hops) || more != lost {
+					t.Errorf("the routers have forwarded %d frames and dropped %d, want %d and none", after-before, more-lost,
+						hops)
+				}
+			}
+			exchange(n)
+			for r, p := range wiresBetween(n) {
+				apart, err := l.SetWire(r, p, false)
+				if err != nil || len(apart) > 0 && c.hosts > 2 {
+					t.Fatalf("breaking port %d of router %d: %v apart, %v", p, r, apart, err)
+				}
+				exchange(n.Without(func(router, port int) bool { return router == r && port == p }))
+				if apart, err := l.SetWire(r, p, true); err != nil || len(apart) > 0 {
+					t.Fatalf("mending port %d of router %d: %v apart, %v", p, r, apart, err)
+				}
+				if long.Short() || c.hosts == 16 {
+					break
+				}
+			}
+			exchange(n)
+			// a host alone
+			router, port := n.Home(1)
+			apart, err := l.SetWire(router, port, false)
+			if err != nil || len(apart) != c.hosts-1 {
+				t.Errorf("without host 1's wire %v are apart, %v", apart, err)
+			}
+			// Nothing else crosses: it is the kernel's, which forwards nothing.
+			before, _ := forwarded(t, l)
+			frame := append(append(all[0].mac[:], all[0].mac[:]...), 0x08, 0x00)
+			if _, err := unix.Write(all[0].fd, append(frame, make([]byte, 60)...)); err != nil {
+				t.Fatal(err)
+			}
+			if after, _ := forwarded(t, l); after != before {
+				t.Error("the routers forward what is not FUNet's")
+			}
+		})
+	}
+}
+
+// wiresBetween yields the wires between routers, once each.
+func wiresBetween(n *topology.Network) func(yield func(router, port int) bool) {
+	return func(yield func(router, port int) bool) {
+		for r := range n.Routers() {
+			for p := range n.Radix() {
+				if to, _, ok := n.End(r, p).Port(n.Radix()); ok && to > r && !yield(r, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Rule: a named lab's routers are reached by whoever opens it, and go with it.
+func TestNamedHub(t *testing.T) {
+	leavesNothing(t)
+	l, err := Up(Options{Hosts: 4, Topology: FatTree, Name: labName("hub")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := l.opts.Name
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := stations(t, again)
+	all[3].receives(t, all[0].send(t, all[3].mac, "hello"))
+	if n, _ := forwarded(t, again); n != 3 {
+		t.Errorf("%d frames were forwarded, want 3 for one over three routers", n)
+	}
+	if _, err := again.SetWire(9, 0, false); !errors.Is(err, ErrNoHost) {
+		t.Errorf("a router that there is not: %v", err)
+	}
+	if err := again.Down(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Rule: a lab without routers in the kernel says so.
+func TestNoRouters(t *testing.T) {
+	leavesNothing(t)
+	l, err := Up(Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Routers(); !errors.Is(err, ErrNoHost) {
+		t.Errorf("got %v, want ErrNoHost", err)
+	}
+}
