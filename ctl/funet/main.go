@@ -28,7 +28,8 @@ func main() {
 
 // tree returns the commands of this program.
 func tree() command.Tree {
-	commands := []*cobra.Command{runCommand(), program.Agent(), runRelayCommand(), labCommand(), program.PingPong(), program.CMAM(),
+	commands := []*cobra.Command{runCommand(), program.Agent(), runRelayCommand(), labCommand(), hubCommands(),
+		topoCommands(), program.PingPong(), program.CMAM(),
 		program.Tagged(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Forward(),
 		program.Rats(), probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(),
 		statusCommand(), gidCommand(), routeCommand(), contextCommand(), command.Bench.Command(), simCommand(),

@@ -182,21 +182,14 @@ func (l *Lab) SetWire(router, port int, up bool) (apart [][2]int, err error) {
 		return nil, fmt.Errorf("%w: port %d of router %d; there are %d routers of %d ports", ErrNoHost, port, router,
 			n.Routers(), n.Radix())
 	}
-	found := false
-	err = l.router(router, func(_ *bpf.Hub, handle *netlink.Handle) error {
-		return eachPort(handle, func(p int, link netlink.Link) error {
-			if port >= 0 && p != port {
-				return nil
-			}
-			found = true
-			if up {
-				return handle.LinkSetUp(link)
-			}
-			return handle.LinkSetDown(link)
-		})
-	})
+	found, err := l.setPorts(router, func(p int) bool { return port < 0 || p == port }, up)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: port %d of router %d has no wire", ErrNoHost, port, router)
+	}
+	for p := 0; up && err == nil && p < n.Radix(); p++ { // whichever end was broken
+		if to, far, ok := n.Wire(router, p); ok && (port < 0 || p == port) {
+			_, err = l.setPorts(to, func(p int) bool { return p == far }, up)
+		}
 	}
 	if err == nil && up {
 		deadline := time.Now().Add(linkDeadline)
@@ -206,6 +199,23 @@ func (l *Lab) SetWire(router, port int, up bool) (apart [][2]int, err error) {
 		return nil, err
 	}
 	return l.reroute()
+}
+
+// setPorts brings chosen ports of a router up or down, and reports whether there were any.
+func (l *Lab) setPorts(router int, chosen func(port int) bool, up bool) (found bool, err error) {
+	err = l.spaces[len(l.hosts)+router].netlink(func(handle *netlink.Handle) error {
+		return eachPort(handle, func(p int, link netlink.Link) error {
+			if !chosen(p) {
+				return nil
+			}
+			found = true
+			if up {
+				return handle.LinkSetUp(link)
+			}
+			return handle.LinkSetDown(link)
+		})
+	})
+	return found, err
 }
 
 // reroute tells all routers the ways over wires that are not down.

@@ -81,6 +81,20 @@ func (n *Network) Routers() int { return len(n.ends) / n.radix }
 // End returns what a port of a router leads to.
 func (n *Network) End(router, port int) End { return n.ends[router*n.radix+port] }
 
+// Wire returns the far end of the wire at a port, whichever way packets use it. It returns false if
+// there is none, or it leads to a terminal.
+func (n *Network) Wire(router, port int) (far, at int, ok bool) {
+	if far, at, ok = n.End(router, port).Port(n.radix); ok || n.End(router, port) != Unwired {
+		return far, at, ok
+	}
+	for i, e := range n.ends {
+		if e == End(router*n.radix+port) {
+			return i / n.radix, i % n.radix, true
+		}
+	}
+	return 0, 0, false
+}
+
 // Up returns, as bits, the ports of a router by each of which the same terminals can be reached. A
 // packet may leave by any of them, and its further ports are as before. Only a fat tree has any.
 func (n *Network) Up(router int) uint8 {
