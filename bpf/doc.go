@@ -141,6 +141,34 @@
 // because frames that a native NIC program redirects reach only those. Guards of both kinds on one
 // host do not reach each other's ports.
 //
+// # Hubs
+//
+// A router is a network namespace, or a machine with several NICs, with the hub program (hub.c) at
+// each of its ports ([Hub]). It forwards frames as an Arctic router does: by a digit of the route,
+// which it consumes (thesis 5.4). The route cannot be the header's, which a checksum covers and
+// perhaps a seal. It is the destination address of the frame on its way:
+//
+//	0x0e | routers left | 30 route bits in network order, the lowest for the next router
+//
+// The first router writes it, from its table of the ways to stations, or the station has. The last
+// router puts the address of the station back. The first test that fails decides, with a counter of
+// the router ([HubCounters]):
+//
+//	port ──> EtherType 0x88B5? ─────────────────── no ──> XDP_PASS      passed
+//	         in by a port of the router? ───────── no ──> XDP_DROP      of_no_port
+//	         no route, and not for one station,
+//	         or from another router? ───────────── yes ─> XDP_DROP      unrouted
+//	         no route: in the table? ───────────── no ──> XDP_DROP      to_unknown
+//	         routers left? ─────────────────────── no ──> XDP_DROP      exhausted
+//	         at most 30 bits? ──────────────────── no ──> XDP_DROP      too_long_routed
+//	         the port leads anywhere? ──────────── no ──> XDP_DROP      nowhere
+//	         is it up, or another one that leads there? no XDP_DROP      down
+//	         a station, and routers left? ──────── yes ─> XDP_DROP      too_long_routed
+//	           └─ the rest of the route, or the station ─> XDP_REDIRECT  forwarded
+//
+// So a forged route leads through 15 routers at most. The program keeps no level apart from the
+// other: a redirect by XDP has no queue to choose.
+//
 // # Rules
 //
 //   - The program looks only at the frame, the queue it came in on and the maps. It writes nothing

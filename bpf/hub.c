@@ -2,9 +2,10 @@
 
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
-/* hub.c: the hub program, at the ingress of every port of a router. A router is a network namespace,
- * or a machine with several NICs. The program forwards frames of FUNet by their routes, as an Arctic
- * router does (thesis 5.4), and leaves everything else to the kernel. doc.go draws the route.
+/* hub.c: the hub program, at the ingress of every port of a router. A router is a network
+ * namespace, or a machine with several NICs. The program forwards frames of FUNet by their routes,
+ * as an Arctic router does (thesis 5.4), and leaves everything else to the kernel. doc.go draws the
+ * route.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -12,7 +13,7 @@
 #include "funet.h"
 
 #define FUNET_HUB_PORTS 8
-/* the first byte of a destination address that is a route: locally administered, and of one station */
+/* the first byte of a destination address that is a route: locally administered, of one station */
 #define FUNET_HUB_ROUTE 0x0e
 #define FUNET_HUB_BITS 30
 /* stations whose ways a router knows */
@@ -55,10 +56,12 @@ struct funet_hub_station {
 enum funet_hub_counter {
 	FUNET_HUB_PASS,	     /* not FUNet: left to the kernel */
 	FUNET_HUB_STRANGER,  /* in by an interface that is no port of the router: dropped */
-	FUNET_HUB_UNROUTED,  /* from another router without a route, or for many stations: dropped */
+	/* from another router without a route, or for many stations: dropped */
+	FUNET_HUB_UNROUTED,
 	FUNET_HUB_UNKNOWN,   /* for a station that no way is known to: dropped */
 	FUNET_HUB_EXHAUSTED, /* its route has ended before a station: dropped */
-	FUNET_HUB_LONG,	     /* its route goes on behind a station, or is of more than 30 bits: dropped */
+	/* its route goes on behind a station, or is of more than 30 bits: dropped */
+	FUNET_HUB_LONG,
 	FUNET_HUB_NOWHERE,   /* its route names a port that leads nowhere: dropped */
 	FUNET_HUB_DOWN,	     /* its route names a port that is down: dropped */
 	FUNET_HUB_FORWARDED, /* by port 0; by port 1 is the next, and so on */
@@ -126,7 +129,8 @@ static __always_inline int count(__u32 counter, int verdict)
 }
 
 /* Takes another up port for the one that the route names: by the two ends of the way alone, so that
- * their frames keep their order (a multiplicative hash, Knuth 6.4), among those that are not down. */
+ * their frames keep their order (a multiplicative hash, Knuth 6.4), among those that are not down.
+ */
 static __always_inline __u32 upwards(const struct funet_hub_router *router, __u32 port, const __u8 source[6],
 				     __u32 bits)
 {

@@ -203,7 +203,7 @@ type HubCounters struct {
 	Unrouted  uint64 `json:"frames_unrouted"`        // from a router without a route, or for many
 	Unknown   uint64 `json:"frames_to_unknown"`      // for a station that no way is known to
 	Exhausted uint64 `json:"frames_exhausted"`       // the route has ended before a station
-	Long      uint64 `json:"frames_too_long_routed"` // the route goes on behind a station, or is too long
+	Long      uint64 `json:"frames_too_long_routed"` // it goes on behind a station, or is too long
 	Nowhere   uint64 `json:"frames_nowhere"`         // the route names a port that leads nowhere
 	Down      uint64 `json:"frames_down"`            // the route names a port that is down
 	// Forwarded counts by port.

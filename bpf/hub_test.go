@@ -15,8 +15,8 @@ import (
 // loopback is lo, by which the test's frames come in, and by which they leave.
 const loopback = 1
 
-// theHub returns a router of 4 ports, to which both kinds of ends are wired: stations at ports 0 and
-// 3, a router at port 1. Frames come in by the given port.
+// theHub returns a router of 4 ports, to which both kinds of ends are wired: stations at ports 0
+// and 3, a router at port 1. Frames come in by the given port.
 func theHub(t testing.TB, in int) *Hub {
 	t.Helper()
 	h, err := LoadHub()
@@ -45,8 +45,8 @@ func station(n int) [6]byte { return [6]byte{2, 0x46, 0x55, 0, byte(n), 1} }
 // to sets the destination address.
 func to(a [6]byte) func([]byte) { return func(f []byte) { copy(f, a[:]) } }
 
-// forward runs the program on a frame that comes in. It returns the verdict, the frame as it leaves,
-// and the counter that has moved.
+// forward runs the program on a frame that comes in. It returns the verdict, the frame as it
+// leaves, and the counter that has moved.
 func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, moved int) {
 	t.Helper()
 	counts := func() (n []uint64) {
@@ -91,8 +91,8 @@ const (
 	hubForwarded
 )
 
-// Rule (thesis 5.4): a router consumes a digit and forwards; a frame whose route leads to no station
-// is dropped and counted; every other protocol is left alone.
+// Rule (thesis 5.4): a router consumes a digit and forwards; a frame whose route leads to no
+// station is dropped and counted; every other protocol is left alone.
 func TestHub(t *testing.T) {
 	route := func(left int, bits uint32) [6]byte { return HubRoute{Left: left, Bits: bits}.Address() }
 	for _, c := range []struct {
@@ -137,8 +137,7 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// Rule: a frame that is too short for an Ethernet header, or that comes before the router is set, is
-// not forwarded.
+// Rule: a frame that comes before the router is set is not forwarded.
 func TestHubUnset(t *testing.T) {
 	h, err := LoadHub()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package lab makes small clusters of 2 to 8 hosts on one machine: each host is a network
+// Package lab makes small clusters of 2 to 16 hosts on one machine: each host is a network
 // namespace, joined to the others by veth pairs.
 //
 // # The journey
@@ -11,7 +11,7 @@
 // namespaces, and give them addresses. Up returns when every link is operational. No interface ever
 // appears in the machine's own namespace.
 //
-// There are four topologies. [Pair] is one cable between two hosts. [Bridge] has one more
+// There are seven topologies. [Pair] is one cable between two hosts. [Bridge] has one more
 // namespace, the hub, where a Linux bridge joins the cables of all hosts. [Mesh] has a cable for
 // every two hosts. Host h has the MAC 02:46:55:00:hh:01 on its first interface and the address
 // 198.18.0.(h+1)/24. RFC 2544 sets 198.18.0.0/15 aside for benchmarks. In a mesh, hosts i < j share
@@ -23,6 +23,11 @@
 // there and the host 2. The host has static routes to the others through the router. Neighbours are
 // found as elsewhere, by ARP and neighbour discovery. Only IP gets through, so peers files are for
 // UDP datagrams.
+//
+// In [Hypercube], [FatTree] and [Butterfly] there is a namespace for each router. The hub program
+// (package bpf) is attached to all of its ports, and forwards frames of FUNet by their routes. The
+// wiring and the ways are those of package topology. The programs and their maps live as long as
+// the interfaces. Whoever opens the lab later finds them there ([Lab.Routers], [Lab.SetWire]).
 //
 // # Two kinds
 //

@@ -333,13 +333,15 @@ func settled(handle *netlink.Handle, deadline time.Time) error {
 	for ; ; <-tick.C {
 		waiting := false
 		err := eachPort(handle, func(_ int, link netlink.Link) error {
-			now, err := handle.LinkByIndex(link.Attrs().Index) // which has the kernel do what it put off
+			// which has the kernel do what it put off
+			now, err := handle.LinkByIndex(link.Attrs().Index)
 			if err != nil {
 				return err
 			}
 			a := now.Attrs()
 			// a wire that is down at the far end has no carrier
-			waiting = waiting || a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0 && a.OperState != netlink.OperUp
+			waiting = waiting || a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0 &&
+				a.OperState != netlink.OperUp
 			return nil
 		})
 		if err != nil || !waiting {

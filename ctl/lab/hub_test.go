@@ -1,5 +1,5 @@
-// Tests of labs whose hosts are joined by routers in the kernel: frames cross as many routers as the
-// network says, whatever has failed, and nothing else crosses.
+// Tests of labs whose hosts are joined by routers in the kernel: frames cross as many routers as
+// the network says, whatever has failed, and nothing else crosses.
 
 package lab
 
@@ -90,9 +90,9 @@ func forwarded(t *testing.T, l *Lab) (forwarded, dropped uint64) {
 	return forwarded, dropped
 }
 
-// Rule (thesis 5.4): a frame of each pair of hosts arrives with the addresses that it was sent with,
-// and has crossed as many routers as the network says, also after any wire has failed and been
-// mended.
+// Rule (thesis 5.4): a frame of each pair of hosts arrives with the addresses that it was sent
+// with, and has crossed as many routers as the network says, also after any wire has failed and
+// been mended.
 func TestHubs(t *testing.T) {
 	leavesNothing(t)
 	for _, c := range []struct {

@@ -17,9 +17,10 @@ import (
 
 // Lab is a lab that this process can use. Its methods may be called from any goroutine.
 type Lab struct {
-	opts   Options  // complete
-	hosts  []Host   // read-only
-	spaces []*space // of the hosts, then of routers in the kernel, or of the hub if this process made the lab
+	opts  Options // complete
+	hosts []Host  // read-only
+	// of the hosts, then of routers in the kernel, or of the hub if this process made the lab
+	spaces []*space
 
 	mu       sync.Mutex // held while a child is started, so that Close misses none
 	closed   bool

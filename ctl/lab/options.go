@@ -51,8 +51,8 @@ const (
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
 	// Router is a hub namespace that routes IP, with one veth pair and network to each host.
 	Router Topology = "router"
-	// Hypercube, FatTree and Butterfly are networks of routers, each in a namespace of its own, that
-	// forward FUNet's frames in the kernel (package topology).
+	// Hypercube, FatTree and Butterfly are networks of routers, each in a namespace of its own.
+	// These forward FUNet's frames in the kernel (package topology).
 	Hypercube Topology = "hypercube"
 	FatTree   Topology = "fat-tree"
 	Butterfly Topology = "butterfly"

@@ -27,8 +27,8 @@ type Interface struct {
 	Peer              int // number of the other end's host in a mesh; else -1
 }
 
-// cable is one veth pair. The space of an end is the index of a host, or one of the next for the hub
-// or the routers.
+// cable is one veth pair. The space of an end is the index of a host, or one of the next for the
+// hub or the routers.
 type cable struct{ a, b end }
 
 type end struct {

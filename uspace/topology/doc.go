@@ -14,11 +14,11 @@
 // [Hypercube], [FatTree] and [Butterfly] are the networks that the thesis names (5.4, 7.2.1). The
 // ways that [Network.Way] returns are as short as any that packets can take, and no set of packets
 // on them can wait for each other in a circle: the graph of channels that depend on each other has
-// none (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection
-// networks, IEEE Transactions on Computers C-36(5), 1987).
+// none (W. J. Dally and C. L. Seitz: Deadlock-free message routing in multiprocessor
+// interconnection networks, IEEE Transactions on Computers C-36(5), 1987).
 //
-// [Network.Without] finds ways anew where wires have failed (thesis 7.2.1: what has failed is mapped
-// out).
+// [Network.Without] finds ways anew where wires have failed (thesis 7.2.1: what has failed is
+// mapped out).
 //
 // # Rules
 //
