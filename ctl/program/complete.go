@@ -39,7 +39,7 @@ func Named[T fmt.Stringer](values ...T) (names []string) {
 
 // hostCounts returns the possible numbers of hosts of a lab.
 func hostCounts() (counts []string) {
-	for n := lab.MinHosts; n <= lab.MaxHubHosts; n++ {
+	for n := lab.MinHosts; n <= lab.MaxHosts; n++ { // of most topologies
 		counts = append(counts, strconv.Itoa(n))
 	}
 	return counts
