@@ -5,6 +5,7 @@
 //	calls     calls and messages                         ping-pong, gRPC, requests, blocks
 //	rate      short messages a second, one way           sendmmsg and recvmmsg over UDP
 //	incast    goodput of all other hosts to one          FUNet from one host alone
+//	hops      round trips over routers in the kernel     the same over fewer
 //	xfer      block transfers, at several MTUs           raw AF_XDP; iperf3, one TCP stream
 //	socket    connections: round trips, bytes, shares    TCP by the same program; block transfers
 //	rats      package rats                               active messages, blocks
@@ -17,7 +18,7 @@
 // FUNet's programs (ctl/program), which this binary has too and starts as nodes of the lab, tools
 // of the system, and pairs of child processes (runRole).
 //
-// All but incast, matmul and mpi measure between hosts 0 and 1. Programs on host 0 are pinned to
+// All but incast, hops, matmul and mpi measure between hosts 0 and 1. Programs on host 0 are pinned to
 // CPU 0, those on host 1 to CPU 1; a product, or MPI's ranks, on more hosts or ranks than CPUs pin
 // nothing. In peers and xfer host 0 begins or sends; in rate and incast it receives.
 //

@@ -24,8 +24,9 @@ import (
 
 func hubCommands() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "hub",
-		Short: "Look at the routers of a lab, break their wires and mend them",
+		Use:     "hub",
+		Example: "  funet hub show\n  funet hub fail 3:1; funet hub restore 3:1",
+		Short:   "Look at the routers of a lab, break their wires and mend them",
 		Long: `The hosts of a lab made with --hub are joined by routers that forward in the kernel, by the
 route of each frame. Here their counters are read, and wires fail: the ways are then computed
 anew, and what was lost meanwhile is sent again by the cards.
@@ -143,7 +144,8 @@ func parseWire(s string) (router, port int, err error) {
 }
 
 func topoCommands() *cobra.Command {
-	c := &cobra.Command{Use: "topo", Short: "Look at how routers are wired"}
+	c := &cobra.Command{Use: "topo", Example: "  funet topo show --hub fat-tree --nodes 16",
+		Short: "Look at how routers are wired"}
 	c.AddCommand(topoShow())
 	return c
 }

@@ -37,14 +37,16 @@ const (
 // Flags are common to all programs that run on a group. A command that does not register them must
 // set Node, MTU, CPU, Slots, Wait and the other fields that it needs.
 type Flags struct {
-	Lab      int // number of hosts of a lab made for this run; 0: no lab
-	topology string
+	Lab      int    // number of hosts of a lab made for this run; 0: no lab
+	Topology string // of the lab; "": as lab.Options says
 	ipv6     bool
 	MTU      int  // of the lab's links, in bytes
 	Steer    bool // on a lab, each host's frames are received on its own processor
 	queues   int
 	Apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 	Alone    bool // node 0 runs without the other nodes
+	// Hosts are the hosts of the lab that have nodes, in the order of their nodes; nil: all, in order.
+	Hosts []int
 
 	card   string // "daemon", "embedded", "direct" or "auto"; "" means auto
 	socket string
@@ -88,9 +90,9 @@ func (f *Flags) Register(c *cobra.Command) {
 	p := c.Flags()
 	f.given = p.Changed
 	p.IntVar(&f.Lab, "lab", 0, "run on a lab of this many hosts (2 to 8; with --hub to 16) made for the occasion")
-	p.StringVar(&f.topology, "topology", "",
+	p.StringVar(&f.Topology, "topology", "",
 		"of the lab: pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
-	p.StringVar(&f.topology, "hub", "",
+	p.StringVar(&f.Topology, "hub", "",
 		"of the lab: routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
 	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
 	p.IntVar(&f.MTU, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
@@ -268,11 +270,11 @@ func (f *Flags) chosenQueue() *int {
 func (f *Flags) checkLab() error {
 	if f.Lab != 0 {
 		if f.given != nil && f.given("hub") {
-			if err := CheckHub(f.topology, f.given("topology")); err != nil {
+			if err := CheckHub(f.Topology, f.given("topology")); err != nil {
 				return err
 			}
 		}
-		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.Topology(f.topology).MostHosts()),
+		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.Topology(f.Topology).MostHosts()),
 			InRange("--mtu", f.MTU, arctic.MinMTU, lab.MaxMTU),
 			InRange("--queues", max(f.queues, 1), 1, lab.MaxQueues))
 	}

@@ -28,7 +28,7 @@ import (
 
 // LabOptions returns the lab that the flags ask for.
 func (f *Flags) LabOptions() lab.Options {
-	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.MTU, Steer: f.Steer,
+	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.Topology), IPv6: f.ipv6, MTU: f.MTU, Steer: f.Steer,
 		Queues: f.queues}
 }
 
@@ -71,7 +71,19 @@ func onLab[R any](ctx context.Context, f *Flags, program string, args []string) 
 	return RunNodes[R](ctx, f, l, program, args)
 }
 
-// RunNodes runs the program on all hosts of the lab, or with f.Alone on host 0, and decodes the
+// hosts returns the hosts of the lab that have nodes, in the order of those.
+func (f *Flags) hosts(l *lab.Lab) (hosts []lab.Host) {
+	all := l.Hosts()
+	if f.Hosts == nil {
+		return all
+	}
+	for _, i := range f.Hosts {
+		hosts = append(hosts, all[i])
+	}
+	return hosts
+}
+
+// RunNodes runs the program on all hosts of the lab, on f.Hosts, or with f.Alone on host 0, and decodes the
 // JSON document of each node. With --card direct the processes are an ordinary user's and use
 // direct ports.
 func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
@@ -84,16 +96,17 @@ func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	hosts := l.Hosts()
+	hosts := f.hosts(l)
+	nodes := hosts
 	if f.Alone {
-		hosts = hosts[:1]
+		nodes = hosts[:1]
 	}
 	token := attach.NewToken()
-	outputs := make([]bytes.Buffer, len(hosts))
-	errs := make([]error, len(hosts))
+	outputs := make([]bytes.Buffer, len(nodes))
+	errs := make([]error, len(nodes))
 	var wait sync.WaitGroup
-	for i, h := range hosts {
-		cmd, err := f.command(l, h, token, self, program, args)
+	for i, h := range nodes {
+		cmd, err := f.command(l, hosts, i, token, self, program, args)
 		if err != nil {
 			cancel()
 			wait.Wait()
@@ -101,7 +114,7 @@ func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, 
 		}
 		var complaint bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &outputs[i], &complaint
-		err = l.Start(i, cmd)
+		err = l.Start(h.Index, cmd)
 		closeAll(cmd.ExtraFiles[:1]) // the gauge is the lab's
 		if err != nil {
 			cancel()
@@ -153,29 +166,37 @@ const provokingSize = 8
 // provokingSlots is less than the number of packets of a full packet cache.
 const provokingSlots = 256
 
-// processor returns the processor, counted from 0, of the node on a host; -1: the node is not
-// pinned.
-func (f *Flags) processor(host, hosts int) int {
+// processor returns the processor, counted from 0, of a node; -1: the node is not pinned.
+func (f *Flags) processor(node, nodes int) int {
 	switch n := runtime.NumCPU(); {
-	case f.CPU < 0 && (hosts <= n || f.Alone):
-		return host
-	case f.CPU < 0 && f.Apart && n > 1 && host == 0:
+	case f.CPU < 0 && (nodes <= n || f.Alone):
+		return node
+	case f.CPU < 0 && f.Apart && n > 1 && node == 0:
 		return 0
 	case f.CPU < 0 && f.Apart && n > 1:
-		return 1 + host%(n-1)
+		return 1 + node%(n-1)
 	}
 	return f.CPU
 }
 
-// command prepares the process of one host.
-func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, program string,
+// command prepares the process of a node, of those on the given hosts.
+func (f *Flags) command(l *lab.Lab, hosts []lab.Host, node int, token attach.Token, self, program string,
 	args []string) (*exec.Cmd, error) {
-	file, err := f.encapsulated(l.Peers(h.Index))
+	h := hosts[node]
+	all := l.Peers(h.Index)
+	peers := all.Peers
+	all.Peers = nil
+	for i, host := range hosts {
+		p := peers[host.Index]
+		p.Node = uint16(i)
+		all.Peers = append(all.Peers, p)
+	}
+	file, err := f.encapsulated(all)
 	if err != nil {
 		return nil, err
 	}
 	file.Token = token
-	peers, err := peersFile(file)
+	memory, err := peersFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +205,7 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 		names = append(names, i.Name)
 	}
 	rxRing, fillFrames := f.rxRing, f.fillFrames
-	if f.provoke && h.Index%2 == 0 {
+	if f.provoke && node%2 == 0 {
 		fillFrames = provokingSize
 	} else if f.provoke {
 		rxRing = provokingSize
@@ -193,9 +214,9 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 	if key != "" {
 		key, _ = filepath.Abs(key) // else it is refused where it is read
 	}
-	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
+	line := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(node),
 		"--peers", "/proc/self/fd/3", "--xdp", f.Mode, "--bind", f.Bind,
-		"--profile", f.profile, "--cpu", fmt.Sprint(f.processor(h.Index, len(l.Hosts()))), "--slots",
+		"--profile", f.profile, "--cpu", fmt.Sprint(f.processor(node, len(hosts))), "--slots",
 		fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
 		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo), "--key=" + key,
 		fmt.Sprintf("--readable=%t", f.readable)}, args...)
@@ -204,21 +225,21 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 		v    int
 	}{{"--gid", f.gid}, {"--vlan", f.vlan}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
 		if o.v != 0 { // which stands for what the node chooses
-			all = append(all, o.flag, fmt.Sprint(o.v))
+			line = append(line, o.flag, fmt.Sprint(o.v))
 		}
 	}
 	if q := f.chosenQueue(); q != nil {
-		all = append(all, "--queue", fmt.Sprint(*q))
+		line = append(line, "--queue", fmt.Sprint(*q))
 	}
 	if f.Alone {
-		all = append(all, "--alone")
+		line = append(line, "--alone")
 	}
-	files := []*os.File{peers}
-	if f.counted != nil && h.Index == 0 {
+	files := []*os.File{memory}
+	if f.counted != nil && node == 0 {
 		files = append(files, f.counted)
-		all = append(all, "--gauge", "4")
+		line = append(line, "--gauge", "4")
 	}
-	cmd := l.Command(h.Index, self, all...)
+	cmd := l.Command(h.Index, self, line...)
 	cmd.ExtraFiles = files
 	return cmd, nil
 }
