@@ -114,6 +114,8 @@ func labUp() *cobra.Command {
 		"pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
 	c.Flags().StringVar(&topology, "hub", "",
 		"routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
+	c.Flags().BoolVar(&o.Hashed, "hashed", false,
+		"with --hub fat-tree: the two ends of a way choose the ports up, not its receiver alone")
 	c.Flags().BoolVar(&router, "router", false,
 		"a router between the hosts, each on a network of its own: --topology router")
 	c.Flags().BoolVar(&o.IPv6, "ipv6", false, "with a router: IPv6 addresses in the peers file")

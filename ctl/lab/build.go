@@ -66,7 +66,7 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	case Hypercube, FatTree, Butterfly:
 		var n *topology.Network
 		if n, err = o.Topology.Network(o.Hosts); err == nil {
-			err = bringUpRouters(n, hosts, spaces)
+			err = bringUpRouters(o, n, hosts, spaces)
 		}
 	}
 	if err != nil {

@@ -66,22 +66,22 @@ func wires(hosts []Host, n *topology.Network) (cables []cable) {
 }
 
 // bringUpRouters brings the ports of all routers up, and attaches the hub program to them.
-func bringUpRouters(n *topology.Network, hosts []Host, spaces []*space) error {
+func bringUpRouters(o Options, n *topology.Network, hosts []Host, spaces []*space) error {
 	for r := range n.Routers() {
-		if err := spaces[len(hosts)+r].do(func() error { return permission(bringUpOne(n, hosts, r)) }); err != nil {
+		if err := spaces[len(hosts)+r].do(func() error { return permission(bringUpOne(o, n, hosts, r)) }); err != nil {
 			return fmt.Errorf("router %d: %w", r, err)
 		}
 	}
 	return nil
 }
 
-func bringUpOne(n *topology.Network, hosts []Host, router int) (err error) {
+func bringUpOne(o Options, n *topology.Network, hosts []Host, router int) (err error) {
 	hub, err := bpf.LoadHub()
 	if err != nil {
 		return err
 	}
 	defer func() { err = join(err, hub.Close()) }() // it stays with the interfaces
-	if err := hub.SetRouter(bpf.HubRouter{Width: n.Width(), Up: n.Up(router)}); err != nil {
+	if err := hub.SetRouter(bpf.HubRouter{Width: n.Width(), Up: n.Up(router), Hashed: o.Hashed}); err != nil {
 		return err
 	}
 	handle, err := netlink.NewHandle()
@@ -227,11 +227,7 @@ func (l *Lab) reroute() (apart [][2]int, err error) {
 	n := whole.Without(failed)
 	for r := range n.Routers() {
 		err := l.router(r, func(hub *bpf.Hub, _ *netlink.Handle) error {
-			was, err := hub.Router()
-			if err != nil {
-				return err
-			}
-			now := bpf.HubRouter{Width: n.Width(), Up: n.Up(r), Hashed: was.Hashed}
+			now := bpf.HubRouter{Width: n.Width(), Up: n.Up(r), Hashed: l.opts.Hashed}
 			for p := range n.Radix() {
 				if whole.End(r, p) != topology.Unwired && n.End(r, p) == topology.Unwired {
 					now.Down |= 1 << p

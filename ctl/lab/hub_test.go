@@ -103,7 +103,7 @@ func TestHubs(t *testing.T) {
 			if long.Short() && c.hosts > 9 {
 				t.Skip("16 hosts only in the long run")
 			}
-			l, err := Up(Options{Hosts: c.hosts, Topology: c.topology})
+			l, err := Up(Options{Hosts: c.hosts, Topology: c.topology, Hashed: c.topology == FatTree && c.hosts > 8})
 			if err != nil {
 				t.Fatal(err)
 			}

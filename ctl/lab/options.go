@@ -71,6 +71,7 @@ type Options struct {
 	Hosts    int      // 2..8, with routers in the kernel 2..16
 	Topology Topology // default: Pair for 2 hosts, Bridge for more
 	IPv6     bool     // topology Router: the peers files have the IPv6 addresses
+	Hashed   bool     // topology FatTree: the two ends of a way choose the ports up, not its receiver alone
 	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
 	Queues   int      // receive and transmit queues of every interface, 1..64, default 1
 	// Steer makes processor i receive host i's frames, modulo the number of processors (Receive
@@ -106,6 +107,10 @@ func (o Options) complete() (Options, error) {
 	if o.IPv6 && o.Topology != Router {
 		return o, fmt.Errorf("%w: IPv6 with topology %s, want router; IPv6 is off in other labs",
 			ErrOptions, o.Topology)
+	}
+	if o.Hashed && o.Topology != FatTree {
+		return o, fmt.Errorf("%w: hashed ways with topology %s, want fat-tree; others have one way", ErrOptions,
+			o.Topology)
 	}
 	if o.Topology == Router && o.MTU != 0 && o.MTU < minIPv6MTU {
 		return o, fmt.Errorf("%w: MTU %d with topology router, want %d to %d: its hosts have IPv6", ErrOptions, o.MTU,

@@ -42,13 +42,14 @@ type state struct {
 	Hosts      int       `json:"hosts"`
 	Topology   Topology  `json:"topology"`
 	IPv6       bool      `json:"ipv6,omitempty"`
+	Hashed     bool      `json:"hashed,omitempty"`
 	MTU        int       `json:"mtu"`
 	Queues     int       `json:"queues"`
 	Created    time.Time `json:"created"`
 }
 
 func (s *state) options() Options {
-	return Options{Hosts: s.Hosts, Topology: s.Topology, IPv6: s.IPv6, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
+	return Options{Hosts: s.Hosts, Topology: s.Topology, IPv6: s.IPv6, Hashed: s.Hashed, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
 }
 
 func (s *state) own() (err error) {

@@ -40,6 +40,7 @@ type Flags struct {
 	Lab      int    // number of hosts of a lab made for this run; 0: no lab
 	Topology string // of the lab; "": as lab.Options says
 	ipv6     bool
+	hashed   bool // on a fat tree, the two ends of a way choose the ports up
 	MTU      int  // of the lab's links, in bytes
 	Steer    bool // on a lab, each host's frames are received on its own processor
 	queues   int
@@ -94,6 +95,8 @@ func (f *Flags) Register(c *cobra.Command) {
 		"of the lab: pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
 	p.StringVar(&f.Topology, "hub", "",
 		"of the lab: routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
+	p.BoolVar(&f.hashed, "hashed", false,
+		"with --hub fat-tree: the two ends of a way choose the ports up, not its receiver alone")
 	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
 	p.IntVar(&f.MTU, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
 	p.BoolVar(&f.Steer, "steer", false,
@@ -278,7 +281,7 @@ func (f *Flags) checkLab() error {
 			InRange("--mtu", f.MTU, arctic.MinMTU, lab.MaxMTU),
 			InRange("--queues", max(f.queues, 1), 1, lab.MaxQueues))
 	}
-	for _, flag := range []string{"topology", "hub", "ipv6", "mtu", "steer", "queues"} {
+	for _, flag := range []string{"topology", "hub", "hashed", "ipv6", "mtu", "steer", "queues"} {
 		if f.given != nil && f.given(flag) {
 			return fmt.Errorf("--%s is that of a lab; add --lab N, or leave it out", flag)
 		}

@@ -28,8 +28,8 @@ import (
 
 // LabOptions returns the lab that the flags ask for.
 func (f *Flags) LabOptions() lab.Options {
-	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.Topology), IPv6: f.ipv6, MTU: f.MTU, Steer: f.Steer,
-		Queues: f.queues}
+	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.Topology), IPv6: f.ipv6, Hashed: f.hashed, MTU: f.MTU,
+		Steer: f.Steer, Queues: f.queues}
 }
 
 // MeasureMode replaces --xdp auto by the faster mode on the lab.
