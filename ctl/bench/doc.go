@@ -18,9 +18,9 @@
 // FUNet's programs (ctl/program), which this binary has too and starts as nodes of the lab, tools
 // of the system, and pairs of child processes (runRole).
 //
-// All but incast, hops, matmul and mpi measure between hosts 0 and 1. Programs on host 0 are pinned to
-// CPU 0, those on host 1 to CPU 1; a product, or MPI's ranks, on more hosts or ranks than CPUs pin
-// nothing. In peers and xfer host 0 begins or sends; in rate and incast it receives.
+// All but incast, hops, matmul and mpi measure between hosts 0 and 1. Programs on host 0 are pinned
+// to CPU 0, those on host 1 to CPU 1; a product, or MPI's ranks, on more hosts or ranks than CPUs
+// pin nothing. In peers and xfer host 0 begins or sends; in rate and incast it receives.
 //
 // # The journey
 //

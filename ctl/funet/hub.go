@@ -67,7 +67,8 @@ func (r hubReport) WriteTable(w io.Writer) error {
 		rows = append(rows, output.Row(h.Router, forwarded, h.Unknown, h.Stranger+h.Unrouted+h.Exhausted+h.Long+h.Nowhere,
 			h.HubCounters.Down, h.Passed, cmp.Or(strings.Join(down, " "), "-")))
 	}
-	fmt.Fprintf(w, "lab %s: %s of %s; frames since it was made\n", r.Lab, r.Topology, output.Count(len(r.Routers), "router"))
+	fmt.Fprintf(w, "lab %s: %s of %s; frames since it was made\n", r.Lab, r.Topology,
+		output.Count(len(r.Routers), "router"))
 	return output.Table(w, rows...)
 }
 

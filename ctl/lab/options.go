@@ -71,9 +71,11 @@ type Options struct {
 	Hosts    int      // 2..8, with routers in the kernel 2..16
 	Topology Topology // default: Pair for 2 hosts, Bridge for more
 	IPv6     bool     // topology Router: the peers files have the IPv6 addresses
-	Hashed   bool     // topology FatTree: the two ends of a way choose the ports up, not its receiver alone
-	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
-	Queues   int      // receive and transmit queues of every interface, 1..64, default 1
+	// Hashed, with topology FatTree, has both ends of a way choose its ports up, not the receiver
+	// alone.
+	Hashed bool
+	MTU    int // bytes, 68..65535, default 1500; of every interface and of the bridge
+	Queues int // receive and transmit queues of every interface, 1..64, default 1
 	// Steer makes processor i receive host i's frames, modulo the number of processors (Receive
 	// Packet Steering, Documentation/networking/scaling.rst). Otherwise a veth receives on the
 	// sender's processor, within the sender's system call.
@@ -102,7 +104,8 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("%w: topology pair joins 2 hosts, not %d; want bridge or mesh", ErrOptions, o.Hosts)
 		}
 	default:
-		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh, router, hypercube, fat-tree or butterfly", ErrOptions, o.Topology)
+		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh, router, hypercube, fat-tree or butterfly",
+			ErrOptions, o.Topology)
 	}
 	if o.IPv6 && o.Topology != Router {
 		return o, fmt.Errorf("%w: IPv6 with topology %s, want router; IPv6 is off in other labs",

@@ -49,7 +49,8 @@ type state struct {
 }
 
 func (s *state) options() Options {
-	return Options{Hosts: s.Hosts, Topology: s.Topology, IPv6: s.IPv6, Hashed: s.Hashed, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
+	return Options{Hosts: s.Hosts, Topology: s.Topology, IPv6: s.IPv6, Hashed: s.Hashed, MTU: s.MTU, Queues: s.Queues,
+		Name: s.Name}
 }
 
 func (s *state) own() (err error) {

@@ -18,8 +18,8 @@ import (
 var files embed.FS
 
 // order is that of lists of pages: from a first trial to a cluster, then programs, then the rest.
-var order = []string{"labs", "service", "ports", "systemd", "hosts", "clouds", "routers", "hubs", "keys", "kubernetes", "nics",
-	"tuning", "troubleshooting", "sharing", "moving", "programs", "mpi", "sockets", "windows", "words", "benchmarks",
+var order = []string{"labs", "service", "ports", "systemd", "hosts", "clouds", "routers", "hubs", "keys", "kubernetes",
+	"nics", "tuning", "troubleshooting", "sharing", "moving", "programs", "mpi", "sockets", "windows", "words", "benchmarks",
 	"profiles", "simulation", "limits", "changes"}
 
 // Page is a page of the manual.

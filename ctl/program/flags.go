@@ -46,7 +46,7 @@ type Flags struct {
 	queues   int
 	Apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 	Alone    bool // node 0 runs without the other nodes
-	// Hosts are the hosts of the lab that have nodes, in the order of their nodes; nil: all, in order.
+	// Hosts are the hosts of the lab that have nodes, in the order of these; nil: all, in order.
 	Hosts []int
 
 	card   string // "daemon", "embedded", "direct" or "auto"; "" means auto

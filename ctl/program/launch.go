@@ -83,9 +83,9 @@ func (f *Flags) hosts(l *lab.Lab) (hosts []lab.Host) {
 	return hosts
 }
 
-// RunNodes runs the program on all hosts of the lab, on f.Hosts, or with f.Alone on host 0, and decodes the
-// JSON document of each node. With --card direct the processes are an ordinary user's and use
-// direct ports.
+// RunNodes runs the program on all hosts of the lab, on f.Hosts, or with f.Alone on host 0. It
+// decodes the JSON document of each node. With --card direct the processes are an ordinary user's
+// and use direct ports.
 func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
 	if f.card == cardDirect {
 		return RunDirect[R](ctx, f, l, len(l.Hosts()), len(l.Hosts()), program, args)

@@ -82,7 +82,8 @@ func (w *World) NewArctic(t *topology.Network, cfg ArcticConfig) (*Arctic, error
 		return nil, fmt.Errorf("%w: %d buffers an input; two levels need at least 2", topology.Err, cfg.Buffers)
 	}
 	radix := t.Radix()
-	a := &Arctic{world: w, cfg: cfg, top: t, radix: int32(radix), shift: t.Width(), out: make([]channel, t.Routers()*radix)}
+	a := &Arctic{world: w, cfg: cfg, top: t, radix: int32(radix), shift: t.Width(),
+		out: make([]channel, t.Routers()*radix)}
 	a.pool.size = cfg.MTU + 14
 	for i := range t.Terminals() {
 		p := &ArcticPort{net: a, number: i, held: none}

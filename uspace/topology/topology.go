@@ -154,7 +154,8 @@ func (n *Network) lead(ra, pa, rb, pb int) { n.ends[ra*n.radix+pa] = End(rb*n.ra
 func Hypercube(radix, dimensions, each int) (*Network, error) {
 	if dimensions < 0 || each < 1 || dimensions+each > radix {
 		return nil,
-			fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports", Err, dimensions, each, radix)
+			fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports",
+				Err, dimensions, each, radix)
 	}
 	n := 1 << dimensions
 	t, err := newNetwork("hypercube", radix, n, n*each, dimensions+1)
