@@ -21,13 +21,14 @@ func TestHops(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &hops{hub: "fat-tree", exchanges: 1000}
-	r := contest{benchmark: o, rounds: 2, nodes: func(_ context.Context, f *program.Flags, name string, _ []string) ([]node, error) {
+	nodes := func(_ context.Context, f *program.Flags, name string, _ []string) ([]node, error) {
 		if name != "pingpong" || len(f.Hosts) != 2 {
 			return nil, fmt.Errorf("%s on %v", name, f.Hosts)
 		}
 		routers := n.Way(f.Hosts[0], f.Hosts[1]).Hops
 		return []node{{sample: sample{P50: 3 + 0.5*float64(routers)}, XDPMode: "generic", BindMode: "copy"}}, nil
-	}}.must(t, l)
+	}
+	r := contest{benchmark: o, rounds: 2, nodes: nodes}.must(t, l)
 	says(t, r, map[string]any{"routers": []any{1.0, 3.0}, "rtt_p50_us": []any{3.5, 4.5}, "router_us": 0.25,
 		"rounds_router_us": []any{0.25, 0.25}, "hosts": 4.0})
 	boom := errors.New("boom")
@@ -40,6 +41,7 @@ func TestHops(t *testing.T) {
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestHopsReport(t *testing.T) {
 	o := &hops{hub: "hypercube", exchanges: 100_000, routers: []int{2, 3, 4}}
-	r, err := o.report(played(map[string][]float64{"2 routers": {3, 3.2}, "3 routers": {3.6, 3.6}, "4 routers": {4.2, 4}}, 8))
+	r, err := o.report(played(map[string][]float64{"2 routers": {3, 3.2}, "3 routers": {3.6, 3.6},
+		"4 routers": {4.2, 4}}, 8))
 	goldens(t, "hops", r, err)
 }

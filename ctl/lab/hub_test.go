@@ -56,7 +56,8 @@ func stations(t *testing.T, l *Lab) []station {
 // send sends a frame to an address, and returns it.
 func (s *station) send(t *testing.T, to [6]byte, text string) []byte {
 	t.Helper()
-	frame := bytes.Join([][]byte{to[:], s.mac[:], {etherFUNet >> 8, etherFUNet & 0xff}, []byte(text), make([]byte, 64)}, nil)
+	frame := bytes.Join([][]byte{to[:], s.mac[:], {etherFUNet >> 8, etherFUNet & 0xff}, []byte(text),
+		make([]byte, 64)}, nil)
 	if _, err := unix.Write(s.fd, frame); err != nil {
 		t.Fatal(err)
 	}
