@@ -287,6 +287,8 @@
 //	freeanswer         no account pays for frames that bring only acknowledgments
 //	freeacknowledgment no account pays for frames that only acknowledge
 //	freerepeat         no account pays for frames that are sent again
+//	downup             a way around a wire that has failed goes up after it went down
+//	detour             a way through a fat tree passes the first common ancestor by
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the
 // source changes, its mutation is written anew. The mutant is a file in a temporary folder, which
@@ -343,7 +345,7 @@ func run(ctx context.Context, names []string) error {
 		}
 	}
 	rows = append(rows, passes...)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi and scoreboard.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard and topology.\n\n", chaosRun, engineFolder)
 	wrong := play(ctx, rows)
 	switch {
 	case ctx.Err() != nil:

@@ -31,6 +31,7 @@ const (
 	virtniFolder  = "uspace/virtni"
 	abiFolder     = "uspace/funi"
 	boardFolder   = "uspace/scoreboard"
+	wiringFolder  = "uspace/topology"
 )
 
 var (

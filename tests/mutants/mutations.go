@@ -13,6 +13,7 @@ func rma(test string) []check     { return []check{{folder: rmaFolder, test: tes
 func virtni(test string) []check  { return []check{{folder: virtniFolder, test: test}} }
 func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
 func board(test string) []check   { return []check{{folder: boardFolder, test: test}} }
+func wiring(test string) []check  { return []check{{folder: wiringFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -987,4 +988,12 @@ var mutations = []mutation{
 		`		e.Spends(fr.train.Owner.Account, int(fr.size)+FrameTime)
 `, ``,
 		unit("TestAllWorkIsPaid")},
+	{"downup", "../topology/without.go",
+		`if !down && s&1 != 0 {`, `if false {`,
+		wiring("TestWithout")},
+	{"detour", "../topology/topology.go",
+		`w.leave(k + to/(step/k)%k) // the receiver chooses: its ways stay apart
+			top, step = top+1, step*k`, `w.leave(k + from/(step/k)%k)
+			top, step = top+2, step*k*k`,
+		wiring("TestReachableAndMinimal")},
 }
