@@ -43,8 +43,7 @@
 //
 // Limits: 127 endpoints and 1,024 completion queues of a process; messages of 1 GiB; injected
 // messages of 256 bytes; regions and buffers of 1.5 GiB of memory at a time, in units of 16 MiB and
-// in 48 places; 4 elements of an atomic operation, without logical operations, comparisons but
-// equality, and complex numbers. Data that comes with a write is told to the first endpoint of the
+// in 48 places; 4 elements of an atomic operation, none of them complex numbers. Data that comes with a write is told to the first endpoint of the
 // region's domain, and its source as the first endpoint of its node in the address vector.
 // A buffer of many messages is given back early while 1,024 completions wait.
 package main

@@ -246,9 +246,9 @@ var operations = map[uint64]struct {
 func ofi_go_atomic_valid(typ, op uint32, kind uint64) (valid C.int) {
 	element, ok := elements[uint64(typ)]
 	x, has := operations[uint64(op)]
-	compares := op == C.FI_CSWAP || op == C.FI_MSWAP
+	compares := op >= C.FI_CSWAP && op <= C.FI_MSWAP
 	switch {
-	case !ok || !has || x.logical && element >= arctic.Float32, compares != (kind == C.COMPARE),
+	case !ok || !has && !loops(uint64(op)) || x.logical && element >= arctic.Float32, compares != (kind == C.COMPARE),
 		op == C.FI_ATOMIC_READ && kind != C.FETCH:
 		return 0
 	}
@@ -272,6 +272,9 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 		return errOperands
 	}
 	o.length = uint64(total)
+	if loops(uint64(x.op)) {
+		return o.startLoops(x, operands, compare)
+	}
 	step := size
 	switch op {
 	case arctic.RemoteRead, arctic.RemoteWrite, arctic.RemoteAdd, arctic.RemoteSwap:
@@ -327,6 +330,9 @@ func (p *process) collect() {
 func (o *operation) partDone(at int, r *rma.Result) {
 	if r.Err != nil && o.err == nil {
 		o.err = r.Err
+	}
+	if o.loops != nil && r.Err == nil && o.err == nil {
+		o.err = o.loops.answered(o, at, r.Answer[:r.Bytes])
 	}
 	if r.Err == nil && o.pieces > 0 {
 		from := r.Answer[:r.Bytes]
