@@ -90,7 +90,7 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 	}
 	o := the.take(e)
 	o.send, o.starting, o.context, o.flags, o.length = true, true, uint64(x.context), uint64(x.flags), bytes
-	o.address, o.pieces = 0, 0
+	o.address, o.pieces, o.node = 0, 0, int(x.node)
 	if len(pieces) > 0 {
 		o.address = pieces[0].address
 	}
@@ -143,11 +143,6 @@ func gather(pieces []piece) (b []byte) {
 	return b
 }
 
-// with says how parts are carried out, but the notification of the last.
-func with(x *C.struct_ofi_remote) rma.With {
-	return rma.With{Ack: true, Ordered: x.flags&C.FI_FENCE != 0}
-}
-
 func target(x *C.struct_ofi_remote, at uint64) rma.Target {
 	return rma.Target{Node: uint16(x.node), Key: keyOf(uint64(x.key)), Address: uint64(x.address) + at}
 }
@@ -164,7 +159,7 @@ func (o *operation) begun(id rma.ID, at int, err error) error {
 
 // move puts or gets the bytes of pieces, which lie in segments.
 func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
-	at, how := uint64(0), with(x)
+	at, how := uint64(0), rma.With{Ack: true}
 	for i, p := range pieces {
 		b := p.bytes()
 		for first := true; first || len(b) > 0; first = false {
@@ -180,7 +175,7 @@ func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
 			} else {
 				if last && x.flags&C.FI_REMOTE_CQ_DATA != 0 {
 					// after the bytes of the other parts
-					how.Notify, how.Tag, how.Ordered = true, uint64(x.data), how.Ordered || o.parts > 0
+					how.Notify, how.Tag, how.Ordered = true, uint64(x.data), o.parts > 0
 				}
 				id, err = the.one.Put(target(x, at), b[:n], how)
 			}
@@ -197,11 +192,11 @@ func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
 // inject puts bytes that are copied at once, a packet's at a time.
 func (o *operation) inject(x *C.struct_ofi_remote, b []byte) error {
 	const room = arctic.MaxRemoteBytes
-	how := with(x)
+	how := rma.With{Ack: true}
 	for at := 0; at == 0 || len(b) > 0; {
 		n := min(len(b), room)
 		if x.flags&C.FI_REMOTE_CQ_DATA != 0 && len(b) <= room-trailerBytes {
-			how.Notify, how.Tag, how.Ordered = true, uint64(x.data), how.Ordered || o.parts > 0
+			how.Notify, how.Tag, how.Ordered = true, uint64(x.data), o.parts > 0
 		} else if x.flags&C.FI_REMOTE_CQ_DATA != 0 {
 			n = min(n, room-trailerBytes)
 		}
@@ -294,8 +289,7 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 		default:
 			b = append(b, operands[at:at+step]...)
 		}
-		how := rma.With{Ordered: x.flags&C.FI_FENCE != 0}
-		id, err := the.one.Apply(target(x, uint64(at)), op, element, b, step, how)
+		id, err := the.one.Apply(target(x, uint64(at)), op, element, b, step, rma.With{})
 		if err = o.begun(id, at, err); err != nil {
 			return err
 		}

@@ -248,6 +248,49 @@ static void comparisons(void)
 	barrier();
 }
 
+/* An operation with FI_FENCE starts when all earlier ones to its node are complete. */
+static void fences(void)
+{
+	enum { N = 20, LONG = 1 << 20 };
+	static char message[LONG];
+	char c, in;
+	for (int i = 0; me == 0 && i < N; i++) {
+		uint64_t number = fi_cntr_read(written);
+		memset(local, i, LONG);
+		POST(fi_write(ep, local, LONG, NULL, node[1], base, key, &c));
+		struct iovec v = { local + i, 1 };
+		struct fi_rma_iov place = { base + LONG, 1, key };
+		struct fi_msg_rma write = { .msg_iov = &v, .iov_count = 1, .addr = node[1], .rma_iov = &place, .rma_iov_count = 1,
+			.context = &in };
+		POST(fi_writemsg(ep, &write, FI_COMPLETION | FI_FENCE));
+		REQUIRE(fi_cntr_read(written) > number, "the write before is under way");
+		(void)finished(tx, FI_RMA | FI_WRITE, &c);
+		(void)finished(tx, FI_RMA | FI_WRITE, &in);
+		/* a message to a node that has not asked for the one before */
+		number = fi_cntr_read(sent);
+		POST(fi_tsend(ep, message, LONG, NULL, node[1], 5, &c));
+		struct fi_msg_tagged note = { .msg_iov = &v, .iov_count = 1, .addr = node[1], .tag = 6, .context = &in };
+		if (i == 0)
+			REQUIRE(fi_tsendmsg(ep, &note, FI_COMPLETION | FI_FENCE) == -FI_EAGAIN, "the send before is under way");
+		POST(fi_tinject(ep, &c, 1, node[1], 4));
+		POST(fi_tsendmsg(ep, &note, FI_COMPLETION | FI_FENCE));
+		REQUIRE(fi_cntr_read(sent) >= number + 2, "the send before is under way");
+		(void)completion(tx, &c, NULL);
+		(void)completion(tx, &in, NULL);
+		barrier();
+	}
+	for (int i = 0; me == 1 && i < N; i++) {
+		POST(fi_trecv(ep, &in, 1, NULL, node[0], 4, 0, &in));
+		(void)completion(rx, &in, NULL);
+		POST(fi_trecv(ep, message, LONG, NULL, node[0], 5, 0, &c));
+		(void)completion(rx, &c, NULL);
+		POST(fi_trecv(ep, &in, 1, NULL, node[0], 6, 0, &in));
+		(void)completion(rx, &in, NULL);
+		REQUIRE(in == i && region[16] == i && region[16 + LONG - 1] == i && region[16 + LONG] == i, "%d", in);
+		barrier();
+	}
+}
+
 /* More regions than the card has segments. */
 static void many(void)
 {
@@ -302,12 +345,13 @@ int main(void)
 {
 	start();
 	for (int made = 0; made < 2; made++) {
-		open_all(FI_RMA | FI_ATOMIC, made ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0);
+		open_all(FI_RMA | FI_ATOMIC | FI_FENCE, made ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0);
 		expose(made);
 		transfers();
 		refusals();
 		atomics();
 		comparisons();
+		fences();
 		many();
 		places();
 		barrier();
