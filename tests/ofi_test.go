@@ -194,8 +194,8 @@ func TestProviderUnmapped(t *testing.T) {
 	s.free()
 }
 
-// Rule: ranks that flood, are deaf, or lie about lengths do no harm to the rank that they lie to, nor
-// to ranks of another job, whose answers are right. tests/share judges what those keep.
+// Rule: ranks that flood, are deaf, or lie about lengths do no harm to the rank that they lie to,
+// nor to ranks of another job, whose answers are right. tests/share judges what those keep.
 func TestProviderRanksAttack(t *testing.T) {
 	long.Test(t)
 	dir, err := provider()

@@ -77,7 +77,7 @@ const (
 	formShort, formLong, formVoid, formPart = 0, 1, 2, 3
 	toldGrant, toldAbort                    = 1, 2
 	formShift, spaceShift, dataShift        = 16, 18, 26
-	tagged                                  = 128 << 18 // the channel of messages with tags to endpoint 0
+	tagged                                  = 128 << 18 // the channel of tags to endpoint 0
 	numberMask                              = 1<<30 - 1
 	pieceBytes                              = 76
 )

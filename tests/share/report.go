@@ -186,7 +186,9 @@ func writeMarkdown(out io.Writer, files []string) error {
 		}
 		var rate, p99, did []float64
 		for i := range runs {
-			n := slices.IndexFunc(runs[i].Attacks, func(a *attackReport) bool { return a.Name == first.Name && a.NotMeasured == "" })
+			n := slices.IndexFunc(runs[i].Attacks, func(a *attackReport) bool {
+				return a.Name == first.Name && a.NotMeasured == ""
+			})
 			if n < 0 {
 				return fmt.Errorf("%s has no %s; use runs of the same attacks", files[i], first.Name)
 			}

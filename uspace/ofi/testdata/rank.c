@@ -97,7 +97,7 @@ static void take(void)
 	}
 }
 
-/* Injects without end. Each message asks for nothing, so the other one's card is all that delays. */
+/* Injects without end. */
 static void flood(void)
 {
 	static const char bytes[ROOM];
