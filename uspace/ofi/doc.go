@@ -18,8 +18,8 @@
 // window: a memory region of the other process. The card of a direct port reaches all memory of its
 // process, so a region is registered where it lies (region.go). Both ways of naming regions are
 // offered: keys of the provider and addresses of memory, or keys below 2^16 of the program and
-// offsets. A key of the second kind keeps nobody of the job out. Atomic operations that cards lack are
-// loops of compare-and-swap (loop.go). On a daemon's card none of this is offered.
+// offsets. A key of the second kind keeps nobody of the job out. Atomic operations that cards lack
+// are loops of compare-and-swap (loop.go). On a daemon's card none of this is offered.
 //
 // Rules, besides those of package guest:
 //
