@@ -173,6 +173,11 @@ bin/share:
 	@mkdir -p bin
 	$(GO) build -o bin/share ./tests/share
 
+.PHONY: bin/rank
+bin/rank:
+	$${CC:-gcc} -O2 -Wall -Wextra -Wno-unused-function -o bin/rank uspace/ofi/testdata/rank.c -lfabric
+	@chmod 755 bin/rank # whatever the umask: attackers are ordinary users
+
 # FUNet on drivers of real NICs, in guests under QEMU: a table on stdout. QEMU=short for two of the NICs,
 # QEMU=--ci for these in continuous integration, which says so where it cannot run,
 # QEMU="--nics igb --json" and the like for others (bin/qemu --help). QEMUCACHE is where QEMU and
@@ -315,6 +320,8 @@ hostile: root
 # (bin/share prints a table): some five minutes. SHARE=--rounds=2 and the like.
 share: root
 	@$(MAKE) --no-print-directory build bin/share >&2
+	@rm -f bin/rank; if $(LIBFABRIC); then $(MAKE) --no-print-directory ofi bin/rank >&2; \
+		else echo "make: no attacks by ranks: $(NO_LIBFABRIC)" >&2; fi
 	@bin/share --json $(SHARE)
 
 # Table 6.1 and Figures 6.2 to 6.5 of the thesis, and others, as pictures and as JSON, into figures/; each is

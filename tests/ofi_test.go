@@ -4,6 +4,7 @@ package tests
 // projects' programs.
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -191,6 +192,42 @@ func TestProviderUnmapped(t *testing.T) {
 		t.Errorf("it printed %q", out)
 	}
 	s.free()
+}
+
+// Rule: ranks that flood, are deaf, or lie about lengths do no harm to the rank that they lie to,
+// nor to ranks of another job, whose answers are right. tests/share judges what those keep.
+func TestProviderRanksAttack(t *testing.T) {
+	long.Test(t)
+	dir, err := provider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(withFabric(t, "rank"))
+	program := filepath.Join(folder, "share")
+	for _, b := range []*exec.Cmd{exec.Command("cp", filepath.Join(dir, "libfunet-fi.so"), folder),
+		exec.Command("go", "build", "-o", program, "./share")} {
+		if out, err := b.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	p := start(t, exec.Command(program, "--card", "ofi", "--funid", filepath.Join(dir, "funid"), "--rounds", "1",
+		"--window", "300ms", "--attacks", "ofi_flood,ofi_deaf,ofi_lies", "--json"), nil)
+	var r struct {
+		Attacks []struct {
+			Name string  `json:"name"`
+			Why  string  `json:"not_measured"`
+			Did  float64 `json:"did_per_s"`
+		} `json:"attacks"`
+	}
+	code := p.wait()
+	if err := json.Unmarshal([]byte(p.stdout.String()), &r); err != nil || code != 0 || len(r.Attacks) != 3 {
+		t.Fatalf("ended with %d, %v: it printed %q and %s", code, err, p.stdout.String(), p.stderr.String())
+	}
+	for _, a := range r.Attacks {
+		if a.Why != "" || a.Did <= 0 {
+			t.Errorf("%+v", a)
+		}
+	}
 }
 
 // Rule: libfabric's own ping-pong verifies its messages, with tags and without.

@@ -25,6 +25,7 @@
 //	direct.go     direct ports: flooded, forged, made and ended
 //	scribble.go   the rings of direct ports, written over
 //	table.go      the switch's table, filled with node lists
+//	ranks.go      ranks of libfabric that flood, are deaf, or lie; Ranks lists these
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
 //	requests.go   requests at the daemon's socket; Requests lists these
@@ -66,6 +67,8 @@ type Attack struct {
 	Waits bool
 	// Direct marks an attack of direct groups, whose processes have ports instead of contexts.
 	Direct bool
+	// Rank is what the program rank does in the attack (ranks.go); "": it has no ranks.
+	Rank string
 	// Row marks an attack whose user needs a rule of RowContexts contexts on each host.
 	Row bool
 
@@ -107,7 +110,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Rows(), []Attack{Neighbour(), sleepers()}) {
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), Rows(), []Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -140,6 +143,7 @@ type Config struct {
 	Host   int    // 0 or 1; also the number of its card
 	Groups []Group
 	First  uint16 // the attack's first node, where groups have other nodes before it
+	Ranks  string // the folder of RankProgram and RankProvider, for attacks by ranks
 }
 
 // player is a process of an attack.
@@ -153,6 +157,7 @@ type player struct {
 	gates  []*gate              // in attacks that send frames through direct ports
 	rings  []*rings             // in the attack that writes over rings
 	near   *near                // in the attack on neighbours
+	liar   *liar                // in the attack of a rank that lies
 	jobs   []*client.Connection // in the attack that makes jobs: a connection for each
 	forged uint64               // how many frames were forged, or ports made
 
@@ -189,6 +194,9 @@ func Play(c Config, out io.Writer) error {
 	}
 	if len(c.Groups) != a.Groups {
 		return fmt.Errorf("%s wants %d groups, not %d", a.Name, a.Groups, len(c.Groups))
+	}
+	if err := a.become(c); err != nil {
+		return err
 	}
 	p := &player{Attack: a, c: c, requested: make(chan struct{}, requesters)}
 	runtime.GOMAXPROCS(1 + a.Idle)

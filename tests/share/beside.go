@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
 	document "github.com/funet/funet/ctl/report"
+	"github.com/funet/funet/ctl/scratch"
 	"github.com/funet/funet/tests/attack"
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/arctic"
@@ -38,8 +42,12 @@ type bed struct {
 	lab     *lab.Lab
 	sockets []string
 	nextGID uint16
-	quiet   []int // connections to each daemon while only the victim is there
+	quiet   []int           // connections to each daemon while only the victim is there
+	ranks   *scratch.Folder // of rankFiles, for other users; nil: nothing asks for them
 }
+
+// rankFiles are the files that attacks by ranks need.
+var rankFiles = []string{attack.RankProgram, attack.RankProvider}
 
 // newBed starts the lab and the daemons.
 func newBed(o *options) (b *bed, err error) {
@@ -48,12 +56,16 @@ func newBed(o *options) (b *bed, err error) {
 		return nil, err
 	}
 	d := lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules()}
-	if o.Card == cardDirect {
+	if o.direct() {
 		d.More += "carriage: direct\n"
 	}
 	err = b.lab.StartDaemons(d)
 	if err == nil {
 		b.sockets, err = b.lab.Sockets()
+	}
+	if err == nil && o.noRanks == "" && (o.Card == cardOFI ||
+		slices.ContainsFunc(o.attacks, func(a attack.Attack) bool { return a.Rank != "" })) {
+		err = b.copyRanks(o.Ranks)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.close())
@@ -61,9 +73,32 @@ func newBed(o *options) (b *bed, err error) {
 	return b, nil
 }
 
+// copyRanks copies the files for attacks by ranks to where other users may read them.
+func (b *bed) copyRanks(from string) (err error) {
+	if b.ranks, err = scratch.Make(os.TempDir(), "funet-share-"); err != nil {
+		return err
+	}
+	err = os.Chmod(b.ranks.Path(), 0o755)
+	for _, name := range rankFiles {
+		text, failed := os.ReadFile(filepath.Join(from, name))
+		to := filepath.Join(b.ranks.Path(), name)
+		// whatever the umask is
+		if err = errors.Join(err, failed, os.WriteFile(to, text, 0o755), os.Chmod(to, 0o755)); err != nil {
+			return fmt.Errorf("copying %s for attacks by ranks: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // close ends the lab and everything in it at once. No process is left that would wait for a
 // message.
-func (b *bed) close() error { return b.lab.Close() }
+func (b *bed) close() error {
+	err := b.lab.Close()
+	if b.ranks != nil {
+		err = errors.Join(err, b.ranks.Remove())
+	}
+	return err
+}
 
 // group is a job on both daemons.
 type group struct {
@@ -180,9 +215,13 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 
 // play starts a process on each host.
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
+	config := attack.Config{Attack: name, Groups: groups}
+	if c.b.ranks != nil {
+		config.Ranks = c.b.ranks.Path()
+	}
 	for host, socket := range c.b.sockets {
-		p, err := start(c.b.lab, host, name, roleAttack, user, false,
-			attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups})
+		config.Host, config.Socket = host, socket
+		p, err := start(c.b.lab, host, name, roleAttack, user, false, config)
 		if err != nil {
 			return err
 		}

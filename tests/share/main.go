@@ -55,10 +55,12 @@ type options struct {
 	XDP     string
 	Card    string // of the victim
 	Funid   string
+	Ranks   string // folder of the files for attacks by ranks of libfabric
 	JSON    bool
 	From    []string // JSON documents of earlier runs
 	attacks []attack.Attack
 	control []attack.Attack // attacks beside which requests are measured
+	noRanks string          // why attacks by ranks cannot be measured; "": they can
 }
 
 // These are the limits of the options.
@@ -103,8 +105,11 @@ func command() *cobra.Command {
 	p.IntVar(&o.MTU, "mtu", 9000, "of the lab's link, in bytes; frames are as long")
 	p.StringVar(&o.XDP, "xdp", "generic", "native or generic")
 	p.StringVar(&o.Card, "card", cardDaemon,
-		"of the victim's processes: daemon, or direct, with a link of 1500 bytes, and attacks on direct ports besides")
+		"of the victim's processes: daemon; direct, with a link of 1500 bytes, and attacks on direct ports besides;"+
+			" ofi: direct, of ranks that use the provider for libfabric")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
+	p.StringVar(&o.Ranks, "ranks", "",
+		"folder of the program rank and of the provider for libfabric (default: beside this program)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print a table in Markdown from the JSON documents of runs")
 	return c
@@ -114,17 +119,21 @@ func command() *cobra.Command {
 const (
 	cardDaemon = "daemon"
 	cardDirect = "direct"
+	cardOFI    = "ofi"
 )
 
 // ownSession reports whether the victim's processes are in sessions of their own, as another user's
 // are. The kernel shares processors among sessions first (sched(7), autogroup). A victim with a
 // direct port would pay for the computing of an enemy in the same session. A victim on a daemon's
 // card hands the processor to the daemon and back, which is slow between sessions.
-func (o *options) ownSession() bool { return o.Card == cardDirect }
+func (o *options) ownSession() bool { return o.direct() }
+
+// direct reports whether the victim's processes have direct ports.
+func (o *options) direct() bool { return o.Card == cardDirect || o.Card == cardOFI }
 
 // names returns the names of the attacks.
 func names() (all []string) {
-	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct()) {
+	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct(), attack.Ranks()) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -141,8 +150,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--xdp %q: use native or generic", o.XDP)
 	case o.MTU < lab.DefaultMTU || o.MTU > lab.MaxMTU:
 		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
-	case o.Card != cardDaemon && o.Card != cardDirect:
-		return fmt.Errorf("--card %q: use daemon or direct", o.Card)
+	case !slices.Contains([]string{cardDaemon, cardDirect, cardOFI}, o.Card):
+		return fmt.Errorf("--card %q: use daemon, direct or ofi", o.Card)
 	case os.Geteuid() != 0:
 		return errors.New("network namespaces, AF_XDP and processes of several users need root; run it with sudo")
 	}
@@ -152,8 +161,14 @@ func (o *options) check() error {
 		}
 	}
 	all := append(attack.Attacks(), attack.Rows()...)
-	if o.Card == cardDirect {
-		o.MTU, all = lab.DefaultMTU, append(all, attack.Direct()...)
+	if o.direct() {
+		o.MTU, all = lab.DefaultMTU, slices.Concat(all, attack.Direct(), attack.Ranks())
+	}
+	if err := o.findRanks(); err != nil {
+		return err
+	}
+	if o.noRanks != "" && o.Card == cardOFI {
+		return fmt.Errorf("--card ofi: %s", o.noRanks)
 	}
 	for _, a := range all {
 		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {
@@ -179,6 +194,24 @@ func (o *options) check() error {
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
 }
 
+// findRanks looks for the files for attacks by ranks, and notes what is missing. make share builds
+// them if it can.
+func (o *options) findRanks() error {
+	if o.Ranks == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("looking for this program's folder: %w", err)
+		}
+		o.Ranks = filepath.Dir(self)
+	}
+	for _, name := range rankFiles {
+		if _, err := os.Stat(filepath.Join(o.Ranks, name)); err != nil {
+			o.noRanks = fmt.Sprintf("%v; install gcc and libfabric-dev 1.17 or later, and run make share", err)
+		}
+	}
+	return nil
+}
+
 // play runs a role until it ends.
 func play(role, config string) error {
 	switch role {
@@ -186,6 +219,9 @@ func play(role, config string) error {
 		var c victimConfig
 		if err := json.Unmarshal([]byte(config), &c); err != nil {
 			return fmt.Errorf("reading the configuration: %w", err)
+		}
+		if c.Ranks != "" {
+			return attack.Rank(c.Ranks, "share", c.Socket, attack.Group{GID: c.GID, Token: c.Token}, c.Node)
 		}
 		return newVictim(c).live()
 	case roleAsker:

@@ -65,6 +65,8 @@ type figures struct {
 type attackReport struct {
 	Name string `json:"name"`
 	Does string `json:"does"`
+	// NotMeasured says why the attack was not made. It is not met then.
+	NotMeasured string `json:"not_measured,omitempty"`
 	// RateRatio and P99Ratio are medians over the rounds. A round's ratio is to what the victim had
 	// beside the computing processes just before and after.
 	RateRatio float64 `json:"rate_ratio"`
@@ -92,11 +94,15 @@ func newReport(o *options) *report {
 	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU,
 		XDPMode: o.XDP, Card: o.Card, OwnSession: o.ownSession(),
 		LeastRateRatio: leastRate, MostP99Ratio: mostP99}
-	if o.Card == cardDirect {
+	if o.direct() {
 		r.LeastRateRatio, r.MostP99Ratio = leastDirectRate, mostDirectP99
 	}
 	for _, a := range o.attacks {
-		r.Attacks = append(r.Attacks, &attackReport{Name: a.Name, Does: a.Does, waits: a.Waits})
+		report := &attackReport{Name: a.Name, Does: a.Does, waits: a.Waits}
+		if a.Rank != "" {
+			report.NotMeasured = o.noRanks
+		}
+		r.Attacks = append(r.Attacks, report)
 	}
 	r.Control = newControl(o.control)
 	return r
@@ -118,6 +124,10 @@ func (r *report) finish() *report {
 	r.Alone, r.Burner = summary(r.alone), summary(r.burner)
 	r.Met = true
 	for _, a := range r.Attacks {
+		if a.NotMeasured != "" {
+			r.Met = false
+			continue
+		}
 		a.figures, a.Did = summary(a.windows), median(a.did)
 		a.RateRatio, a.P99Ratio, a.PipelinedRatio = median(a.RoundsRate), median(a.RoundsP99), median(a.RoundsPipelined)
 		// beside an attack that stands still others lose nothing
@@ -170,9 +180,15 @@ func writeMarkdown(out io.Writer, files []string) error {
 	fmt.Fprintf(&b,
 		"| attack | what the other user does | rate kept | p99 longer | attacks/s |\n|---|---|---|---|---|\n")
 	for _, first := range runs[0].Attacks {
+		if first.NotMeasured != "" {
+			fmt.Fprintf(&b, "| `%s` | %s | not measured | | |\n", first.Name, first.Does)
+			continue
+		}
 		var rate, p99, did []float64
 		for i := range runs {
-			n := slices.IndexFunc(runs[i].Attacks, func(a *attackReport) bool { return a.Name == first.Name })
+			n := slices.IndexFunc(runs[i].Attacks, func(a *attackReport) bool {
+				return a.Name == first.Name && a.NotMeasured == ""
+			})
 			if n < 0 {
 				return fmt.Errorf("%s has no %s; use runs of the same attacks", files[i], first.Name)
 			}
@@ -215,6 +231,10 @@ func (r *report) writeTable(out io.Writer) error {
 			row.Longest/1000, "", "", "", row.Pipelined)
 	}
 	for _, a := range r.Attacks {
+		if a.NotMeasured != "" {
+			fmt.Fprintf(&b, "%-20s not measured: %s\n", a.Name, a.NotMeasured)
+			continue
+		}
 		verdict := "kept"
 		if !a.Met {
 			verdict = "LOST"

@@ -31,19 +31,24 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := &run{options: o, bed: b, report: newReport(o)}
-	g, err := b.found([]uint16{0, 1}, o.Card == cardDirect)
+	g, err := b.found([]uint16{0, 1}, o.direct())
 	if err != nil {
 		return nil, err
 	}
 	defer g.end()
+	config := victimConfig{GID: g.GID, Token: g.Token}
+	if o.Card == cardOFI {
+		config.Ranks = b.ranks.Path()
+	}
 	for node := range uint16(2) {
+		config.Node, config.Socket = node, b.sockets[node]
 		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, o.ownSession(),
-			victimConfig{Socket: b.sockets[node], GID: g.GID, Node: node, Token: g.Token})
+			config)
 		if err != nil {
 			return nil, err
 		}
 		defer p.kill()
-		if _, err := p.Next(ctx, "attached", patience); err != nil {
+		if _, err := p.Next(ctx, "ready", patience); err != nil {
 			return nil, err
 		}
 		if node == 0 {
@@ -83,6 +88,10 @@ func (r *run) round(ctx context.Context) error {
 	}
 	r.report.burner = append(r.report.burner, before)
 	for i, a := range r.attacks {
+		if why := r.report.Attacks[i].NotMeasured; why != "" {
+			fmt.Fprintf(os.Stderr, "%-20s not measured: %s\n", a.Name, why)
+			continue
+		}
 		beside, did, err := r.window(ctx, r.bed.attackers(a))
 		if err != nil {
 			return fmt.Errorf("beside %s: %w", a.Name, err)

@@ -153,6 +153,39 @@ func TestMet(t *testing.T) {
 	}
 }
 
+// TestNotMeasured: without the files that ranks of libfabric need, their attacks are in the report
+// with the reason, and not met.
+func TestNotMeasured(t *testing.T) {
+	long.Test(t)
+	cmd, out, complaints := share(t, "--card", "direct", "--ranks", t.TempDir(), "--rounds", "1", "--window", "100ms",
+		"--attacks", "ofi_lies", "--json")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if code := finish(t, cmd); code != 0 {
+		t.Fatalf("ended with %d: %s", code, complaints)
+	}
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Attacks) != 1 || r.Met || r.Attacks[0].Met || !strings.Contains(r.Attacks[0].NotMeasured, "libfabric-dev") {
+		t.Errorf("it printed %s", out)
+	}
+	if r.Alone.Rate <= 0 {
+		t.Errorf("alone: %+v", r.Alone)
+	}
+	text := filepath.Join(t.TempDir(), "run")
+	if err := os.WriteFile(text, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := errors.Join(r.writeTable(&table), writeMarkdown(&table, []string{text})); err != nil ||
+		strings.Count(table.String(), "not measured") != 2 {
+		t.Errorf("%v: the tables are %s", err, &table)
+	}
+}
+
 // TestFrom: the README's table comes from the documents of runs: least and most of their ratios, in
 // the order of the first. A document that lacks an attack, or is none, is refused.
 func TestFrom(t *testing.T) {

@@ -43,6 +43,7 @@ type victimConfig struct {
 	GID    uint16
 	Node   uint16
 	Token  string
+	Ranks  string // folder of the files of ranks, if the victim is two of them
 }
 
 // window is node 0's report of one measurement window.
@@ -82,7 +83,7 @@ func (v *victim) live() error {
 		return err
 	}
 	v.iface = v.k.Interface()
-	fmt.Println("attached")
+	fmt.Println("ready")
 	if v.c.Node == 1 {
 		return v.answer()
 	}

@@ -18,8 +18,8 @@
 // window: a memory region of the other process. The card of a direct port reaches all memory of its
 // process, so a region is registered where it lies (region.go). Both ways of naming regions are
 // offered: keys of the provider and addresses of memory, or keys below 2^16 of the program and
-// offsets. A key of the second kind keeps nobody of the job out. On a daemon's card none of this is
-// offered.
+// offsets. A key of the second kind keeps nobody of the job out. Atomic operations that cards lack
+// are loops of compare-and-swap (loop.go). On a daemon's card none of this is offered.
 //
 // Rules, besides those of package guest:
 //
@@ -34,6 +34,8 @@
 //   - A completion queue never overruns. Completions beyond its ring wait in Go, and until they are
 //     read operations that would add more return -FI_EAGAIN. So do operations beyond 1,024 of an
 //     endpoint in each direction.
+//   - An operation with FI_FENCE returns -FI_EAGAIN while earlier ones of its endpoint to the node
+//     are under way.
 //   - Operations of others on memory of a region that the program has unmapped fail with
 //     FI_EKEYREJECTED. If the program unmaps it while the card sends it to another process, or
 //     unmaps a buffer of its own operation, its card ends: every operation of the process then
@@ -43,10 +45,10 @@
 //
 // Limits: 127 endpoints and 1,024 completion queues of a process; messages of 1 GiB; injected
 // messages of 256 bytes; regions and buffers of 1.5 GiB of memory at a time, in units of 16 MiB and
-// in 48 places; 4 elements of an atomic operation, without logical operations, comparisons but
-// equality, and complex numbers. Data that comes with a write is told to the first endpoint of the
-// region's domain, and its source as the first endpoint of its node in the address vector.
-// A buffer of many messages is given back early while 1,024 completions wait.
+// in 48 places; 4 elements of an atomic operation, none of them complex numbers. Data that comes
+// with a write is told to the first endpoint of the region's domain, and its source as the first
+// endpoint of its node in the address vector. A buffer of many messages is given back early while
+// 1,024 completions wait.
 package main
 
 // main is never called; a library of Go has one nevertheless.

@@ -105,6 +105,25 @@ func ofi_go_left(core uintptr, transmit int32) (left C.ssize_t) {
 	return max(left, 0)
 }
 
+// Whether operations to a node are under way, so that one with FI_FENCE must wait. It lets the card
+// run, since the program may call nothing else meanwhile.
+//
+//export ofi_go_owed
+func ofi_go_owed(core uintptr, node uint64) (owed C.int) {
+	defer caught(&owed)
+	the.polls.Add(1)
+	the.poll()
+	the.with(func(*am.Endpoint) {
+		for _, o := range the.of(core).under {
+			if o.send && o.node == int(node) {
+				owed = 1
+				return
+			}
+		}
+	})
+	return owed
+}
+
 //export ofi_go_cancel
 func ofi_go_cancel(core, wanted uintptr) (code C.ssize_t) {
 	defer caught(&code)

@@ -6,7 +6,7 @@
 #include "_cgo_export.h"
 
 #define SEND_FLAGS (FI_MORE | FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-	FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)
+	FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
 #define RECV_FLAGS (FI_MORE | FI_COMPLETION | FI_MULTI_RECV)
 #define TAGGED_RECV_FLAGS (FI_MORE | FI_COMPLETION | FI_PEEK | FI_CLAIM | FI_DISCARD)
 
@@ -23,6 +23,8 @@ static ssize_t post_send(struct fid_ep *fid, fi_addr_t to, struct ofi_operation 
 		return -FI_EOPBADSTATE;
 	o->node = e & 0xffff;
 	o->channel = (e & ~(uint32_t)LIVE) >> NUMBER | tagged;
+	if ((o->flags & FI_FENCE) != 0 && ofi_go_owed((uintptr_t)c, o->node))
+		return -FI_EAGAIN;
 	return ofi_go_send((uintptr_t)c, (uintptr_t)o);
 }
 

@@ -27,9 +27,10 @@ type operation struct {
 	parts           int        // of an operation on a region, that are under way
 	err             error      // of the first part that failed
 	result          [C.PIECES]piece
-	memoryOf        held // of an operation on a region
-	copied          bool // b is the operation's own
-	starting, ended bool // package am may complete it before it is under way
+	memoryOf        held    // of an operation on a region
+	loops           *looped // of an atomic operation that cards do not have
+	copied          bool    // b is the operation's own
+	starting, ended bool    // package am may complete it before it is under way
 	context         uint64
 	flags           uint64
 	tag, ignore     uint64
@@ -71,7 +72,7 @@ func (p *process) take(e *endpoint) *operation {
 		o.sent, o.got, o.parting.More = o.wasSent, o.wasReceived, o.mayGoOn
 	}
 	o.e, o.ended, o.copied, o.pieces, o.many = e, false, false, 0, false
-	o.tagged, o.what, o.parts, o.err = false, 0, 0, nil
+	o.tagged, o.what, o.parts, o.err, o.loops = false, 0, 0, nil, nil
 	return o
 }
 

@@ -152,6 +152,7 @@ func ofi_go_reaches() (code C.int) {
 
 func (p *process) open(cfg attach.Config) error {
 	guest.Settle()
+	cfg.Timeout = patience // many ranks of a busy host ask the daemon at once
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	e, err := funet.Open(ctx, funet.Options{Attach: &cfg, Remote: remoteSizes, OnError: func(err error) {

@@ -90,7 +90,7 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 	}
 	o := the.take(e)
 	o.send, o.starting, o.context, o.flags, o.length = true, true, uint64(x.context), uint64(x.flags), bytes
-	o.address, o.pieces = 0, 0
+	o.address, o.pieces, o.node = 0, 0, int(x.node)
 	if len(pieces) > 0 {
 		o.address = pieces[0].address
 	}
@@ -143,11 +143,6 @@ func gather(pieces []piece) (b []byte) {
 	return b
 }
 
-// with says how parts are carried out, but the notification of the last.
-func with(x *C.struct_ofi_remote) rma.With {
-	return rma.With{Ack: true, Ordered: x.flags&C.FI_FENCE != 0}
-}
-
 func target(x *C.struct_ofi_remote, at uint64) rma.Target {
 	return rma.Target{Node: uint16(x.node), Key: keyOf(uint64(x.key)), Address: uint64(x.address) + at}
 }
@@ -164,7 +159,7 @@ func (o *operation) begun(id rma.ID, at int, err error) error {
 
 // move puts or gets the bytes of pieces, which lie in segments.
 func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
-	at, how := uint64(0), with(x)
+	at, how := uint64(0), rma.With{Ack: true}
 	for i, p := range pieces {
 		b := p.bytes()
 		for first := true; first || len(b) > 0; first = false {
@@ -180,7 +175,7 @@ func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
 			} else {
 				if last && x.flags&C.FI_REMOTE_CQ_DATA != 0 {
 					// after the bytes of the other parts
-					how.Notify, how.Tag, how.Ordered = true, uint64(x.data), how.Ordered || o.parts > 0
+					how.Notify, how.Tag, how.Ordered = true, uint64(x.data), o.parts > 0
 				}
 				id, err = the.one.Put(target(x, at), b[:n], how)
 			}
@@ -197,11 +192,11 @@ func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
 // inject puts bytes that are copied at once, a packet's at a time.
 func (o *operation) inject(x *C.struct_ofi_remote, b []byte) error {
 	const room = arctic.MaxRemoteBytes
-	how := with(x)
+	how := rma.With{Ack: true}
 	for at := 0; at == 0 || len(b) > 0; {
 		n := min(len(b), room)
 		if x.flags&C.FI_REMOTE_CQ_DATA != 0 && len(b) <= room-trailerBytes {
-			how.Notify, how.Tag, how.Ordered = true, uint64(x.data), how.Ordered || o.parts > 0
+			how.Notify, how.Tag, how.Ordered = true, uint64(x.data), o.parts > 0
 		} else if x.flags&C.FI_REMOTE_CQ_DATA != 0 {
 			n = min(n, room-trailerBytes)
 		}
@@ -246,9 +241,9 @@ var operations = map[uint64]struct {
 func ofi_go_atomic_valid(typ, op uint32, kind uint64) (valid C.int) {
 	element, ok := elements[uint64(typ)]
 	x, has := operations[uint64(op)]
-	compares := op == C.FI_CSWAP || op == C.FI_MSWAP
+	compares := op >= C.FI_CSWAP && op <= C.FI_MSWAP
 	switch {
-	case !ok || !has || x.logical && element >= arctic.Float32, compares != (kind == C.COMPARE),
+	case !ok || !has && !loops(uint64(op)) || x.logical && element >= arctic.Float32, compares != (kind == C.COMPARE),
 		op == C.FI_ATOMIC_READ && kind != C.FETCH:
 		return 0
 	}
@@ -272,6 +267,9 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 		return errOperands
 	}
 	o.length = uint64(total)
+	if loops(uint64(x.op)) {
+		return o.startLoops(x, operands, compare)
+	}
 	step := size
 	switch op {
 	case arctic.RemoteRead, arctic.RemoteWrite, arctic.RemoteAdd, arctic.RemoteSwap:
@@ -291,8 +289,7 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 		default:
 			b = append(b, operands[at:at+step]...)
 		}
-		how := rma.With{Ordered: x.flags&C.FI_FENCE != 0}
-		id, err := the.one.Apply(target(x, uint64(at)), op, element, b, step, how)
+		id, err := the.one.Apply(target(x, uint64(at)), op, element, b, step, rma.With{})
 		if err = o.begun(id, at, err); err != nil {
 			return err
 		}
@@ -327,6 +324,9 @@ func (p *process) collect() {
 func (o *operation) partDone(at int, r *rma.Result) {
 	if r.Err != nil && o.err == nil {
 		o.err = r.Err
+	}
+	if o.loops != nil && r.Err == nil && o.err == nil {
+		o.err = o.loops.answered(o, at, r.Answer[:r.Bytes])
 	}
 	if r.Err == nil && o.pieces > 0 {
 		from := r.Answer[:r.Bytes]

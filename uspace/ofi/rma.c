@@ -19,6 +19,8 @@ static ssize_t post(struct fid_ep *fid, fi_addr_t to, struct ofi_remote *o)
 	if (guest_enter() != 0)
 		return -FI_EOPBADSTATE;
 	o->node = e & 0xffff;
+	if ((o->flags & FI_FENCE) != 0 && ofi_go_owed((uintptr_t)c, o->node))
+		return -FI_EAGAIN;
 	return ofi_go_remote((uintptr_t)c, (uintptr_t)o);
 }
 

@@ -5,6 +5,7 @@
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
+#include <math.h>
 #include <sys/mman.h>
 
 enum { BYTES = 3 << 20 };
@@ -157,6 +158,139 @@ static void atomics(void)
 	barrier();
 }
 
+/* Logical operations, and swaps under each comparison, as fi_atomic(3) defines them. */
+static void comparisons(void)
+{
+	static const enum fi_op ops[] = { FI_LOR, FI_LAND, FI_LXOR, FI_CSWAP_NE, FI_CSWAP_LE, FI_CSWAP_LT, FI_CSWAP_GE,
+		FI_CSWAP_GT };
+	char c;
+	size_t count;
+
+#define EXPECT(op, type, old, compare, operand) \
+	((op) == FI_LOR ? (type)((old) || (operand)) : (op) == FI_LAND ? (type)((old) && (operand)) : \
+	(op) == FI_LXOR ? (type)(!(old) != !(operand)) : \
+	((op) == FI_CSWAP_NE && (compare) != (old)) || ((op) == FI_CSWAP_LE && (compare) <= (old)) || \
+	((op) == FI_CSWAP_LT && (compare) < (old)) || ((op) == FI_CSWAP_GE && (compare) >= (old)) || \
+	((op) == FI_CSWAP_GT && (compare) > (old)) ? (operand) : (old))
+#define EACH(type, code, ...) \
+	do { \
+		const type values[] = { __VA_ARGS__ }; \
+		enum { N = sizeof values / sizeof values[0] }; \
+		for (unsigned i = 0; i < sizeof ops / sizeof ops[0] * N * N; i++) { \
+			enum fi_op op = ops[i / N / N]; \
+			int compares = op >= FI_CSWAP_NE; \
+			type old[2] = { values[i % N], values[(i + 1) % N] }, operand[2] = { values[i / N % N], values[i % N] }, \
+			     compare[2] = { values[i / N % N], values[i / N % N] }, was[2], is[2]; \
+			if (compares) \
+				operand[0] = operand[1] = 9; \
+			OK(compares ? fi_compare_atomicvalid(ep, code, op, &count) : fi_fetch_atomicvalid(ep, code, op, &count)); \
+			POST(fi_atomic(ep, old, 2, NULL, node[peer], base, key, code, FI_ATOMIC_WRITE, &c)); \
+			(void)finished(tx, FI_ATOMIC | FI_WRITE, &c); \
+			if (compares) \
+				POST(fi_compare_atomic(ep, operand, 2, NULL, compare, NULL, was, NULL, node[peer], base, key, code, op, &c)); \
+			else \
+				POST(fi_fetch_atomic(ep, operand, 2, NULL, was, NULL, node[peer], base, key, code, op, &c)); \
+			(void)finished(tx, FI_ATOMIC | FI_READ, &c); \
+			POST(fi_fetch_atomic(ep, NULL, 2, NULL, is, NULL, node[peer], base, key, code, FI_ATOMIC_READ, &c)); \
+			(void)finished(tx, FI_ATOMIC | FI_READ, &c); \
+			for (int j = 0; j < 2; j++) { \
+				type want = EXPECT(op, type, old[j], compare[j], operand[j]); \
+				REQUIRE(memcmp(&was[j], &old[j], sizeof was[j]) == 0 && memcmp(&is[j], &want, sizeof want) == 0, \
+					"operation %d, element %d, turn %u: %f became %f, not %f", op, j, i, (double)old[j], (double)is[j], \
+					(double)want); \
+			} \
+		} \
+	} while (0)
+	EACH(uint8_t, FI_UINT8, 0, 1, 200);
+	EACH(int8_t, FI_INT8, 0, -1, 100);
+	EACH(uint16_t, FI_UINT16, 0, 1, 60000);
+	EACH(int16_t, FI_INT16, 0, -1, 300);
+	EACH(uint32_t, FI_UINT32, 0, 1, 1u << 31);
+	EACH(int32_t, FI_INT32, 0, -1, 1 << 20);
+	EACH(uint64_t, FI_UINT64, 0, 1, (uint64_t)1 << 63);
+	EACH(int64_t, FI_INT64, 0, -1, (int64_t)1 << 40);
+	EACH(float, FI_FLOAT, 0, -1.5f, -0.0f, NAN);
+	EACH(double, FI_DOUBLE, 0, -1.5, -0.0, NAN);
+	REQUIRE(fi_atomicvalid(ep, FI_INT32, FI_CSWAP_LE, &count) == -FI_EOPNOTSUPP &&
+		fi_compare_atomicvalid(ep, FI_INT32, FI_LOR, &count) == -FI_EOPNOTSUPP, "of another kind");
+	/* Without the old value, and without a completion. */
+	uint32_t seven = 7, old;
+	uint64_t done = fi_cntr_read(written);
+	POST(fi_inject_atomic(ep, &seven, 1, node[peer], base + 4, key, FI_UINT32, FI_LOR));
+	OK(fi_cntr_wait(written, done + 1, 10000));
+	POST(fi_fetch_atomic(ep, NULL, 1, NULL, &old, NULL, node[peer], base + 4, key, FI_UINT32, FI_ATOMIC_READ, &c));
+	(void)finished(tx, FI_ATOMIC | FI_READ, &c);
+	REQUIRE(old == 1, "%u", old);
+	/* Both turn a bit of node 0 over, many times at once. None of it is lost: half of all turns find
+	 * it set. */
+	enum { TURNS = 50, ATONCE = 8 };
+	uint32_t one = 1, set = 0, theirs, olds[ATONCE];
+	barrier(); /* the other one has done with this region */
+	memset(region, 0, 64);
+	barrier();
+	uint64_t there[2] = { base, key };
+	if (me == 0) {
+		there[0] = key == 7 ? 0 : (uint64_t)(uintptr_t)(region + 16);
+		there[1] = fi_mr_key(mr);
+	}
+	for (int i = 0; i < TURNS; i++) {
+		for (int j = 0; j < ATONCE; j++)
+			POST(fi_fetch_atomic(ep, &one, 1, NULL, &olds[j], NULL, node[0], there[0] + 8, there[1], FI_UINT32, FI_LXOR, &c));
+		for (int j = 0; j < ATONCE; j++)
+			(void)finished(tx, FI_ATOMIC | FI_READ, &c);
+		for (int j = 0; j < ATONCE; j++)
+			set += olds[j];
+	}
+	POST(fi_tinject(ep, &set, sizeof set, node[peer], 97));
+	POST(fi_trecv(ep, &theirs, sizeof theirs, NULL, node[peer], 97, 0, &c));
+	(void)completion(rx, &c, NULL);
+	REQUIRE(set + theirs == TURNS * ATONCE, "%u and %u turns found it set", set, theirs);
+	barrier();
+}
+
+/* An operation with FI_FENCE starts when all earlier ones to its node are complete. */
+static void fences(void)
+{
+	enum { N = 20, LONG = 1 << 20 };
+	static char message[LONG];
+	char c, in;
+	for (int i = 0; me == 0 && i < N; i++) {
+		uint64_t number = fi_cntr_read(written);
+		memset(local, i, LONG);
+		POST(fi_write(ep, local, LONG, NULL, node[1], base, key, &c));
+		struct iovec v = { local + i, 1 };
+		struct fi_rma_iov place = { base + LONG, 1, key };
+		struct fi_msg_rma write = { .msg_iov = &v, .iov_count = 1, .addr = node[1], .rma_iov = &place, .rma_iov_count = 1,
+			.context = &in };
+		POST(fi_writemsg(ep, &write, FI_COMPLETION | FI_FENCE));
+		REQUIRE(fi_cntr_read(written) > number, "the write before is under way");
+		(void)finished(tx, FI_RMA | FI_WRITE, &c);
+		(void)finished(tx, FI_RMA | FI_WRITE, &in);
+		/* a message to a node that has not asked for the one before */
+		number = fi_cntr_read(sent);
+		POST(fi_tsend(ep, message, LONG, NULL, node[1], 5, &c));
+		struct fi_msg_tagged note = { .msg_iov = &v, .iov_count = 1, .addr = node[1], .tag = 6, .context = &in };
+		if (i == 0)
+			REQUIRE(fi_tsendmsg(ep, &note, FI_COMPLETION | FI_FENCE) == -FI_EAGAIN, "the send before is under way");
+		POST(fi_tinject(ep, &c, 1, node[1], 4));
+		POST(fi_tsendmsg(ep, &note, FI_COMPLETION | FI_FENCE));
+		REQUIRE(fi_cntr_read(sent) >= number + 2, "the send before is under way");
+		(void)completion(tx, &c, NULL);
+		(void)completion(tx, &in, NULL);
+		barrier();
+	}
+	for (int i = 0; me == 1 && i < N; i++) {
+		POST(fi_trecv(ep, &in, 1, NULL, node[0], 4, 0, &in));
+		(void)completion(rx, &in, NULL);
+		POST(fi_trecv(ep, message, LONG, NULL, node[0], 5, 0, &c));
+		(void)completion(rx, &c, NULL);
+		POST(fi_trecv(ep, &in, 1, NULL, node[0], 6, 0, &in));
+		(void)completion(rx, &in, NULL);
+		REQUIRE(in == i && region[16] == i && region[16 + LONG - 1] == i && region[16 + LONG] == i, "%d", in);
+		barrier();
+	}
+}
+
 /* More regions than the card has segments. */
 static void many(void)
 {
@@ -211,11 +345,13 @@ int main(void)
 {
 	start();
 	for (int made = 0; made < 2; made++) {
-		open_all(FI_RMA | FI_ATOMIC, made ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0);
+		open_all(FI_RMA | FI_ATOMIC | FI_FENCE, made ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0);
 		expose(made);
 		transfers();
 		refusals();
 		atomics();
+		comparisons();
+		fences();
 		many();
 		places();
 		barrier();
