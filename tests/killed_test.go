@@ -39,7 +39,7 @@ func TestProviderKilled(t *testing.T) {
 	for done := 0; done < *kills; {
 		var runs []*process
 		for _, phase := range phases {
-			args := []string{"sh", "-c", script, "sh", program, phase.name, strconv.Itoa(r.IntN(3)),
+			args := []string{"env", "FI_LOG_LEVEL=warn", "sh", "-c", script, "sh", program, phase.name, strconv.Itoa(r.IntN(3)),
 				strconv.Itoa(r.IntN(phase.most))}
 			runs = append(runs, s.run(append([]string{"-n", "3", "--"}, withProvider(t, args...)...)...))
 			done++
