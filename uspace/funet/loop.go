@@ -19,6 +19,11 @@ func (e *Endpoint) Poll() (n int, err error) {
 		return 0, fmt.Errorf("polling: %w", err)
 	}
 	defer e.unlock()
+	return e.pollOnce()
+}
+
+// pollOnce polls unless another goroutine leads. The lock is held.
+func (e *Endpoint) pollOnce() (n int, err error) {
 	if e.group.MayLead() {
 		e.enterWait()
 		e.group.Lead()

@@ -70,6 +70,17 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
+// Push lets the card run once, so that what was posted or begun leaves now, unless it has to wait
+// for the other node. Push handles no messages, and does not wait. Only a function that AM or
+// Windows.Do calls may call it. If the card touches memory that is gone, the endpoint becomes
+// unusable.
+func (e *Endpoint) Push() {
+	e.report(e.guard(func() error {
+		e.carrier.Look()
+		return nil
+	}))
+}
+
 // sendLong sends a message of the given number of bytes, begun by start, and waits until it is
 // done.
 func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done func(error)) (am.ID, error)) error {

@@ -72,15 +72,38 @@ func (w *Windows) Do(ctx context.Context, f func(r *rma.Endpoint) error) error {
 		return fmt.Errorf("operating on windows: %w", err)
 	}
 	w.ctx = ctx
-	stop := context.AfterFunc(ctx, e.carrier.Interrupt)
+	var stop func() bool // nil: the context does not end
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, e.carrier.Interrupt)
+	}
 	defer func() {
-		stop()
+		if stop != nil {
+			stop()
+		}
 		e.runner.Store(0)
 		e.group.PassOn()
 		e.unlock()
 	}()
 	e.runner.Store(goroutine())
 	return f(w.rma)
+}
+
+// Poll is Endpoint.Poll that then calls f as Do does, without releasing the lock in between. f must
+// not wait. If there is an error f is not called.
+func (w *Windows) Poll(f func(r *rma.Endpoint)) (n int, err error) {
+	e := w.endpoint
+	if err := e.lock(); err != nil {
+		return 0, fmt.Errorf("polling: %w", err)
+	}
+	defer func() {
+		e.runner.Store(0)
+		e.unlock()
+	}()
+	if n, err = e.pollOnce(); err == nil {
+		e.runner.Store(goroutine())
+		f(w.rma)
+	}
+	return n, err
 }
 
 // Paths returns what opens ULTRA paths, for use within Do: the memory of their ends is Alloc's. A

@@ -84,6 +84,49 @@ func TestPaths(t *testing.T) {
 	})
 }
 
+// Rule: a poll shows what is complete in the same turn, and its function must not call the endpoint
+// (Windows.Poll).
+func TestWindowsPoll(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		withWindows(b)
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			const key = 0x1234_5678_0001
+			w, err := e.Windows()
+			if err != nil {
+				return err
+			}
+			memory, err := w.Alloc(4096)
+			if err != nil {
+				return err
+			}
+			var id rma.ID
+			err = w.Do(ctx, func(r *rma.Endpoint) error {
+				_, err := r.Expose(memory, rma.Options{Key: key})
+				return err
+			})
+			if err = errors.Join(err, e.Barrier(ctx)); err == nil {
+				err = w.Do(ctx, func(r *rma.Endpoint) (err error) {
+					id, err = r.Put(rma.Target{Node: uint16(1 - e.Node()), Key: key}, []byte{1}, rma.With{Ack: true})
+					return err
+				})
+			}
+			var result rma.Result
+			for err == nil && result.ID == 0 && ctx.Err() == nil {
+				_, err = w.Poll(func(r *rma.Endpoint) {
+					if _, inside := e.Poll(); !errors.Is(inside, funet.ErrHandler) {
+						t.Errorf("a poll within a poll: %v", inside)
+					}
+					r.Next(&result)
+				})
+			}
+			if err == nil && (result.ID != id || result.Err != nil) {
+				err = fmt.Errorf("operation %d instead of %d: %w", result.ID, id, result.Err)
+			}
+			return errors.Join(err, e.Barrier(ctx))
+		})
+	})
+}
+
 // Rule: messages, calls, barriers and operations on windows go on at the same time from several
 // goroutines by one endpoint: each operation is carried out once and answers its own goroutine, and
 // what each goroutine puts it gets back (Endpoint.Windows).

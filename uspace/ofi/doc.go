@@ -7,7 +7,9 @@
 // one that checks the arguments, looks the address up in the endpoint's address vector (av.c), and
 // crosses into Go with a struct ofi_operation (ofi.h). The exported function (operation.go) takes
 // the lock of the process's endpoint, notes the operation, and starts a wide message of package am.
-// When am completes it, the completion is written into the ring of a completion queue, which is
+// It then lets the card run, and the frame leaves. A program that begins several operations between
+// two polls has these share frames instead, which leave at the next poll (process.leave). When am
+// completes the message, the completion is written into the ring of a completion queue, which is
 // memory of C, and counted (queue.go). fi_cq_read finds it there without a crossing (cq.c).
 //
 // A completion queue that is empty makes one crossing, which lets the card run, and is looked at

@@ -193,6 +193,7 @@ func (e *endpoint) send(a *am.Endpoint, x *C.struct_ofi_operation) C.ssize_t {
 		return -C.ssize_t(errno(err))
 	}
 	o.launched(id)
+	the.leave(uint64(x.flags))
 	return 0
 }
 

@@ -54,12 +54,16 @@ type process struct {
 	spare     []*operation
 	crowded   int // queues of receives with a backlog
 
-	under  atomic.Int32  // operations under way
-	polls  atomic.Uint64 // calls of the program that polled
-	armed  atomic.Bool   // the program sleeps on the descriptor
-	broken atomic.Bool   // the card is lost, and operations were ended
-	remote atomic.Int32  // len(parts), and regions whose writers may tell of their writes
-	one    *rma.Endpoint // of windows; nil: not asked for
+	under   atomic.Int32  // operations under way
+	polls   atomic.Uint64 // calls of the program that polled
+	begun   uint64        // polls when an operation was begun last
+	several bool          // and another one after it, before the next poll
+	armed   atomic.Bool   // the program sleeps on the descriptor
+	broken  atomic.Bool   // the card is lost, and operations were ended
+	remote  atomic.Int32  // len(parts), and regions whose writers may tell of their writes
+
+	windows *funet.Windows // nil: the card does not reach memory of the program
+	one     *rma.Endpoint  // of windows; nil without them
 }
 
 var the process
@@ -162,7 +166,8 @@ func (p *process) open(cfg attach.Config) error {
 		return err
 	}
 	p.e = e
-	if w, err := p.windows(); err == nil {
+	if w, err := windows(e); err == nil {
+		p.windows = w
 		err = w.Do(ctx, func(r *rma.Endpoint) error { p.one, p.parts = r, make(map[rma.ID]part); return nil })
 		if err != nil {
 			return errors.Join(err, e.Close(ctx))
@@ -219,15 +224,18 @@ func (p *process) lost(err error) {
 // the card is lost.
 func (p *process) poll() C.int {
 	guarded()
-	if p.armed.Swap(false) {
+	if p.armed.Load() && p.armed.Swap(false) {
 		p.e.Disarm()
 	}
-	if _, err := p.e.Poll(); err != nil {
+	var err error
+	if p.remote.Load() > 0 {
+		_, err = p.windows.Poll(func(*rma.Endpoint) { p.collect() })
+	} else {
+		_, err = p.e.Poll()
+	}
+	if err != nil {
 		p.lost(err)
 		return -errno(err)
-	}
-	if p.remote.Load() > 0 {
-		p.with(func(*am.Endpoint) { p.collect() })
 	}
 	return 0
 }
@@ -264,6 +272,23 @@ func (p *process) probe() {
 			}
 		}
 	})
+}
+
+// leave lets the card run for an operation that was just begun, if it is the first since the
+// program polled. So its frame leaves now. Those that follow wait for the next poll and share
+// frames. A program that began several between two polls mostly does so again; then the first
+// waits, too. An operation with FI_MORE leaves with the next one. The lock is held.
+func (p *process) leave(flags uint64) {
+	if flags&C.FI_MORE != 0 {
+		return
+	}
+	polls := p.polls.Load()
+	first := polls != p.begun
+	alone := first && !p.several
+	p.begun, p.several = polls, !first
+	if alone {
+		p.e.Push()
+	}
 }
 
 //export ofi_go_poll

@@ -90,12 +90,12 @@ type regions struct {
 	domains map[uint16]*C.struct_ofi_domain
 }
 
-// windows returns the card's windows, or errRemote.
-func (p *process) windows() (*funet.Windows, error) {
-	if _, own := p.e.Carrier().(*card.Card); !own {
+// windows returns the windows of an endpoint's card, or errRemote.
+func windows(e *funet.Endpoint) (*funet.Windows, error) {
+	if _, own := e.Carrier().(*card.Card); !own {
 		return nil, errRemote
 	}
-	return p.e.Windows()
+	return e.Windows()
 }
 
 // locate returns a segment with some memory in it. The lock of regions is held.
@@ -219,12 +219,9 @@ func keyOf(key uint64) rma.Key {
 //export ofi_go_register
 func ofi_go_register(x uintptr) (code C.int) {
 	defer caught(&code)
-	w, err := the.windows()
-	if err == nil {
-		err = the.regions.register(w, pointer[C.struct_ofi_region](x))
-	}
+	err := the.regions.register(pointer[C.struct_ofi_region](x))
 	for err == errInUse && the.poll() == 0 {
-		err = the.regions.register(w, pointer[C.struct_ofi_region](x))
+		err = the.regions.register(pointer[C.struct_ofi_region](x))
 	}
 	if err != nil {
 		say(false, C.FI_LOG_MR, err.Error())
@@ -233,7 +230,11 @@ func ofi_go_register(x uintptr) (code C.int) {
 	return 0
 }
 
-func (r *regions) register(w *funet.Windows, x *C.struct_ofi_region) error {
+func (r *regions) register(x *C.struct_ofi_region) error {
+	w := the.windows
+	if w == nil {
+		return errRemote
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, err := r.locate(w, uintptr(x.address), uintptr(x.length))
@@ -308,10 +309,7 @@ func ofi_go_unregister(number uint64) (code C.int) {
 	defer r.mu.Unlock()
 	m := r.all[number]
 	if m.window != nil {
-		w, err := the.windows()
-		if err == nil {
-			err = w.Do(context.Background(), func(e *rma.Endpoint) error { return e.Revoke(m.window) })
-		}
+		err := the.windows.Do(context.Background(), func(e *rma.Endpoint) error { return e.Revoke(m.window) })
 		if err != nil && the.e.Err() == nil {
 			say(false, C.FI_LOG_MR, err.Error())
 			return -errno(err)

@@ -45,11 +45,12 @@ func ofi_go_remote(core, operation uintptr) (code C.ssize_t) {
 	defer caught(&code)
 	guarded()
 	x := pointer[C.struct_ofi_remote](operation)
-	w, err := the.windows()
-	if err != nil {
-		return -C.ssize_t(errno(err))
+	w := the.windows
+	if w == nil {
+		return -C.FI_EOPNOTSUPP
 	}
 	pieces := list(x.pieces, x.count)
+	var err error
 	var memory held
 	if x.kind == C.GET || x.kind == C.PUT && x.flags&C.FI_INJECT == 0 {
 		if err = the.regions.hold(w, pieces, &memory); err != nil && err != errInUse {
@@ -129,6 +130,7 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 	}
 	o.memoryOf = *memory
 	o.launched(0)
+	the.leave(uint64(x.flags))
 	return 0
 }
 

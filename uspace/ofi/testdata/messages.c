@@ -507,6 +507,31 @@ static void interrupted(void)
 		(void)fi_cq_read(tx, &e, 1);
 }
 
+/* A message has left when the call that sends it returns, and takes those along that were to wait
+ * for it: they arrive while the sender is stopped. */
+static void leaving(void)
+{
+	char c = 1, in[2];
+	struct iovec v = { &c, 1 };
+	struct fi_msg_tagged m = { .msg_iov = &v, .iov_count = 1, .addr = node[1], .tag = 1, .context = &c };
+	for (int more = 0; more < 2; more++) {
+		will_stop();
+		if (me == 0) {
+			if (more)
+				POST(fi_tsendmsg(ep, &m, FI_MORE | FI_INJECT));
+			POST(fi_tinject(ep, &c, 1, node[1], 2));
+			stop();
+		} else {
+			for (int i = 1 - more; i < 2; i++) {
+				POST(fi_trecv(ep, &in[i], 1, NULL, node[0], (uint64_t)i + 1, 0, &in[i]));
+				(void)completion(rx, &in[i], NULL);
+			}
+			resume();
+		}
+		barrier();
+	}
+}
+
 int main(void)
 {
 	start();
@@ -515,6 +540,7 @@ int main(void)
 	lengths();
 	pieces();
 	unusual();
+	leaving();
 	alone();
 	many();
 	many_first();

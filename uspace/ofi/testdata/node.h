@@ -4,11 +4,14 @@
 #define NODES 2
 #endif
 
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -102,6 +105,41 @@ static void barrier(void)
 	POST(fi_trecv(ep, &in, 1, NULL, node[peer], turn, 0, &turn));
 	POST(fi_tinject(ep, &out, 1, node[peer], turn));
 	(void)completion(rx, &turn, NULL);
+}
+
+static pid_t stopped; /* what resume lets go on */
+
+/* Node 0 tells node 1 which process will stop. Between its last two polls it begins one
+ * operation. */
+static void will_stop(void)
+{
+	pid_t own = getpid();
+	if (me == 0) {
+		POST(fi_tinject(ep, &own, sizeof own, node[1], 98));
+	} else {
+		POST(fi_trecv(ep, &stopped, sizeof stopped, NULL, node[0], 98, 0, &stopped));
+		(void)completion(rx, &stopped, NULL);
+	}
+	progress();
+	barrier();
+	progress();
+}
+
+/* Stops all threads of this process, until the other node lets it go on. */
+static void stop(void) { OK(kill(getpid(), SIGSTOP)); }
+
+/* Lets the other node go on, as soon as it has stopped. */
+static void resume(void)
+{
+	char name[32], state = 0;
+	snprintf(name, sizeof name, "/proc/%d/stat", (int)stopped);
+	while (state != 'T') {
+		FILE *f = fopen(name, "r");
+		REQUIRE(f != NULL && fscanf(f, "%*d (%*[^)]) %c", &state) == 1, "%s", name);
+		fclose(f);
+		sched_yield();
+	}
+	OK(kill(stopped, SIGCONT));
 }
 
 static void start(void)

@@ -341,6 +341,25 @@ static void places(void)
 	REQUIRE(munmap(all, bytes) == 0, "munmap");
 }
 
+/* A write has left when the call returns: its bytes arrive while the writer is stopped. */
+static void leaving(void)
+{
+	char c;
+	region[16] = 0;
+	will_stop();
+	if (me == 0) {
+		local[0] = 7;
+		POST(fi_write(ep, local, 1, NULL, node[1], base, key, &c));
+		stop();
+		(void)finished(tx, FI_RMA | FI_WRITE, &c);
+	} else {
+		while (*(volatile char *)&region[16] != 7)
+			progress();
+		resume();
+	}
+	barrier();
+}
+
 int main(void)
 {
 	start();
@@ -348,6 +367,7 @@ int main(void)
 		open_all(FI_RMA | FI_ATOMIC | FI_FENCE, made ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0);
 		expose(made);
 		transfers();
+		leaving();
 		refusals();
 		atomics();
 		comparisons();
