@@ -138,17 +138,18 @@ func (w *Windows) Alloc(bytes int) ([]byte, error) {
 }
 
 // Share lets one-sided operations use memory of the program, at the places for which Alloc's is: a
-// positive multiple of 16 bytes, which stays where it is until Unshare or Close. It works with a
-// card in this process. A daemon's card refuses it (attach.ErrOwnMemory): use memory of Alloc
-// instead.
-func (w *Windows) Share(b []byte) error {
+// positive multiple of 16 bytes, which stays where it is until Unshare or Close. It returns the
+// address that b has for the card. Where memory is shared several times, windows and operations use
+// the part with the lowest address in which all of theirs lies. Share works with a card in this
+// process. A daemon's card refuses it (attach.ErrOwnMemory): use memory of Alloc instead.
+func (w *Windows) Share(b []byte) (base uint32, err error) {
 	e := w.endpoint
 	if err := e.lock(); err != nil {
-		return fmt.Errorf("sharing %d bytes for windows: %w", len(b), err)
+		return 0, fmt.Errorf("sharing %d bytes for windows: %w", len(b), err)
 	}
 	defer e.unlock()
 	base, at := e.memory.place(len(b))
-	err := ErrAddress
+	err = ErrAddress
 	if base != 0 {
 		s := funi.Segment{Base: base, Memory: b, Rights: funi.Source | funi.Keyed}
 		if err = e.am.Share(e.carrier.Register, s); err == nil {
@@ -157,9 +158,9 @@ func (w *Windows) Share(b []byte) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("sharing %d bytes for windows: %w", len(b), err)
+		return 0, fmt.Errorf("sharing %d bytes for windows: %w", len(b), err)
 	}
-	return nil
+	return base, nil
 }
 
 // Unshare ends Share, for memory that no window and no operation uses; the card refuses otherwise
@@ -170,8 +171,11 @@ func (w *Windows) Unshare(b []byte) error {
 		return fmt.Errorf("unsharing %d bytes: %w", len(b), err)
 	}
 	defer e.unlock()
-	at := e.memory.find(b)
-	if at < 0 || !e.memory.blocks[at].keyed {
+	// another may begin where b does
+	at := slices.IndexFunc(e.memory.blocks, func(x block) bool {
+		return x.keyed && len(x.bytes) == len(b) && &x.bytes[0] == &b[0]
+	})
+	if len(b) == 0 || at < 0 {
 		return fmt.Errorf("unsharing %d bytes: %w", len(b), ErrAddress)
 	}
 	base := e.memory.blocks[at].base

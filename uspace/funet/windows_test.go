@@ -320,9 +320,20 @@ func TestWindowsUnshare(t *testing.T) {
 			return r.Revoke(window)
 		}
 		for range 100 { // more than the card has segments
-			if err := errors.Join(w.Share(memory), w.Do(ctx, expose), w.Unshare(memory)); err != nil {
+			_, err := w.Share(memory)
+			if err := errors.Join(err, w.Do(ctx, expose), w.Unshare(memory)); err != nil {
 				return err
 			}
+		}
+		// parts that begin at one place: each is given back by itself, and a window is of the part
+		// with the lowest address that has it
+		low, err := w.Share(memory[:64])
+		high, err2 := w.Share(memory)
+		if err = errors.Join(err, err2); err != nil || low >= high {
+			return fmt.Errorf("shared at %#x and then at %#x: %w", low, high, err)
+		}
+		if err := errors.Join(w.Do(ctx, expose), w.Unshare(memory[:64]), w.Do(ctx, expose), w.Unshare(memory)); err != nil {
+			return fmt.Errorf("parts that begin at one place: %w", err)
 		}
 		if err := w.Do(ctx, expose); !errors.Is(err, rma.ErrMemory) {
 			return fmt.Errorf("a window of memory that is not shared: %w", err)
@@ -347,7 +358,7 @@ func TestShareForWindows(t *testing.T) {
 			}
 			words := make([]uint64, 512)
 			memory := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 4096)
-			err = w.Share(memory)
+			_, err = w.Share(memory)
 			if _, embedded := e.Carrier().(*card.Card); !embedded {
 				if !errors.Is(err, attach.ErrOwnMemory) {
 					return fmt.Errorf("a daemon's card gave %w", err)
@@ -357,7 +368,7 @@ func TestShareForWindows(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := w.Share(memory[:24]); err == nil {
+			if _, err := w.Share(memory[:24]); err == nil {
 				return errors.New("24 bytes were shared")
 			}
 			target := rma.Target{Node: uint16(1 - e.Node()), Key: key}

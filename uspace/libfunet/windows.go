@@ -113,7 +113,7 @@ func (w *windows) allocate(bytes uintptr) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
 	}
-	if err = w.Share(b); err == nil {
+	if _, err = w.Share(b); err == nil {
 		w.mu.Lock()
 		w.own = append(w.own, b)
 		w.mu.Unlock()
@@ -134,7 +134,7 @@ func libfunet_share(handle, address, bytes uintptr) (code C.int) {
 		return tell(err)
 	}
 	if err = check(address, bytes, 8); err == nil {
-		err = e.windows.Share(unsafe.Slice((*byte)(at(address)), bytes))
+		_, err = e.windows.Share(unsafe.Slice((*byte)(at(address)), bytes))
 	}
 	return tell(err)
 }

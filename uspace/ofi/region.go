@@ -15,6 +15,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -61,6 +62,7 @@ var errInUse = errors.New("all segments are in use by operations under way")
 type segment struct {
 	memory  []byte
 	start   uintptr
+	base    uint32 // its address for the card
 	regions int
 	under   atomic.Int32 // buffers of operations under way
 	used    uint64       // when it was used last
@@ -78,7 +80,7 @@ type region struct {
 // regions are all of the process.
 type regions struct {
 	mu       sync.Mutex
-	segments []*segment
+	segments []*segment // in order of base: of several, the card takes the first, too
 	turn     uint64
 	all      map[uint64]*region // by number
 	number   uint64
@@ -112,11 +114,14 @@ func (r *regions) locate(w *funet.Windows, address, bytes uintptr) (*segment, er
 	for {
 		err := error(funi.ErrTooManySegments)
 		if len(r.segments) < mostSegments {
-			err = w.Share(s.memory)
+			s.base, err = w.Share(s.memory)
 		}
 		switch {
 		case err == nil:
-			r.segments = append(r.segments, s)
+			at, _ := slices.BinarySearchFunc(r.segments, s.base, func(x *segment, base uint32) int {
+				return cmp.Compare(x.base, base)
+			})
+			r.segments = slices.Insert(r.segments, at, s)
 			return s, nil
 		case !errors.Is(err, funi.ErrTooManySegments) && !errors.Is(err, funet.ErrAddress):
 			return nil, err

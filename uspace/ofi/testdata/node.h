@@ -77,6 +77,12 @@ static struct fi_cq_tagged_entry completion(struct fid_cq *cq, void *context, fi
 	ssize_t n;
 	while ((n = fi_cq_readfrom(cq, &e, 1, from != NULL ? from : &ignored)) == -FI_EAGAIN)
 		continue;
+	if (n == -FI_EAVAIL) {
+		struct fi_cq_err_entry bad = { 0 };
+		(void)fi_cq_readerr(cq, &bad, 0);
+		REQUIRE(0, "a completion: %s, %s, flags %llx", fi_strerror(bad.err),
+			fi_cq_strerror(cq, bad.prov_errno, bad.err_data, NULL, 0), (unsigned long long)bad.flags);
+	}
 	REQUIRE(n == 1, "a completion: %s", fi_strerror((int)-n));
 	REQUIRE(e.op_context == context, "another operation is complete");
 	return e;
