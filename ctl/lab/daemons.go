@@ -83,7 +83,7 @@ func (l *Lab) Sockets() ([]string, error) {
 
 // socketsIn lists the sockets of the daemons that were started with configurations in the folder.
 func socketsIn(dir string) (sockets []string) {
-	for i := range MaxHosts {
+	for i := range MaxHubHosts {
 		if _, err := os.Stat(configPath(dir, i)); err != nil {
 			break
 		}
