@@ -220,7 +220,7 @@ func TestProviderRanksAttack(t *testing.T) {
 		} `json:"attacks"`
 	}
 	code := p.wait()
-	if err := json.Unmarshal([]byte(p.stdout.String()), &r); err != nil || code != 0 || len(r.Attacks) != 3 {
+	if err := json.Unmarshal(p.stdout.Bytes(), &r); err != nil || code != 0 || len(r.Attacks) != 3 {
 		t.Fatalf("ended with %d, %v: it printed %q and %s", code, err, p.stdout.String(), p.stderr.String())
 	}
 	for _, a := range r.Attacks {
