@@ -37,7 +37,7 @@ type HubPort struct {
 // HubRouter is how a router forwards.
 type HubRouter struct {
 	Width  int   // route bits that it takes: 2 or 3
-	Up     uint8 // ports of which each leads to every station that one of them leads to, as bits
+	Up     uint8 // ports that all lead to the same stations, as bits
 	Hashed bool  // of Up ports one is chosen by the two ends of a way, else the named one is taken
 	Down   uint8 // ports that are down, as bits; for an Up port another is taken
 }
@@ -103,7 +103,8 @@ func TakeHub(number uint32) (_ *Hub, err error) {
 	return h, nil
 }
 
-// slot returns where the map belongs: each is of another type or size. nil: it is none of a hub's.
+// slot returns where the map belongs, or nil if a hub has no such map. Each is of another type or
+// size.
 func (h *Hub) slot(m *ebpf.Map) **ebpf.Map {
 	o := &h.objects
 	switch {
@@ -139,15 +140,6 @@ func (h *Hub) SetRouter(r HubRouter) error {
 		return fmt.Errorf("set how a router forwards: %w", err)
 	}
 	return nil
-}
-
-// Router returns what SetRouter has set.
-func (h *Hub) Router() (HubRouter, error) {
-	var v hubFunetHubRouter
-	if err := h.objects.FunetRouter.Lookup(uint32(0), &v); err != nil {
-		return HubRouter{}, fmt.Errorf("read how a router forwards: %w", err)
-	}
-	return HubRouter{Width: int(v.Width), Up: v.Up, Hashed: v.Hashed != 0, Down: v.Down}, nil
 }
 
 // SetPort wires a port to an interface of the calling thread's network namespace.

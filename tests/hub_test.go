@@ -52,19 +52,16 @@ type hubShow struct {
 func TestHubWires(t *testing.T) {
 	long.Test(t)
 	name, l := namedLab(t, "--hosts", "4", "--hub", "hypercube")
-	f := l.Peers(0)
-	f.Peers = f.Peers[:2]
-	b, err := f.Marshal()
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for host := range 2 {
+		f := l.Peers(host)
+		f.Peers = f.Peers[:2]
+		b, err := f.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file(t, string(b)))
 	}
-	first := file(t, string(b))
-	f = l.Peers(1)
-	f.Peers = f.Peers[:2]
-	if b, err = f.Marshal(); err != nil {
-		t.Fatal(err)
-	}
-	files := []string{first, file(t, string(b))}
 	for _, wire := range []string{"0:0", "0:1", "1:1", "2:0"} { // the first is that of the flood
 		var flood []*process
 		for node, peers := range files {

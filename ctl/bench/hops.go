@@ -32,7 +32,6 @@ direction; the figures are medians over the rounds.`,
 	c.Flags().StringVar(&o.hub, "hub", string(lab.Hypercube), "hypercube or fat-tree")
 	f.number(c, &o.exchanges, "exchanges", limits{1000, 100_000_000, 100_000}, "round trips of a run")
 	f.register(c, 3, lab.MaxHubHosts, 8)
-	f.Topology = string(lab.Hypercube)
 	c.PreRunE = func(*cobra.Command, []string) error {
 		f.Topology = o.hub
 		if t := lab.Topology(o.hub); t != lab.Hypercube && t != lab.FatTree {

@@ -74,7 +74,7 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	}
 	deadline := time.Now().Add(linkDeadline)
 	for i, s := range spaces {
-		err := s.netlink(func(nl *netlink.Handle) error { return waitUp(nl, deadline) })
+		err := s.netlink(func(nl *netlink.Handle) error { return waitUp(nl, deadline, nil) })
 		if err != nil {
 			who := fmt.Sprintf("host %d", i)
 			if i >= o.Hosts {
@@ -307,12 +307,13 @@ func bringUpHub(nl *netlink.Handle, hosts []Host) error {
 const linkDeadline = 10 * time.Second
 
 // waitUp polls until every veth and bridge of the namespace is operational (RFC 2863 ifOperStatus),
-// every bridge port forwards, and every address can be used.
-func waitUp(nl *netlink.Handle, deadline time.Time) error {
+// every bridge port forwards, and every address can be used. Unless wanted is nil, links for which
+// it returns false are not waited for.
+func waitUp(nl *netlink.Handle, deadline time.Time, wanted func(*netlink.LinkAttrs) bool) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for ; ; <-tick.C {
-		waiting, err := notUp(nl)
+		waiting, err := notUp(nl, wanted)
 		if err != nil {
 			return err
 		}
@@ -326,14 +327,14 @@ func waitUp(nl *netlink.Handle, deadline time.Time) error {
 }
 
 // notUp names the links of the namespace that do not work yet.
-func notUp(nl *netlink.Handle) (names []string, err error) {
+func notUp(nl *netlink.Handle, wanted func(*netlink.LinkAttrs) bool) (names []string, err error) {
 	links, err := links(nl)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links {
 		a := l.Attrs()
-		if !ours(l) {
+		if !ours(l) || wanted != nil && !wanted(a) {
 			continue
 		}
 		up := a.OperState == netlink.OperUp

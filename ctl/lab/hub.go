@@ -21,8 +21,8 @@ import (
 // EtherType get through those.
 func (t Topology) IsHub() bool { return t == Hypercube || t == FatTree || t == Butterfly }
 
-// Network returns how the routers of a topology are wired for a number of hosts, of which host i is
-// at terminal i. It returns topology.Err if there is no such network.
+// Network returns how the routers of a topology are wired for a number of hosts. Host i is at
+// terminal i. It returns topology.Err if no such network exists.
 func (t Topology) Network(hosts int) (*topology.Network, error) {
 	digits := bits.Len(uint(hosts - 1)) // of the number of a host
 	switch t {
@@ -68,14 +68,17 @@ func wires(hosts []Host, n *topology.Network) (cables []cable) {
 // bringUpRouters brings the ports of all routers up, and attaches the hub program to them.
 func bringUpRouters(o Options, n *topology.Network, hosts []Host, spaces []*space) error {
 	for r := range n.Routers() {
-		if err := spaces[len(hosts)+r].do(func() error { return permission(bringUpOne(o, n, hosts, r)) }); err != nil {
+		err := spaces[len(hosts)+r].netlink(func(handle *netlink.Handle) error {
+			return bringUpOne(handle, o, n, hosts, r)
+		})
+		if err != nil {
 			return fmt.Errorf("router %d: %w", r, err)
 		}
 	}
 	return nil
 }
 
-func bringUpOne(o Options, n *topology.Network, hosts []Host, router int) (err error) {
+func bringUpOne(handle *netlink.Handle, o Options, n *topology.Network, hosts []Host, router int) (err error) {
 	hub, err := bpf.LoadHub()
 	if err != nil {
 		return err
@@ -84,11 +87,6 @@ func bringUpOne(o Options, n *topology.Network, hosts []Host, router int) (err e
 	if err := hub.SetRouter(bpf.HubRouter{Width: n.Width(), Up: n.Up(router), Hashed: o.Hashed}); err != nil {
 		return err
 	}
-	handle, err := netlink.NewHandle()
-	if err != nil {
-		return fmt.Errorf("open a netlink socket: %w", err)
-	}
-	defer handle.Close()
 	err = eachPort(handle, func(port int, l netlink.Link) error {
 		p := bpf.HubPort{Interface: uint32(l.Attrs().Index)}
 		if terminal, ok := n.End(router, port).Terminal(); ok {
@@ -193,13 +191,18 @@ func (l *Lab) SetWire(router, port int, up bool) (apart [][2]int, err error) {
 	}
 	if err == nil && up {
 		deadline := time.Now().Add(linkDeadline)
-		err = l.spaces[len(l.hosts)+router].netlink(func(nl *netlink.Handle) error { return settled(nl, deadline) })
+		err = l.spaces[len(l.hosts)+router].netlink(func(handle *netlink.Handle) error {
+			return waitUp(handle, deadline, carries)
+		})
 	}
 	if err != nil {
 		return nil, err
 	}
 	return l.reroute()
 }
+
+// carries reports whether both ends of a link are up. A wire that is broken is not waited for.
+func carries(a *netlink.LinkAttrs) bool { return a.RawFlags&unix.IFF_LOWER_UP != 0 }
 
 // setPorts brings chosen ports of a router up or down, and reports whether there were any.
 func (l *Lab) setPorts(router int, chosen func(port int) bool, up bool) (found bool, err error) {
@@ -320,31 +323,4 @@ func eachPort(handle *netlink.Handle, f func(port int, link netlink.Link) error)
 		}
 	}
 	return nil
-}
-
-// settled waits until the wires that are up at both ends work.
-func settled(handle *netlink.Handle, deadline time.Time) error {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for ; ; <-tick.C {
-		waiting := false
-		err := eachPort(handle, func(_ int, link netlink.Link) error {
-			// which has the kernel do what it put off
-			now, err := handle.LinkByIndex(link.Attrs().Index)
-			if err != nil {
-				return err
-			}
-			a := now.Attrs()
-			// a wire that is down at the far end has no carrier
-			waiting = waiting || a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0 &&
-				a.OperState != netlink.OperUp
-			return nil
-		})
-		if err != nil || !waiting {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w within %v", ErrLinkDown, linkDeadline)
-		}
-	}
 }

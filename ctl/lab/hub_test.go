@@ -92,8 +92,8 @@ func forwarded(t *testing.T, l *Lab) (forwarded, dropped uint64) {
 }
 
 // Rule (thesis 5.4): a frame of each pair of hosts arrives with the addresses that it was sent
-// with, and has crossed as many routers as the network says, also after any wire has failed and
-// been mended.
+// with. It has crossed as many routers as the network says. That holds while any wire is broken,
+// and after it is mended.
 func TestHubs(t *testing.T) {
 	leavesNothing(t)
 	for _, c := range []struct {

@@ -59,7 +59,8 @@ func claim(o Options) error {
 			}
 		}
 		s = &state{
-			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, IPv6: o.IPv6, Hashed: o.Hashed, MTU: o.MTU,
+			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, IPv6: o.IPv6, Hashed: o.Hashed,
+			MTU:     o.MTU,
 			Queues:  o.Queues,
 			Created: time.Now().Round(time.Second),
 		}

@@ -40,8 +40,8 @@
 //     are under way.
 //   - Operations of others on memory of a region that the program has unmapped fail with
 //     FI_EKEYREJECTED. If the program unmaps it while the card sends it to another process, or
-//     unmaps a buffer of its own operation, its card ends: every operation of the process then
-//     fails, and the process goes on.
+//     unmaps a buffer of its own operation, its card ends, and every operation of the process then
+//     fails. The card touches that memory again when it is closed, which may end the process.
 //   - fi_getinfo offers only what works, and says in a line of libfabric's log which hint it cannot
 //     meet. Without a job in the environment it offers nothing, unless asked by name.
 //

@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/rma"
 )
 
-// looped is what an operation does that is a loop for each of its elements.
+// looped is the state of an operation that takes a loop for each of its elements.
 type looped struct {
 	op                uint64
 	element, bits     arctic.Element

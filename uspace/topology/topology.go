@@ -36,7 +36,7 @@ const terminalBase = 1 << 30
 // Terminal returns which terminal it is.
 func (e End) Terminal() (terminal int, ok bool) { return int(e - terminalBase), e >= terminalBase }
 
-// Port returns which port of which router it is, of routers with the given number of ports.
+// Port returns the router and its port, for routers with the given number of ports.
 func (e End) Port(radix int) (router, port int, ok bool) {
 	return int(e) / radix, int(e) % radix, e >= 0 && e < terminalBase
 }
@@ -81,8 +81,8 @@ func (n *Network) Routers() int { return len(n.ends) / n.radix }
 // End returns what a port of a router leads to.
 func (n *Network) End(router, port int) End { return n.ends[router*n.radix+port] }
 
-// Wire returns the far end of the wire at a port, whichever way packets use it. It returns false if
-// there is none, or it leads to a terminal.
+// Wire returns the far end of the wire at a port, whichever way packets use it. It returns false
+// for a port without a wire, and for one that leads to a terminal.
 func (n *Network) Wire(router, port int) (far, at int, ok bool) {
 	if far, at, ok = n.End(router, port).Port(n.radix); ok || n.End(router, port) != Unwired {
 		return far, at, ok
@@ -95,8 +95,8 @@ func (n *Network) Wire(router, port int) (far, at int, ok bool) {
 	return 0, 0, false
 }
 
-// Up returns, as bits, the ports of a router by each of which the same terminals can be reached. A
-// packet may leave by any of them, and its further ports are as before. Only a fat tree has any.
+// Up returns, as bits, the ports of a router that all lead to the same terminals. A packet may
+// leave by any of them, and its further ports are as before. Only a fat tree has such ports.
 func (n *Network) Up(router int) uint8 {
 	if n.up == nil {
 		return 0

@@ -225,8 +225,8 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// Rule (thesis 7.2.1): when any wire fails, all terminals that hang together reach each other, on
-// ways that do not use it and on which no packets wait for each other in a circle.
+// Rule (thesis 7.2.1): when any wire fails, all terminals that hang together still reach each
+// other. Their ways avoid the wire, and no packets on them wait for each other in a circle.
 func TestWithout(t *testing.T) {
 	for name, n := range all(t) {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
