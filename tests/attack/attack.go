@@ -25,6 +25,7 @@
 //	direct.go     direct ports: flooded, forged, made and ended
 //	scribble.go   the rings of direct ports, written over
 //	table.go      the switch's table, filled with node lists
+//	udp.go        the kernel's sockets, for comparison; UDP lists these
 //	ranks.go      ranks of libfabric that flood, are deaf, or lie; Ranks lists these
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
@@ -46,6 +47,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
@@ -110,7 +113,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), Rows(), []Attack{Neighbour(), sleepers()}) {
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Rows(), []Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -144,6 +147,8 @@ type Config struct {
 	Groups []Group
 	First  uint16 // the attack's first node, where groups have other nodes before it
 	Ranks  string // the folder of RankProgram and RankProvider, for attacks by ranks
+	// Addresses are the IP addresses of both hosts, for attacks by sockets.
+	Addresses []string
 }
 
 // player is a process of an attack.
@@ -162,6 +167,9 @@ type player struct {
 	forged uint64               // how many frames were forged, or ports made
 
 	rows *rowJob // in attacks with rows
+
+	socket int // in attacks by sockets, with the address of the other process's
+	peer   *unix.SockaddrInet4
 
 	requested chan struct{} // a value for each round of an attack on requests
 

@@ -216,6 +216,9 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 // play starts a process on each host.
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
 	config := attack.Config{Attack: name, Groups: groups}
+	for _, h := range c.b.lab.Hosts() {
+		config.Addresses = append(config.Addresses, h.Interfaces[0].Addr.Addr().String())
+	}
 	if c.b.ranks != nil {
 		config.Ranks = c.b.ranks.Path()
 	}

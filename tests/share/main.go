@@ -133,7 +133,8 @@ func (o *options) direct() bool { return o.Card == cardDirect || o.Card == cardO
 
 // names returns the names of the attacks.
 func names() (all []string) {
-	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct(), attack.Ranks()) {
+	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct(),
+		attack.Ranks(), attack.UDP()) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -162,7 +163,7 @@ func (o *options) check() error {
 	}
 	all := append(attack.Attacks(), attack.Rows()...)
 	if o.direct() {
-		o.MTU, all = lab.DefaultMTU, slices.Concat(all, attack.Direct(), attack.Ranks())
+		o.MTU, all = lab.DefaultMTU, slices.Concat(all, attack.Direct(), attack.Ranks(), attack.UDP())
 	}
 	if err := o.findRanks(); err != nil {
 		return err
