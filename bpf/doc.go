@@ -156,6 +156,7 @@
 //
 //	port ──> EtherType 0x88B5? ─────────────────── no ──> XDP_PASS      passed
 //	         in by a port of the router? ───────── no ──> XDP_DROP      of_no_port
+//	         a station's, of its own address? ──── no ──> XDP_DROP      forged
 //	         no route, and not for one station,
 //	         or from another router? ───────────── yes ─> XDP_DROP      unrouted
 //	         no route: in the table? ───────────── no ──> XDP_DROP      to_unknown

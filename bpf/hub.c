@@ -64,6 +64,7 @@ enum funet_hub_counter {
 	FUNET_HUB_LONG,
 	FUNET_HUB_NOWHERE,   /* its route names a port that leads nowhere: dropped */
 	FUNET_HUB_DOWN,	     /* its route names a port that is down: dropped */
+	FUNET_HUB_FORGED,    /* from a station, with the source address of another: dropped */
 	FUNET_HUB_FORWARDED, /* by port 0; by port 1 is the next, and so on */
 	FUNET_HUB_COUNTERS = FUNET_HUB_FORWARDED + FUNET_HUB_PORTS,
 };
@@ -117,6 +118,16 @@ struct {
 	__type(key, __u32);
 	__type(value, struct funet_hub_counts);
 } funet_hub_counters SEC(".maps");
+
+static __always_inline int same_address(const __u8 a[6], const __u8 b[6])
+{
+	__u32 difference = 0;
+
+#pragma unroll
+	for (int i = 0; i < 6; i++)
+		difference |= a[i] ^ b[i];
+	return !difference;
+}
 
 static __always_inline int count(__u32 counter, int verdict)
 {
@@ -174,6 +185,9 @@ int funet_hub(struct xdp_md *ctx)
 	if (!from || from->kind == FUNET_HUB_UNWIRED)
 		return count(FUNET_HUB_STRANGER, XDP_DROP);
 
+	/* so a host floods in its own name only */
+	if (from->kind == FUNET_HUB_STATION && !same_address(frame->source_mac, from->station))
+		return count(FUNET_HUB_FORGED, XDP_DROP);
 	__u8 *to = frame->destination_mac;
 	__u32 bits, left, width = router->width & 7;
 	if (to[0] == FUNET_HUB_ROUTE) { /* the sender says the way, or the first router has */

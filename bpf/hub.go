@@ -186,7 +186,7 @@ func (h *Hub) RemoveRoute(station [6]byte) error {
 }
 
 // hubCounters is how many counters the program has.
-const hubCounters = 8 + HubPorts
+const hubCounters = 9 + HubPorts
 
 // HubCounters counts frames by what became of them, since the program was loaded.
 type HubCounters struct {
@@ -198,6 +198,7 @@ type HubCounters struct {
 	Long      uint64 `json:"frames_too_long_routed"` // it goes on behind a station, or is too long
 	Nowhere   uint64 `json:"frames_nowhere"`         // the route names a port that leads nowhere
 	Down      uint64 `json:"frames_down"`            // the route names a port that is down
+	Forged    uint64 `json:"frames_forged"`          // from a station, with another's source address
 	// Forwarded counts by port.
 	Forwarded [HubPorts]uint64 `json:"frames_forwarded"`
 }
@@ -210,7 +211,7 @@ func (h *Hub) Counters() (c HubCounters, err error) {
 	}
 	for _, one := range all {
 		for i, n := range []*uint64{&c.Passed, &c.Stranger, &c.Unrouted, &c.Unknown, &c.Exhausted, &c.Long, &c.Nowhere,
-			&c.Down} {
+			&c.Down, &c.Forged} {
 			*n += one.N[i]
 		}
 		for i := range c.Forwarded {

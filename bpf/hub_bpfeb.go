@@ -15,7 +15,7 @@ import (
 
 type hubFunetHubCounts struct {
 	_ structs.HostLayout
-	N [16]uint64
+	N [17]uint64
 }
 
 type hubFunetHubPort struct {

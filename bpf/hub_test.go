@@ -45,6 +45,9 @@ func station(n int) [6]byte { return [6]byte{2, 0x46, 0x55, 0, byte(n), 1} }
 // to sets the destination address.
 func to(a [6]byte) func([]byte) { return func(f []byte) { copy(f, a[:]) } }
 
+// by sets the source address.
+func by(a [6]byte) func([]byte) { return func(f []byte) { copy(f[6:], a[:]) } }
+
 // forward runs the program on a frame that comes in. It returns the verdict, the frame as it
 // leaves, and the counter that has moved.
 func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, moved int) {
@@ -54,7 +57,7 @@ func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, m
 		if err != nil {
 			t.Fatal(err)
 		}
-		n = append(n, c.Passed, c.Stranger, c.Unrouted, c.Unknown, c.Exhausted, c.Long, c.Nowhere, c.Down)
+		n = append(n, c.Passed, c.Stranger, c.Unrouted, c.Unknown, c.Exhausted, c.Long, c.Nowhere, c.Down, c.Forged)
 		return append(n, c.Forwarded[:]...)
 	}
 	before := counts()
@@ -88,6 +91,7 @@ const (
 	hubLong
 	hubNowhere
 	hubDown
+	hubForged
 	hubForwarded
 )
 
@@ -119,10 +123,14 @@ func TestHub(t *testing.T) {
 		{"more digits than a byte can bear", 1, to(route(255, 1)), xdpDrop, hubLong, route(255, 1)},
 		{"bits beyond 30", 1, to(route(2, 1<<30|1)), xdpDrop, hubLong, route(2, 1<<30|1)},
 		{"nowhere", 1, to(route(1, 2)), xdpDrop, hubNowhere, route(1, 2)},
+		{"in another's name", 0, func(f []byte) { to(station(3))(f); by(station(3))(f) }, xdpDrop, hubForged,
+			station(3)},
+		{"in another's name, with a route", 0, func(f []byte) { to(route(1, 3))(f); by(station(1))(f) }, xdpDrop,
+			hubForged, route(1, 3)},
 		{"in by what is no port", 2, to(route(1, 3)), xdpDrop, hubStranger, route(1, 3)},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			frame := makeFrame(100, c.change)
+			frame := makeFrame(100, by(station(c.in)), c.change)
 			if c.what == "IPv4" {
 				to(station(3))(frame)
 			}
@@ -243,13 +251,13 @@ func TestTakeHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if _, _, counter := h.forward(t, makeFrame(100, to(station(3)))); counter != hubForwarded+3 {
+	if _, _, counter := h.forward(t, makeFrame(100, by(station(0)), to(station(3)))); counter != hubForwarded+3 {
 		t.Errorf("counter %d before the way is forgotten", counter)
 	}
 	if err := again.RemoveRoute(station(3)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, counter := h.forward(t, makeFrame(100, to(station(3)))); counter != hubUnknown {
+	if _, _, counter := h.forward(t, makeFrame(100, by(station(0)), to(station(3)))); counter != hubUnknown {
 		t.Errorf("counter %d after the way was forgotten through the other handle", counter)
 	}
 	n := loadNIC(t, 1)

@@ -49,7 +49,7 @@ type hubRouter struct {
 
 // WriteTable prints the report for people.
 func (r hubReport) WriteTable(w io.Writer) error {
-	rows := [][]string{{"router", "forwarded", "no way", "bad route", "wire down", "not FUNet", "ports down"}}
+	rows := [][]string{{"router", "forwarded", "no way", "bad address", "wire down", "not FUNet", "ports down"}}
 	for _, h := range r.Routers {
 		var forwarded uint64
 		for _, n := range h.Forwarded {
@@ -60,7 +60,7 @@ func (r hubReport) WriteTable(w io.Writer) error {
 			down[i] = strconv.Itoa(p)
 		}
 		rows = append(rows, output.Row(h.Router, forwarded, h.Unknown,
-			h.Stranger+h.Unrouted+h.Exhausted+h.Long+h.Nowhere, h.HubCounters.Down, h.Passed, cmp.Or(strings.Join(down, " "), "-")))
+			h.Stranger+h.Unrouted+h.Exhausted+h.Long+h.Nowhere+h.Forged, h.HubCounters.Down, h.Passed, cmp.Or(strings.Join(down, " "), "-")))
 	}
 	fmt.Fprintf(w, "lab %s: %s of %s; frames since it was made\n", r.Lab, r.Topology,
 		output.Count(len(r.Routers), "router"))

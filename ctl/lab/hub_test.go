@@ -86,7 +86,7 @@ func forwarded(t *testing.T, l *Lab) (forwarded, dropped uint64) {
 		for _, n := range c.Forwarded {
 			forwarded += n
 		}
-		dropped += c.Stranger + c.Unrouted + c.Unknown + c.Exhausted + c.Long + c.Nowhere + c.Down
+		dropped += c.Stranger + c.Unrouted + c.Unknown + c.Exhausted + c.Long + c.Nowhere + c.Down + c.Forged
 	}
 	return forwarded, dropped
 }

@@ -26,6 +26,7 @@
 //	scribble.go   the rings of direct ports, written over
 //	table.go      the switch's table, filled with node lists
 //	udp.go        the kernel's sockets, for comparison; UDP lists these
+//	hub.go        foreign hosts on a network of routers; Hub lists these
 //	ranks.go      ranks of libfabric that flood, are deaf, or lie; Ranks lists these
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
@@ -72,6 +73,8 @@ type Attack struct {
 	Direct bool
 	// Rank is what the program rank does in the attack (ranks.go); "": it has no ranks.
 	Rank string
+	// Foreign marks an attack of hosts that are not the victim's, by their root.
+	Foreign bool
 	// Row marks an attack whose user needs a rule of RowContexts contexts on each host.
 	Row bool
 
@@ -113,7 +116,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Rows(), []Attack{Neighbour(), sleepers()}) {
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Rows(), []Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -145,11 +148,13 @@ type Config struct {
 	Socket string // of the daemon of the process's host
 	Host   int    // 0 or 1; also the number of its card
 	Groups []Group
-	First  uint16 // the attack's first node, where groups have other nodes before it
-	Ranks  string // the folder of RankProgram and RankProvider, for attacks by ranks
-	// Addresses are the IP addresses of both hosts, for attacks by sockets.
-	Addresses []string
+	First  uint16  // the attack's first node, where groups have other nodes before it
+	Ranks  string  // the folder of RankProgram and RankProvider, for attacks by ranks
+	Places []Place // of all hosts, for attacks by the kernel's sockets
 }
+
+// Place is where a host of the lab is.
+type Place struct{ Address, MAC string }
 
 // player is a process of an attack.
 type player struct {
@@ -168,7 +173,8 @@ type player struct {
 
 	rows *rowJob // in attacks with rows
 
-	socket int // in attacks by sockets, with the address of the other process's
+	raw    *raw // in attacks of foreign hosts
+	socket int  // in attacks by sockets, with the address of the other process's
 	peer   *unix.SockaddrInet4
 
 	requested chan struct{} // a value for each round of an attack on requests

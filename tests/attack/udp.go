@@ -24,10 +24,10 @@ func UDP() []Attack {
 // openSocket connects a socket to the one of the other host's process.
 func (p *player) openSocket() error {
 	var at [2]unix.SockaddrInet4
-	for host, text := range p.c.Addresses {
-		a, err := netip.ParseAddr(text)
-		if err != nil || !a.Is4() || len(p.c.Addresses) != len(at) {
-			return fmt.Errorf("addresses %q: want two of IPv4", p.c.Addresses)
+	for host, place := range p.c.Places {
+		a, err := netip.ParseAddr(place.Address)
+		if err != nil || !a.Is4() || len(p.c.Places) != len(at) {
+			return fmt.Errorf("hosts %v: want two with IPv4", p.c.Places)
 		}
 		at[host] = unix.SockaddrInet4{Port: udpPort, Addr: a.As4()}
 	}
@@ -36,7 +36,7 @@ func (p *player) openSocket() error {
 		return fmt.Errorf("opening a UDP socket: %w", err)
 	}
 	if err := unix.Bind(p.socket, &at[p.c.Host]); err != nil {
-		return fmt.Errorf("binding to %s: %w", p.c.Addresses[p.c.Host], err)
+		return fmt.Errorf("binding to %s: %w", p.c.Places[p.c.Host].Address, err)
 	}
 	p.peer = &at[1-p.c.Host]
 	return nil

@@ -40,7 +40,8 @@ func rules() string {
 // bed is the lab and the daemons.
 type bed struct {
 	lab     *lab.Lab
-	sockets []string
+	sockets []string // of the victim's hosts, 0 and 1
+	enemies []int    // hosts of the enemy
 	nextGID uint16
 	quiet   []int           // connections to each daemon while only the victim is there
 	ranks   *scratch.Folder // of rankFiles, for other users; nil: nothing asks for them
@@ -51,8 +52,12 @@ var rankFiles = []string{attack.RankProgram, attack.RankProvider}
 
 // newBed starts the lab and the daemons.
 func newBed(o *options) (b *bed, err error) {
-	b = &bed{}
-	if b.lab, err = lab.Up(lab.Options{Hosts: 2, MTU: o.MTU}); err != nil {
+	b = &bed{enemies: []int{0, 1}}
+	l := lab.Options{Hosts: 2, MTU: o.MTU}
+	if o.Hub != "" {
+		l.Hosts, l.Topology, b.enemies = 4, lab.Topology(o.Hub), []int{2, 3}
+	}
+	if b.lab, err = lab.Up(l); err != nil {
 		return nil, err
 	}
 	d := lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules()}
@@ -61,7 +66,9 @@ func newBed(o *options) (b *bed, err error) {
 	}
 	err = b.lab.StartDaemons(d)
 	if err == nil {
-		b.sockets, err = b.lab.Sockets()
+		if b.sockets, err = b.lab.Sockets(); err == nil {
+			b.sockets = b.sockets[:2]
+		}
 	}
 	if err == nil && o.noRanks == "" && (o.Card == cardOFI ||
 		slices.ContainsFunc(o.attacks, func(a attack.Attack) bool { return a.Rank != "" })) {
@@ -152,7 +159,7 @@ func (b *bed) burners(ctx context.Context) (_ *company, err error) {
 			err = errors.Join(err, c.end(ctx))
 		}
 	}()
-	for host := range b.sockets {
+	for _, host := range b.enemies {
 		p, err := start(b.lab, host, "burner", roleBurner, enemyUser, false, nil)
 		if err != nil {
 			return nil, err
@@ -196,6 +203,9 @@ func (b *bed) attackers(a attack.Attack) beside {
 		if a.Row {
 			user = rowUser
 		}
+		if a.Foreign {
+			user = 0
+		}
 		if err := c.play(&c.processes, a.Name, user, groups...); err != nil {
 			return nil, err
 		}
@@ -217,13 +227,17 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
 	config := attack.Config{Attack: name, Groups: groups}
 	for _, h := range c.b.lab.Hosts() {
-		config.Addresses = append(config.Addresses, h.Interfaces[0].Addr.Addr().String())
+		at := h.Interfaces[0]
+		config.Places = append(config.Places, attack.Place{Address: at.Addr.Addr().String(), MAC: at.MAC.String()})
 	}
 	if c.b.ranks != nil {
 		config.Ranks = c.b.ranks.Path()
 	}
-	for host, socket := range c.b.sockets {
-		config.Host, config.Socket = host, socket
+	for _, host := range c.b.enemies {
+		config.Host = host
+		if host < len(c.b.sockets) {
+			config.Socket = c.b.sockets[host]
+		}
 		p, err := start(c.b.lab, host, name, roleAttack, user, false, config)
 		if err != nil {
 			return err

@@ -54,6 +54,7 @@ type options struct {
 	MTU     int
 	XDP     string
 	Card    string // of the victim
+	Hub     string // the network of routers between the hosts; "": a link
 	Funid   string
 	Ranks   string // folder of the files for attacks by ranks of libfabric
 	JSON    bool
@@ -107,6 +108,8 @@ func command() *cobra.Command {
 	p.StringVar(&o.Card, "card", cardDaemon,
 		"of the victim's processes: daemon; direct, with a link of 1500 bytes, and attacks on direct ports besides;"+
 			" ofi: direct, of ranks that use the provider for libfabric")
+	p.StringVar(&o.Hub, "hub", "", "join the victim's hosts and two foreign ones by routers: hypercube, fat-tree or"+
+		" butterfly; only attacks of foreign hosts")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.StringVar(&o.Ranks, "ranks", "",
 		"folder of the program rank and of the provider for libfabric (default: beside this program)")
@@ -134,7 +137,7 @@ func (o *options) direct() bool { return o.Card == cardDirect || o.Card == cardO
 // names returns the names of the attacks.
 func names() (all []string) {
 	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct(),
-		attack.Ranks(), attack.UDP()) {
+		attack.Ranks(), attack.UDP(), attack.Hub()) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -151,6 +154,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--xdp %q: use native or generic", o.XDP)
 	case o.MTU < lab.DefaultMTU || o.MTU > lab.MaxMTU:
 		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
+	case o.Hub != "" && !lab.Topology(o.Hub).IsHub():
+		return fmt.Errorf("--hub %q: use hypercube, fat-tree or butterfly", o.Hub)
 	case !slices.Contains([]string{cardDaemon, cardDirect, cardOFI}, o.Card):
 		return fmt.Errorf("--card %q: use daemon, direct or ofi", o.Card)
 	case os.Geteuid() != 0:
@@ -165,6 +170,9 @@ func (o *options) check() error {
 	if o.direct() {
 		o.MTU, all = lab.DefaultMTU, slices.Concat(all, attack.Direct(), attack.Ranks(), attack.UDP())
 	}
+	if o.Hub != "" {
+		o.MTU, all = lab.DefaultMTU, attack.Hub()
+	}
 	if err := o.findRanks(); err != nil {
 		return err
 	}
@@ -177,7 +185,7 @@ func (o *options) check() error {
 		}
 	}
 	for _, a := range controlled() {
-		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {
+		if o.Hub == "" && (len(o.Only) == 0 || slices.Contains(o.Only, a.Name)) {
 			o.control = append(o.control, a)
 		}
 	}

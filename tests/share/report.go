@@ -39,6 +39,7 @@ type report struct {
 	MTU         int    `json:"mtu_bytes"`
 	XDPMode     string `json:"xdp_mode"`
 	Card        string `json:"card"` // of the victim
+	Hub         string `json:"hub"`  // the network of routers between the hosts; "": a link
 	// OwnSession reports whether the victim's processes are in sessions of their own.
 	OwnSession bool `json:"own_session"`
 
@@ -92,7 +93,7 @@ type attackReport struct {
 
 func newReport(o *options) *report {
 	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU,
-		XDPMode: o.XDP, Card: o.Card, OwnSession: o.ownSession(),
+		XDPMode: o.XDP, Card: o.Card, Hub: o.Hub, OwnSession: o.ownSession(),
 		LeastRateRatio: leastRate, MostP99Ratio: mostP99}
 	if o.direct() {
 		r.LeastRateRatio, r.MostP99Ratio = leastDirectRate, mostDirectP99

@@ -131,6 +131,33 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestForeignHosts: the victim's exchanges across routers are all answered, and no answer is false,
+// while foreign hosts forge routes and frames; the attacks go on.
+func TestForeignHosts(t *testing.T) {
+	long.Test(t)
+	for _, card := range []string{cardDirect, cardDaemon} {
+		cmd, out, complaints := share(t, "--rounds", "1", "--window", "500ms", "--hub", "fat-tree", "--card", card, "--json")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if code := finish(t, cmd); code != 0 {
+			t.Fatalf("%s: ended with %d: %s", card, code, complaints)
+		}
+		var r report
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Attacks) != len(attack.Hub()) || len(r.Control) != 0 || r.Hub != "fat-tree" {
+			t.Errorf("%s: %d attacks, %d on requests, hub %q", card, len(r.Attacks), len(r.Control), r.Hub)
+		}
+		for _, a := range r.Attacks {
+			if a.Rate <= 0 || a.Did <= 0 {
+				t.Errorf("%s: %+v", card, a)
+			}
+		}
+	}
+}
+
 // TestMet: others keep their share beside an attack if rate and p99 are within their bounds and the
 // attack went on: beside one that stands still nobody loses anything, unless it is one whose cards
 // go on without its processes.
