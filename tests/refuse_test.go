@@ -88,7 +88,7 @@ func TestRefusals(t *testing.T) {
 		"bind mode": {anywhere, []string{"pingpong", "--lab", "2", "--bind", "bogus"},
 			[]string{"--bind bogus", "auto, copy or zero-copy"}},
 		"topology": {anywhere, []string{"pingpong", "--lab", "2", "--topology", "ring"},
-			[]string{`topology "ring"`, "pair, bridge, mesh, router, hypercube, fat-tree or butterfly"}},
+			[]string{`topology "ring"`, "pair, bridge, mesh, router, star, hypercube, fat-tree or butterfly"}},
 		"MTU of no link": {anywhere, []string{"pingpong", "--lab", "2", "--mtu", "60"},
 			[]string{"--mtu 60", "674 to 65535"}},
 		"MTU too small for frames": {anywhere, []string{"pingpong", "--lab", "2", "--mtu", "300", "--xdp",

@@ -21,7 +21,7 @@ func hubCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "hub",
 		Example: "  funet hub show\n  funet hub fail 3:1; funet hub restore 3:1",
-		Short:   "Look at the routers of a lab, break their wires and mend them",
+		Short:   "Look at the routers of a lab, break their wires and mend them; be a router",
 		Long: `The hosts of a lab made with --hub are joined by routers that forward in the kernel, by the
 route of each frame. Here their counters are read, and wires fail: the ways are then computed
 anew, and what was lost meanwhile is sent again by the cards.
@@ -29,14 +29,14 @@ anew, and what was lost meanwhile is sent again by the cards.
 A wire is named by the router and the port of one of its ends, 3:1, and a router with all its
 wires by its number alone. The command topo show draws them.`,
 	}
-	c.AddCommand(hubShow(), hubSet("fail", "Break a wire of a router, or all of them", false),
+	c.AddCommand(hubRun(), hubShow(), hubSet("fail", "Break a wire of a router, or all of them", false),
 		hubSet("restore", "Mend a wire that was broken, or all of a router", true))
 	return c
 }
 
-// hubReport is what hub show prints.
+// hubReport is what hub show prints, and hub run at its end.
 type hubReport struct {
-	Lab      string      `json:"lab"`
+	Lab      string      `json:"lab,omitempty"`
 	Topology string      `json:"topology"`
 	Routers  []hubRouter `json:"routers"`
 }
@@ -62,8 +62,10 @@ func (r hubReport) WriteTable(w io.Writer) error {
 		rows = append(rows, output.Row(h.Router, forwarded, h.Unknown,
 			h.Stranger+h.Unrouted+h.Exhausted+h.Long+h.Nowhere+h.Forged, h.HubCounters.Down, h.Passed, cmp.Or(strings.Join(down, " "), "-")))
 	}
-	fmt.Fprintf(w, "lab %s: %s of %s; frames since it was made\n", r.Lab, r.Topology,
-		output.Count(len(r.Routers), "router"))
+	if r.Lab != "" {
+		fmt.Fprintf(w, "lab %s: %s of %s; frames since it was made\n", r.Lab, r.Topology,
+			output.Count(len(r.Routers), "router"))
+	}
 	return output.Table(w, rows...)
 }
 

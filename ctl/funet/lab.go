@@ -113,7 +113,7 @@ func labUp() *cobra.Command {
 	c.Flags().StringVar(&topology, "topology", "",
 		"pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
 	c.Flags().StringVar(&topology, "hub", "",
-		"routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
+		"routers in the kernel join the hosts: star, hypercube, fat-tree or butterfly (as --topology)")
 	c.Flags().BoolVar(&o.Hashed, "hashed", false,
 		"with --hub fat-tree: the two ends of a way choose the ports up, not its receiver alone")
 	c.Flags().BoolVar(&router, "router", false,

@@ -61,7 +61,7 @@ router (5:2).`,
 			return output.Show(asJSON, wiring(n, nodes))
 		},
 	}
-	c.Flags().StringVar(&hub, "hub", string(lab.Hypercube), "hypercube, fat-tree or butterfly")
+	c.Flags().StringVar(&hub, "hub", string(lab.Hypercube), "star, hypercube, fat-tree or butterfly")
 	c.Flags().IntVar(&nodes, "nodes", 8, "number of hosts")
 	c.Flags().StringVar(&picture, "svg", "", "draw a picture into this file instead")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -63,7 +63,7 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 		for i := 0; i < len(hosts) && err == nil; i++ {
 			err = spaces[i].netlink(func(nl *netlink.Handle) error { return addRoutes(nl, &hosts[i]) })
 		}
-	case Hypercube, FatTree, Butterfly:
+	case Star, Hypercube, FatTree, Butterfly:
 		var n *topology.Network
 		if n, err = o.Topology.Network(o.Hosts); err == nil {
 			err = bringUpRouters(o, n, hosts, spaces)

@@ -14,18 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/ctl/hub"
 	"github.com/funet/funet/uspace/topology"
 )
 
 // IsHub reports whether the hosts are joined by routers in the kernel. Only frames with FUNet's own
 // EtherType get through those.
-func (t Topology) IsHub() bool { return t == Hypercube || t == FatTree || t == Butterfly }
+func (t Topology) IsHub() bool { return t == Star || t == Hypercube || t == FatTree || t == Butterfly }
 
 // Network returns how the routers of a topology are wired for a number of hosts. Host i is at
 // terminal i. It returns topology.Err if no such network exists.
 func (t Topology) Network(hosts int) (*topology.Network, error) {
 	digits := bits.Len(uint(hosts - 1)) // of the number of a host
 	switch t {
+	case Star:
+		if hosts <= 4 {
+			return topology.Hypercube(4, 0, hosts)
+		}
+		return topology.Hypercube(8, 0, hosts)
 	case Hypercube: // one host at a router
 		radix := 4
 		if digits >= radix {
@@ -40,7 +46,7 @@ func (t Topology) Network(hosts int) (*topology.Network, error) {
 	case Butterfly:
 		return topology.Butterfly(2, (hosts+3)/4)
 	}
-	return nil, fmt.Errorf("%w: topology %q has no routers in the kernel; use hypercube, fat-tree or butterfly",
+	return nil, fmt.Errorf("%w: topology %q has no routers in the kernel; use star, hypercube, fat-tree or butterfly",
 		topology.Err, t)
 }
 
@@ -79,20 +85,17 @@ func bringUpRouters(o Options, n *topology.Network, hosts []Host, spaces []*spac
 }
 
 func bringUpOne(handle *netlink.Handle, o Options, n *topology.Network, hosts []Host, router int) (err error) {
-	hub, err := bpf.LoadHub()
+	h, err := bpf.LoadHub()
 	if err != nil {
 		return err
 	}
-	defer func() { err = join(err, hub.Close()) }() // it stays with the interfaces
-	if err := hub.SetRouter(bpf.HubRouter{Width: n.Width(), Up: n.Up(router), Hashed: o.Hashed}); err != nil {
-		return err
-	}
+	defer func() { err = join(err, h.Close()) }() // it stays with the interfaces
 	err = eachPort(handle, func(port int, l netlink.Link) error {
 		p := bpf.HubPort{Interface: uint32(l.Attrs().Index)}
 		if terminal, ok := n.End(router, port).Terminal(); ok {
 			p.IsStation, p.Station = true, [6]byte(hosts[terminal].Interfaces[0].MAC)
 		}
-		if err := hub.SetPort(port, p); err != nil {
+		if err := h.SetPort(port, p); err != nil {
 			return err
 		}
 		if _, err := raise(handle, l.Attrs().Name); err != nil {
@@ -100,7 +103,7 @@ func bringUpOne(handle *netlink.Handle, o Options, n *topology.Network, hosts []
 		}
 		// The native mode of a veth forwards only to ends that have a program of their own, and is
 		// no quicker here.
-		if err := netlink.LinkSetXdpFdWithFlags(l, hub.Program().FD(), nl.XDP_FLAGS_SKB_MODE); err != nil {
+		if err := netlink.LinkSetXdpFdWithFlags(l, h.Program().FD(), nl.XDP_FLAGS_SKB_MODE); err != nil {
 			return fmt.Errorf("attach the hub program: %w", err)
 		}
 		return nil
@@ -108,33 +111,15 @@ func bringUpOne(handle *netlink.Handle, o Options, n *topology.Network, hosts []
 	if err != nil {
 		return err
 	}
-	return setRoutes(hub, n, hosts, router)
+	return hub.Forward(h, n, func(int, int) bool { return false }, router, o.Hashed, macs(hosts))
 }
 
-// setRoutes tells a router the ways to all hosts from its own. A router that has none needs no way:
-// the first router of a frame names the ports of all.
-func setRoutes(hub *bpf.Hub, n *topology.Network, hosts []Host, router int) error {
-	for from := range hosts {
-		if at, _ := n.Home(from); at != router {
-			continue
-		}
-		for to := range hosts {
-			station := [6]byte(hosts[to].Interfaces[0].MAC)
-			var err error
-			if w := n.Way(from, to); w.Hops > 0 {
-				err = hub.SetRoute(station, bpf.HubRoute{Bits: w.Bits, Left: w.Hops})
-			} else {
-				err = hub.RemoveRoute(station)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if r, p := n.Home(from); n.End(r, p) != topology.Unwired {
-			return nil // the ways of its other hosts are the same
-		}
+// macs returns the addresses of all hosts, in the order of their terminals.
+func macs(hosts []Host) (all [][6]byte) {
+	for _, h := range hosts {
+		all = append(all, [6]byte(h.Interfaces[0].MAC))
 	}
-	return nil
+	return all
 }
 
 // RouterState is what a router of a lab does.
@@ -157,8 +142,8 @@ func (l *Lab) Routers() ([]RouterState, error) {
 				states[r].Down = append(states[r].Down, p)
 			}
 		}
-		err := l.router(r, func(hub *bpf.Hub, _ *netlink.Handle) (err error) {
-			states[r].Counters, err = hub.Counters()
+		err := l.router(r, func(h *bpf.Hub, _ *netlink.Handle) (err error) {
+			states[r].Counters, err = h.Counters()
 			return err
 		})
 		if err != nil {
@@ -229,14 +214,8 @@ func (l *Lab) reroute() (apart [][2]int, err error) {
 	}
 	n := whole.Without(failed)
 	for r := range n.Routers() {
-		err := l.router(r, func(hub *bpf.Hub, _ *netlink.Handle) error {
-			now := bpf.HubRouter{Width: n.Width(), Up: n.Up(r), Hashed: l.opts.Hashed}
-			for p := range n.Radix() {
-				if whole.End(r, p) != topology.Unwired && n.End(r, p) == topology.Unwired {
-					now.Down |= 1 << p
-				}
-			}
-			return join(hub.SetRouter(now), setRoutes(hub, n, l.hosts, r))
+		err := l.router(r, func(h *bpf.Hub, _ *netlink.Handle) error {
+			return hub.Forward(h, whole, failed, r, l.opts.Hashed, macs(l.hosts))
 		})
 		if err != nil {
 			return nil, err
@@ -285,21 +264,21 @@ func (l *Lab) failed() (_ *topology.Network, failed func(router, port int) bool,
 // router calls f in a router's namespace with its program.
 func (l *Lab) router(r int, f func(*bpf.Hub, *netlink.Handle) error) error {
 	err := l.spaces[len(l.hosts)+r].netlink(func(handle *netlink.Handle) (err error) {
-		var hub *bpf.Hub
+		var h *bpf.Hub
 		err = eachPort(handle, func(_ int, link netlink.Link) (err error) {
-			if x := link.Attrs().Xdp; hub == nil && x != nil && x.Attached {
-				hub, err = bpf.TakeHub(x.ProgId)
+			if x := link.Attrs().Xdp; h == nil && x != nil && x.Attached {
+				h, err = bpf.TakeHub(x.ProgId)
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if hub == nil {
+		if h == nil {
 			return fmt.Errorf("%w: it has no program; make the lab anew", ErrDamaged)
 		}
-		defer func() { err = join(err, hub.Close()) }()
-		return f(hub, handle)
+		defer func() { err = join(err, h.Close()) }()
+		return f(h, handle)
 	})
 	if err != nil {
 		return fmt.Errorf("router %d: %w", r, err)

@@ -99,7 +99,7 @@ func TestHubs(t *testing.T) {
 	for _, c := range []struct {
 		topology Topology
 		hosts    int
-	}{{Hypercube, 2}, {Hypercube, 16}, {FatTree, 8}, {FatTree, 16}, {Butterfly, 9}} {
+	}{{Star, 7}, {Hypercube, 2}, {Hypercube, 16}, {FatTree, 8}, {FatTree, 16}, {Butterfly, 9}} {
 		if long.Short() && c.hosts > 9 {
 			continue
 		}

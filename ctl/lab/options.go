@@ -51,8 +51,9 @@ const (
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
 	// Router is a hub namespace that routes IP, with one veth pair and network to each host.
 	Router Topology = "router"
-	// Hypercube, FatTree and Butterfly are networks of routers, each in a namespace of its own.
-	// These forward FUNet's frames in the kernel (package topology).
+	// Star is a router in a namespace of its own, for up to 8 hosts. Hypercube, FatTree and Butterfly
+	// are networks of such routers. These forward FUNet's frames in the kernel (package topology).
+	Star      Topology = "star"
 	Hypercube Topology = "hypercube"
 	FatTree   Topology = "fat-tree"
 	Butterfly Topology = "butterfly"
@@ -60,7 +61,7 @@ const (
 
 // MostHosts returns the most hosts of a lab with the topology.
 func (t Topology) MostHosts() int {
-	if t.IsHub() {
+	if t.IsHub() && t != Star {
 		return MaxHubHosts
 	}
 	return MaxHosts
@@ -98,13 +99,13 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	switch o.Topology {
-	case Bridge, Mesh, Router, Hypercube, FatTree, Butterfly:
+	case Bridge, Mesh, Router, Star, Hypercube, FatTree, Butterfly:
 	case Pair:
 		if o.Hosts != 2 {
 			return o, fmt.Errorf("%w: topology pair joins 2 hosts, not %d; want bridge or mesh", ErrOptions, o.Hosts)
 		}
 	default:
-		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh, router, hypercube, fat-tree or butterfly",
+		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh, router, star, hypercube, fat-tree or butterfly",
 			ErrOptions, o.Topology)
 	}
 	if o.IPv6 && o.Topology != Router {

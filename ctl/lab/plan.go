@@ -96,7 +96,7 @@ func plan(o Options) (hosts []Host, cables []cable) {
 			port := end{o.Hosts, fmt.Sprint(portPrefix, i), mac(hubMAC, i, 1)}
 			cables = append(cables, cable{at(i, h.Interfaces[0]), port})
 		}
-	case Hypercube, FatTree, Butterfly:
+	case Star, Hypercube, FatTree, Butterfly:
 		if n, err := o.Topology.Network(o.Hosts); err == nil { // any number of hosts has one
 			cables = wires(hosts, n)
 		}

@@ -94,7 +94,7 @@ func (f *Flags) Register(c *cobra.Command) {
 	p.StringVar(&f.Topology, "topology", "",
 		"of the lab: pair, bridge, mesh, router, or as --hub (default: pair for 2 hosts, bridge for more)")
 	p.StringVar(&f.Topology, "hub", "",
-		"of the lab: routers in the kernel join the hosts: hypercube, fat-tree or butterfly (as --topology)")
+		"of the lab: routers in the kernel join the hosts: star, hypercube, fat-tree or butterfly (as --topology)")
 	p.BoolVar(&f.hashed, "hashed", false,
 		"with --hub fat-tree: the two ends of a way choose the ports up, not its receiver alone")
 	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
@@ -295,7 +295,7 @@ func CheckHub(hub string, topology bool) error {
 	case topology:
 		return errors.New("--hub says the topology; leave out --topology")
 	case !lab.Topology(hub).IsHub():
-		return fmt.Errorf("--hub %s: use hypercube, fat-tree or butterfly", hub)
+		return fmt.Errorf("--hub %s: use star, hypercube, fat-tree or butterfly", hub)
 	}
 	return nil
 }

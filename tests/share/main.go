@@ -155,7 +155,7 @@ func (o *options) check() error {
 	case o.MTU < lab.DefaultMTU || o.MTU > lab.MaxMTU:
 		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
 	case o.Hub != "" && !lab.Topology(o.Hub).IsHub():
-		return fmt.Errorf("--hub %q: use hypercube, fat-tree or butterfly", o.Hub)
+		return fmt.Errorf("--hub %q: use star, hypercube, fat-tree or butterfly", o.Hub)
 	case !slices.Contains([]string{cardDaemon, cardDirect, cardOFI}, o.Card):
 		return fmt.Errorf("--card %q: use daemon, direct or ofi", o.Card)
 	case os.Geteuid() != 0:
