@@ -28,10 +28,7 @@ func (t Topology) Network(hosts int) (*topology.Network, error) {
 	digits := bits.Len(uint(hosts - 1)) // of the number of a host
 	switch t {
 	case Star:
-		if hosts <= 4 {
-			return topology.Hypercube(4, 0, hosts)
-		}
-		return topology.Hypercube(8, 0, hosts)
+		return topology.Star(hosts)
 	case Hypercube: // one host at a router
 		radix := 4
 		if digits >= radix {

@@ -148,6 +148,22 @@ func (n *Network) wire(ra, pa, rb, pb int) {
 // lead wires port pa to pb, for packets in that direction alone.
 func (n *Network) lead(ra, pa, rb, pb int) { n.ends[ra*n.radix+pa] = End(rb*n.radix + pb) }
 
+// Star returns one router of 4 or 8 ports, with the given number of terminals.
+func Star(terminals int) (*Network, error) {
+	radix := 4
+	if terminals > radix {
+		radix = 8
+	}
+	if terminals > radix {
+		return nil, fmt.Errorf("%w: a star of %d cards; its router has %d ports", Err, terminals, radix)
+	}
+	n, err := Hypercube(radix, 0, terminals)
+	if err == nil {
+		n.name = "star"
+	}
+	return n, err
+}
+
 // Hypercube returns 2^dimensions routers, each with the given number of terminals. A packet
 // corrects one dimension after the other, which keeps the ways free of cycles. Dimensions and
 // terminals of a router together must not exceed its ports.

@@ -22,6 +22,10 @@ func all(t *testing.T) map[string]*Network {
 		n, err := Hypercube(c[0], c[1], c[2])
 		add(fmt.Sprint("hypercube ", c), n, err)
 	}
+	for _, terminals := range []int{2, 4, 5, 8} {
+		n, err := Star(terminals)
+		add(fmt.Sprint("star ", terminals), n, err)
+	}
 	for _, c := range [][2]int{{4, 1}, {4, 2}, {4, 4}, {8, 2}, {8, 3}} {
 		n, err := FatTree(c[0], c[1])
 		add(fmt.Sprint("fat tree ", c), n, err)
@@ -213,6 +217,7 @@ func TestImpossible(t *testing.T) {
 		"too many dimensions":    func() (*Network, error) { return Hypercube(4, 4, 1) },
 		"nobody at a router":     func() (*Network, error) { return Hypercube(4, 2, 0) },
 		"five ports":             func() (*Network, error) { return Hypercube(5, 2, 1) },
+		"nine at a star":         func() (*Network, error) { return Star(9) },
 		"no level":               func() (*Network, error) { return FatTree(4, 0) },
 		"too few route bits":     func() (*Network, error) { return FatTree(4, 9) },
 		"levels without end":     func() (*Network, error) { return FatTree(8, 1000) },
