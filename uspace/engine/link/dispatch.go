@@ -69,6 +69,9 @@ func (e *End) dispatchFlow(f *flow) bool {
 	if !e.met(f) {
 		return true
 	}
+	if f.held > 0 {
+		e.makeRoom(f)
+	}
 	for again := f.sndUna; f.lost > 0 && f.flying < f.window; again++ {
 		fr := f.frame(again)
 		if fr.state != lost {

@@ -17,6 +17,7 @@
 //	line.go, owner.go    lines, which the engine hands over, and their owners
 //	stream.go            lines of one owner for one node wait together
 //	hold.go              a stream backs off when its node is full
+//	defer.go             the same when a switch says that the node's group is not there yet
 //	turn.go, account.go  the order in which accounts, jobs and streams send
 //	dispatch.go          builds trains from the streams in turn, each block a train of its own,
 //	                     and sends lost frames again
@@ -76,7 +77,7 @@
 //     With more in flight it costs 6 KiB more: room for a sequence window of frames, 24 bytes each.
 //     Each frame whose rejects are remembered costs 32 bytes, and there is at most a sequence
 //     window of them (8 KiB). Each pair of an owner here and a node there that exchange packets
-//     costs a stream of 128 bytes, and 50 in a map where a level has more than 8. An end keeps
+//     costs a stream of 144 bytes, and 50 in a map where a level has more than 8. An end keeps
 //     spares of at most 150 KiB, beside such maps.
 //
 // An End and everything it returns belong to one goroutine.

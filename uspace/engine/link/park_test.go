@@ -41,7 +41,7 @@ func TestWhatAPeerCosts(t *testing.T) {
 		{"flow", unsafe.Sizeof(flow{}), 736},
 		{"window of frames", unsafe.Sizeof([Window]frame{}), 6 << 10},
 		{"rejected", unsafe.Sizeof(rejected{}), 32},
-		{"stream", unsafe.Sizeof(stream{}), 128},
+		{"stream", unsafe.Sizeof(stream{}), 144},
 	} {
 		if c.got > c.most {
 			t.Errorf("a %s costs %d bytes, want at most %d", c.what, c.got, c.most)
