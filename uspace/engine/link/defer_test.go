@@ -142,6 +142,29 @@ func TestDeferredHoldUpNobody(t *testing.T) {
 	}
 }
 
+// Rule: a frame that a switch may answer carries nothing that somebody else waits for: what the peer
+// is owed leaves before it.
+func TestDeferredCarryNothing(t *testing.T) {
+	b, n, late := deferBed(t, setup{net: near, tune: func(c *link.Config) { c.AckDelay = time.Millisecond }})
+	b.send(1, arctic.Request, 0)
+	b.idle(time.Second)
+	for i := range uint16(20) {
+		m := b.send(1, arctic.Request, 0)
+		b.until(time.Second, "it arrives", func() bool { return m.accepted() })
+		if i%2 == 1 {
+			m = b.send(1, arctic.Reply, 0)
+			b.until(time.Second, "a reply arrives", func() bool { return m.accepted() })
+		}
+		b.put(late, 1, i, arctic.Request, 2, nil) // while an acknowledgment is owed
+		b.until(900*time.Microsecond, "the message is acknowledged", func() bool { return m.back })
+	}
+	n.absent = false
+	b.idle(time.Second)
+	if b.cards[1].Counters.Timeouts != 0 || n.answered < 20 {
+		t.Errorf("%d answered\n%s", n.answered, b.counters())
+	}
+}
+
 // Rule: the card has the last word. After ConnectTimeout a frame is sent so that no switch may
 // answer it, and comes back with the reason that the card gives; later ones for the node, too.
 func TestDeferredLastWord(t *testing.T) {
