@@ -51,8 +51,8 @@ func rejecting(kernel bool) func(roleConfig) (end, error) {
 }
 
 func (e *rejectEnd) open() (err error) {
-	if !e.c.Addressed() {
-		return fmt.Errorf("%w: MACs %v and %v", errRole, e.c.LocalMAC, e.c.RemoteMAC)
+	if e.c.Interface == "" || !e.c.Addressed() {
+		return fmt.Errorf("%w: interface %q, MACs %v and %v", errRole, e.c.Interface, e.c.LocalMAC, e.c.RemoteMAC)
 	}
 	if e.nic, err = bpf.LoadNIC(bpf.Load{Queues: rejectQueues, Frags: e.c.Frags, Defers: e.c.Server}); err != nil {
 		return err

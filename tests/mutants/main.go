@@ -87,7 +87,7 @@
 //	debts              what a peer is owed is lost with a deferred frame
 //	makeroom           a deferred frame keeps its number while others wait for it
 //	unstill            a deferred frame keeps its owner from being still
-//	switched           a deferral rejects its frame for good
+//	finality           a deferral rejects its frame for good
 //	traced             records of traced packets that are not read are overwritten
 //	seen               a slot counts as seen when it is retrieved, however long it waited before
 //	removed            a peer that was removed is still one

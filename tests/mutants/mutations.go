@@ -192,7 +192,7 @@ var mutations = []mutation{
 	{"unstill", "link/defer.go",
 		`fr.void || s.owner.Halted`, `fr.void`,
 		link("TestDeferredHalted")},
-	{"switched", "link/defer.go",
+	{"finality", "link/defer.go",
 		`	fr.state, fr.retries = held, 0
 	f.held++
 	s.held, s.heldSeq = true, h.Sequence
