@@ -94,7 +94,8 @@ func TestAbsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := loadDefers(t, Load{Frags: frags})
 			for what, f := range map[string][]byte{
-				"a frame": absent(200), "with a block": absent(200, flags(0x48)), "a reply": absent(200, flags(0x41)), "the longest": absent(1514),
+				"a frame": absent(200), "with a block": absent(200, flags(0x48)), "a reply": absent(200, flags(0x41)),
+				"the longest": absent(1514),
 				"a short one": absent(92), "padded": absent(200, length(100)),
 			} {
 				if err := runAbsent(n, f, deferred, xdpTX, answer(f, 0)); err != nil {
@@ -171,7 +172,8 @@ func TestAbsentRate(t *testing.T) {
 		got.Undeferred += c.Undeferred
 	}
 	if got.Deferred < 2048 || got.Deferred+got.Undeferred != times {
-		t.Errorf("of %d frames %d were answered, %d dropped; want 2048 answers at least", times, got.Deferred, got.Undeferred)
+		t.Errorf("of %d frames %d were answered, %d dropped; want 2048 answers at least", times,
+			got.Deferred, got.Undeferred)
 	}
 	t.Logf("%d of %d answered", got.Deferred, times)
 	if c := many(2, 1); c.Deferred != 1 {

@@ -422,7 +422,8 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
 		/* Over UDP there would be sums to make: the card answers. */
 		if (funet_defers && !funet_udp_port && *presence == FUNET_ABSENT &&
-		    (header->flags & ~(FUNET_FLAG_REPLY | FUNET_FLAG_BLOCK)) == FUNET_FLAG_DEFER && header->packets && !header->rejects)
+		    (header->flags & ~(FUNET_FLAG_REPLY | FUNET_FLAG_BLOCK)) == FUNET_FLAG_DEFER &&
+		    header->packets && !header->rejects)
 			return defer(ctx, frame_len, funet_vlan ? sizeof(struct funet_vlan_tag) : 0);
 	}
 

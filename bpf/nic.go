@@ -192,8 +192,8 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 // SetAbsent says that nobody here has the active group gid, or that somebody will. Frames of an
 // absent group that allow it (arctic.Header.Defer) are answered by the program, which tells their
 // senders to wait. All other frames reach the socket, as those of a group that is here. It takes
-// effect as SetGroup does. It is a store into shared memory, and needs no privilege. It does nothing
-// unless the program defers ([Load.Defers]).
+// effect as SetGroup does. It is a store into shared memory, and needs no privilege. It does
+// nothing unless the program defers ([Load.Defers]).
 func (n *NIC) SetAbsent(gid uint16, so bool) error {
 	if n.groups == nil {
 		return nil

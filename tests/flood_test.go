@@ -1,7 +1,7 @@
 package tests
 
-// This file tests that frames of groups that are absent on a host, however many come, cost its daemon
-// nothing, and that nobody makes the host send more than it gets.
+// This file tests that frames of groups that are absent on a host, however many come, cost its
+// daemon nothing, and that nobody makes the host send more than it gets.
 
 import (
 	"encoding/binary"
@@ -80,7 +80,8 @@ func newFlooder(t *testing.T, mode string) *flooder {
 // frame composes a frame of an absent group that the switch may answer.
 func (f *flooder) frame() []byte {
 	b := make([]byte, 200)
-	h := arctic.Header{To: [6]byte(f.lab.Hosts()[0].Interfaces[0].MAC), From: [6]byte(f.lab.Hosts()[1].Interfaces[0].MAC),
+	hosts := f.lab.Hosts()
+	h := arctic.Header{To: [6]byte(hosts[0].Interfaces[0].MAC), From: [6]byte(hosts[1].Interfaces[0].MAC),
 		GID: 77, SourceCard: 1, Epoch: 5, Sequence: 9, Tag: 3, Defer: true}
 	h.Encode(b)
 	p := make([]byte, arctic.PacketHeaderSize)
@@ -129,8 +130,8 @@ func (f *flooder) woken() (n int) {
 	return n
 }
 
-// flood sends a frame many times, each changed before, and returns how many came back, in frames and
-// bytes, how many bytes were sent, and how many of the daemon's card got.
+// flood sends a frame many times, each changed before, and returns how many came back, in frames
+// and bytes, how many bytes were sent, and how many of the daemon's card got.
 func (f *flooder) flood(times int, frame []byte, change func(i int)) (back, backBytes, sentBytes, got uint64) {
 	f.t.Helper()
 	before, card := f.traffic(), statusAt(f.t, f.socket).Counters.FramesReceived

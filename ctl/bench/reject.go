@@ -56,8 +56,10 @@ func (o *rejects) report(m *match) (r report, err error) {
 	r.with(figure{"by_kernel_p50_us", m.median(byKernel)}, figure{"by_engine_p50_us", m.median(byEngine)},
 		figure{"raw_afxdp_rtt_p50_us", m.median(rawAFXDP)}, figure{"kernel_of_engine", m.ratio(byKernel, byEngine)},
 		figure{"rounds_kernel_of_engine", m.ratios(byKernel, byEngine)}, figure{"rounds", m.rounds},
-		figure{"exchanges", o.exchanges}, figure{"xdp_mode", m.got.Attach.String()}, figure{"bind_mode", m.got.Bind.String()})
-	r.print("answers to frames of an absent group, medians of %d rounds; XDP %v, %v\n", m.rounds, m.got.Attach, m.got.Bind)
+		figure{"exchanges", o.exchanges}, figure{"xdp_mode", m.got.Attach.String()},
+		figure{"bind_mode", m.got.Bind.String()})
+	r.print("answers to frames of an absent group, medians of %d rounds; XDP %v, %v\n", m.rounds, m.got.Attach,
+		m.got.Bind)
 	r.print("%-10s %9s  %s\n", "", "p50 us", "rounds")
 	for _, name := range []string{byKernel, byEngine, rawAFXDP} {
 		r.print("%-10s %9.2f  %s\n", name, m.median(name), list("%.2f", m.of(name).figures, 1))

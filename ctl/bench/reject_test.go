@@ -6,8 +6,8 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Both contenders and raw AF_XDP play with real sockets. Each verifies that the answers are those of
-// its own; how quick they are is not for a test.
+// Both contenders and raw AF_XDP play with real sockets. Each verifies that the answers are those
+// of its own; how quick they are is not for a test.
 func TestReject(t *testing.T) {
 	leavesNothing(t)
 	r := contest{benchmark: &rejects{exchanges: 300}, rounds: 1}.must(t, newLab(t, lab.Options{}))

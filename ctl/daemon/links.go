@@ -61,8 +61,8 @@ type modes struct {
 }
 
 // openLinks opens the interfaces, for all groups. A frame for a group that is not here must be
-// answered, by the card or by the NIC program (presence.go). Otherwise it would hold up the sequence
-// that all groups of two cards share (doc.go).
+// answered, by the card or by the NIC program (presence.go). Otherwise it would hold up the
+// sequence that all groups of two cards share (doc.go).
 func openLinks(c *Config) (links []*link, err error) {
 	groups := make([]uint16, 0, arctic.MaxGID+1)
 	for gid := range uint16(arctic.MaxGID + 1) {

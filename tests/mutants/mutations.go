@@ -201,7 +201,7 @@ var mutations = []mutation{
 	e.reject(f, &Verdict{sequence: h.Sequence, Retry: 1, RetryReason: arctic.ReasonSwitching})
 	return
 `,
-		link("TestDeferredExactlyOnce")},
+		both(link("TestDeferredExactlyOnce"), chaos("defer,reorder"))},
 	{"traced", "trace.go",
 		`if t.put-t.taken == doneTraces {`, `if false {`,
 		unit("TestTraceIsBounded")},

@@ -145,8 +145,8 @@ func TestSetBye(t *testing.T) {
 }
 
 // Rule: SetDefer gives the frame that Header.Defer would have given, and only such frames may be
-// deferred; what Defer makes of one is a frame again, no longer than before, and may not be deferred
-// (doc.go, defer).
+// deferred; what Defer makes of one is a frame again, no longer than before, and may not be
+// deferred (doc.go, defer).
 func TestDefer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrame(t)

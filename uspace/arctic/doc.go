@@ -33,7 +33,8 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 6, or 7 (1)            15  flags (1): level, hello, bye, block, sealed, readable, defer
+//	14  version, 6, or 7 (1)            15  flags (1): level, hello, bye, block, sealed,
+//	                                        readable, defer
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero

@@ -128,8 +128,8 @@ func (h *Header) Encode(b []byte) {
 // SetBye sets the bye flag of an encoded header.
 func SetBye(b []byte) { b[15] |= flagBye }
 
-// SetDefer lets a switch answer the frame with a deferral (Header.Defer). The frame has packets, and
-// no rejects.
+// SetDefer lets a switch answer the frame with a deferral (Header.Defer). The frame has packets,
+// and no rejects.
 func SetDefer(b []byte) { b[15] |= flagDefer }
 
 // Defer turns a frame that a switch may answer into its deferral, and returns how long that is. It

@@ -101,8 +101,8 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 			f.Route, arctic.ErrFlags)
 	}
 	if f.Defer && (flags&^(bitReply|bitBlock) != bitDefer || f.RejectCount != 0 || f.Version != arctic.Version) {
-		return fmt.Errorf("decode FUNet frame: defer with flags %#02x, %d rejects, version %d: %w", flags, f.RejectCount,
-			f.Version, arctic.ErrFlags)
+		return fmt.Errorf("decode FUNet frame: defer with flags %#02x, %d rejects, version %d: %w", flags,
+			f.RejectCount, f.Version, arctic.ErrFlags)
 	}
 	f.Contents, f.Payload = data[:size:size], nil
 	f.Counter, f.MAC, f.Ciphertext = 0, nil, nil

@@ -48,7 +48,8 @@ func (f *flow) check(used map[uint32]int) error {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)
 		}
 	}
-	if f.flying != count[flying] || f.lost != count[lost] || int(f.held) != count[held] || count[idle] != 0 || f.window < 1 {
+	if f.flying != count[flying] || f.lost != count[lost] || int(f.held) != count[held] ||
+		count[idle] != 0 || f.window < 1 {
 		return fmt.Errorf("flying %d, lost %d, window %d; counted flying, lost, idle %v", f.flying, f.lost,
 			f.window, count)
 	}

@@ -49,7 +49,8 @@ func (e *End) deferred(p *peer, h *arctic.Header) {
 		return
 	}
 	fr := f.frame(h.Sequence)
-	if fr.state != flying && fr.state != lost || fr.void || fr.train.Owner.GID != h.GID || !e.defers(p, fr.train.stream) {
+	if fr.state != flying && fr.state != lost || fr.void || fr.train.Owner.GID != h.GID ||
+		!e.defers(p, fr.train.stream) {
 		e.drop(&e.Counters.Duplicates, Duplicate)
 		return
 	}

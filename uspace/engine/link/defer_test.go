@@ -113,8 +113,8 @@ func TestDeferredExactlyOnce(t *testing.T) {
 	}
 }
 
-// Rule: frames of an absent group hold up nobody: the numbers that all groups share go on, without a
-// retransmission, and each message leaves with no more than a void frame.
+// Rule: frames of an absent group hold up nobody: the numbers that all groups share go on, without
+// a retransmission, and each message leaves with no more than a void frame.
 func TestDeferredHoldUpNobody(t *testing.T) {
 	b, n, late := deferBed(t, setup{net: near})
 	b.send(0, arctic.Request, 1)
@@ -142,8 +142,8 @@ func TestDeferredHoldUpNobody(t *testing.T) {
 	}
 }
 
-// Rule: a frame that a switch may answer carries nothing that somebody else waits for: what the peer
-// is owed leaves before it.
+// Rule: a frame that a switch may answer carries nothing that somebody else waits for: what the
+// peer is owed leaves before it.
 func TestDeferredCarryNothing(t *testing.T) {
 	b, n, late := deferBed(t, setup{net: near, tune: func(c *link.Config) { c.AckDelay = time.Millisecond }})
 	b.send(1, arctic.Request, 0)
@@ -278,8 +278,8 @@ func TestForgedDeferral(t *testing.T) {
 	}
 }
 
-// Rule: cards with a key never let a switch answer, and a card lets none answer frames to a peer that
-// does not take them.
+// Rule: cards with a key never let a switch answer, and a card lets none answer frames to a peer
+// that does not take them.
 func TestNotDeferred(t *testing.T) {
 	for name, tune := range map[string]func(*link.Config){
 		"keyed":    keyed(t, 5),

@@ -55,8 +55,8 @@
 //     frame with another number. Only lines of the same owner for the same node wait with it.
 //   - A data frame of a greeted peer is answered, whatever its group is: without an answer it would
 //     hold up what the two cards share. A switch's deferral (defer.go) is no answer: it delays a
-//     frame, and a void frame takes the frame's number before others have to wait for it. A flow whose oldest frame is not answered for PeerTimeout
-//     gives its frames back.
+//     frame, and a void frame takes the frame's number before others have to wait for it. A flow
+//     whose oldest frame is not answered for PeerTimeout gives its frames back.
 //   - Reply before request, acknowledgment before data.
 //   - Back-pressure: while the transmit ring is full, lines stay with their streams. While the
 //     sequence window or the congestion window is full, flows wait for an answer. While a receiver
