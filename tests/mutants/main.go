@@ -86,6 +86,7 @@
 //	unkeyed            deferrals count between cards with a key
 //	debts              what a peer is owed is lost with a deferred frame
 //	makeroom           a deferred frame keeps its number while others wait for it
+//	abreast            the first frames for nodes of an absent group leave at once, however many
 //	unstill            a deferred frame keeps its owner from being still
 //	finality           a deferral rejects its frame for good
 //	traced             records of traced packets that are not read are overwritten

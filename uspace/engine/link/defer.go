@@ -65,6 +65,7 @@ func (e *End) deferred(p *peer, h *arctic.Header) {
 		f.measured(e.now - fr.sentAt)
 	}
 	s := fr.train.stream
+	s.payer.account.deferredAt = max(e.now, 1)
 	fr.state, fr.retries = held, 0
 	f.held++
 	s.held, s.heldSeq = true, h.Sequence
@@ -77,6 +78,20 @@ func (e *End) deferred(p *peer, h *arctic.Header) {
 	e.progressed(f)
 	e.mayGo(s)
 	e.makeReady(f)
+}
+
+// spaces reports whether the first frame of a stream has to wait, because others of its account
+// have been deferred of late: then it counts as a try (hold.go). A switch answers a host only so
+// often, so no account may use up the answers by itself.
+func (e *End) spaces(s *stream) bool {
+	a := s.payer.account
+	if s.met || s.deferredAt != 0 || !s.flow.peer.defers || a.deferredAt == 0 ||
+		e.now-a.deferredAt > 2*int64(e.cfg.MaxHold) {
+		return false
+	}
+	s.deferredAt = max(e.now, 1)
+	s.hold = a.try(e.now, e.tryGap())
+	return s.hold > e.now
 }
 
 // release sends the deferred frame of a stream again.

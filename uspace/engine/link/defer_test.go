@@ -165,6 +165,31 @@ func TestDeferredCarryNothing(t *testing.T) {
 	}
 }
 
+// Rule: an account cannot have a switch answer more often than it may try, however many nodes it
+// sends to: the switch answers a host only so often.
+func TestDeferredTriesAreBounded(t *testing.T) {
+	b, n, late := deferBed(t, setup{net: near})
+	b.send(0, arctic.Request, 1)
+	b.idle(time.Second)
+	var all []*message
+	for node := range uint16(900) {
+		all = append(all, b.put(late, 1, node, arctic.Request, 2, nil))
+	}
+	b.pass(2 * time.Millisecond)
+	b.checked()
+	// those in flight before the first deferral, a burst, and a try each 50 us
+	if most := link.Window + 64 + 2000/50; n.answered < 32 || n.answered > most {
+		t.Errorf("%d answered in 2 ms, want at most %d", n.answered, most)
+	}
+	n.absent = false
+	b.idle(10 * time.Second)
+	for _, m := range all {
+		if !m.accepted() {
+			t.Errorf("message %d has not arrived", m.id)
+		}
+	}
+}
+
 // Rule: the card has the last word. After ConnectTimeout a frame is sent so that no switch may
 // answer it, and comes back with the reason that the card gives; later ones for the node, too.
 func TestDeferredLastWord(t *testing.T) {

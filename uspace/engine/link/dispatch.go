@@ -125,6 +125,9 @@ func (e *End) nextStream(f *flow) *stream {
 			e.withdraw(s) // the end of its mode, or a packet, brings it back
 		case s.flying >= s.limit:
 			e.withdraw(s) // an answer brings it back
+		case e.spaces(s):
+			e.withdraw(s) // the end of its hold brings it back
+			e.mayGo(s)
 		default:
 			return s
 		}
