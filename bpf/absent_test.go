@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"net/netip"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -93,11 +94,15 @@ func TestAbsent(t *testing.T) {
 	for name, frags := range map[string]bool{"one buffer": false, "several buffers": true} {
 		t.Run(name, func(t *testing.T) {
 			n := loadDefers(t, Load{Frags: frags})
-			for what, f := range map[string][]byte{
+			answered := map[string][]byte{
 				"a frame": absent(200), "with a block": absent(200, flags(0x48)), "a reply": absent(200, flags(0x41)),
 				"the longest": absent(1514),
 				"a short one": absent(92), "padded": absent(200, length(100)),
-			} {
+			}
+			if frags {
+				answered["a long one"] = absent(9014)
+			}
+			for what, f := range answered {
 				if err := runAbsent(n, f, deferred, xdpTX, answer(f, 0)); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -146,6 +151,14 @@ func TestAbsentTagged(t *testing.T) {
 	f := tagged(makeFrame(200, gid(foreignGroup), deferrable))
 	if err := runAbsent(n, f, deferred, xdpTX, answer(f, 4)); err != nil {
 		t.Error(err)
+	}
+	n = loadDefers(t, Load{UDPPort: udpPort})
+	if err := n.SetAddresses([]netip.Addr{own4}); err != nil {
+		t.Fatal(err)
+	}
+	f = makeDatagram(makeFrame(200, gid(foreignGroup), deferrable), own4).bytes
+	if err := runAbsent(n, f, redirected, xdpRedirect, f); err != nil {
+		t.Errorf("in a datagram: %v", err)
 	}
 }
 
