@@ -149,7 +149,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
 		}
 		if l.Deferred+l.Undeferred > 0 {
-			fmt.Fprintf(w, "  %s of absent groups answered in the kernel, %d beyond the rate dropped\n",
+			fmt.Fprintf(w, "  %s of absent groups answered in the kernel; dropped: %d\n",
 				output.Count(int64(l.Deferred), "frame"), l.Undeferred)
 		}
 		if n := l.Direct; n != nil && n.Stranger+n.NoPort > 0 {
