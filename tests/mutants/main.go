@@ -87,6 +87,8 @@
 //	debts              what a peer is owed is lost with a deferred frame
 //	makeroom           a deferred frame keeps its number while others wait for it
 //	abreast            the first frames for nodes of an absent group leave at once, however many
+//	lively             a deferral is a sign of life of the card that did not get the frame
+//	putoff             a deferral puts off the retransmission of other frames
 //	unstill            a deferred frame keeps its owner from being still
 //	finality           a deferral rejects its frame for good
 //	traced             records of traced packets that are not read are overwritten

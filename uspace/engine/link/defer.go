@@ -72,10 +72,15 @@ func (e *End) deferred(p *peer, h *arctic.Header) {
 	if s.deferredAt == 0 {
 		s.deferredAt = max(e.now, 1)
 	}
-	p.silentSince, f.timeouts, f.movedAt = 0, 0, e.now
+	// It is no sign of life of the card: frames that wait for the card wait as before.
+	if f.flying+f.lost == 0 {
+		f.deadline, f.timeouts, f.movedAt = 0, 0, e.now
+		if o := p.flows[h.Level^1]; o == nil || o.flying+o.lost == 0 {
+			p.silentSince = 0
+		}
+	}
 	e.withdraw(s)
 	s.holdOff(e.now, &e.cfg, e.tryGap(), e.random.Uint64())
-	e.progressed(f)
 	e.mayGo(s)
 	e.makeReady(f)
 }

@@ -21,6 +21,7 @@ type nic struct {
 	*wire.Port
 	absent   bool // lateGroup is
 	deaf     bool // it answers nothing
+	dead     bool // the card behind it hears nothing
 	answered int
 	frames   [][]byte // its answers
 }
@@ -30,8 +31,9 @@ func (n *nic) Receive(into [][]byte) int {
 	kept := 0
 	for _, b := range into[:got] {
 		if f, ok := arctic.Peek(b); !n.absent || !ok || !f.MayDefer() || f.Header().GID != lateGroup {
-			into[kept] = b
-			kept++
+			if into[kept] = b; !n.dead {
+				kept++
+			}
 			continue
 		}
 		out := n.Port.Reserve()
@@ -187,6 +189,36 @@ func TestDeferredTriesAreBounded(t *testing.T) {
 		if !m.accepted() {
 			t.Errorf("message %d has not arrived", m.id)
 		}
+	}
+}
+
+// Rule: a deferral is no sign of life of the card, and puts off no retransmission. Both would let one
+// user keep the others' messages waiting.
+func TestDeferralIsNoSignOfLife(t *testing.T) {
+	b, n, late := deferBed(t, setup{net: near, tune: func(c *link.Config) {
+		quick(c)
+		c.MaxHold = time.Millisecond // so that a deferral comes each millisecond, or more often
+	}})
+	b.send(0, arctic.Request, 1)
+	b.idle(time.Second)
+	for node := range uint16(8) {
+		b.put(late, 1, node, arctic.Request, 2, nil)
+	}
+	b.pass(10 * time.Millisecond)
+	n.dead = true
+	m := b.send(0, arctic.Request, 1)
+	b.pass(time.Millisecond)
+	n.dead = false
+	b.until(25*time.Millisecond, "the lost frame is sent again", func() bool { return m.accepted() })
+	b.pass(20 * time.Millisecond)
+	was := n.answered
+	n.dead = true
+	m = b.send(0, arctic.Reply, 1) // which the requests' congestion window does not stop
+	b.reasons = []arctic.Reason{arctic.ReasonSilent}
+	b.until(400*time.Millisecond, "the message comes back", func() bool { return m.back })
+	if m.reason != arctic.ReasonSilent || n.answered < was+20 || b.cards[0].Counters.PeersLost != 1 {
+		t.Errorf("it came back: %v, after %d answers; %d peers lost", m.reason, n.answered-was,
+			b.cards[0].Counters.PeersLost)
 	}
 }
 
