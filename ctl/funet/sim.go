@@ -74,9 +74,9 @@ buffers, too), moves (of contexts to other cards, with their windows and keys; a
 whose processes end, too, has moves if it is even and those ends if it is odd), ports
 (of direct cards: they end and come back on other hosts, of which hosts hear late, and
 funids stop for a time), notices (funids tell each other and processes which direct
-cards have ended, or live though they are silent: late, twice, or not at all); all or
-none. With forge or replay half of the seeds have a key, and so
-has each job of direct cards.
+cards have ended, or live though they are silent: late, twice, or not
+at all); all or none. With forge or replay half of the seeds have a key, and so has
+each job of direct cards.
 On Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut,
 narrow, forge, replay, sizes and defer are left out, congestion is slow routers with few
 buffers.
