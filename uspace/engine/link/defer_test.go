@@ -192,8 +192,8 @@ func TestDeferredTriesAreBounded(t *testing.T) {
 	}
 }
 
-// Rule: a deferral is no sign of life of the card, and puts off no retransmission. Both would let one
-// user keep the others' messages waiting.
+// Rule: a deferral is no sign of life of the card, and puts off no retransmission. Both would let
+// one user keep the others' messages waiting.
 func TestDeferralIsNoSignOfLife(t *testing.T) {
 	b, n, late := deferBed(t, setup{net: near, tune: func(c *link.Config) {
 		quick(c)
