@@ -21,8 +21,11 @@ type Counters struct {
 	// a direct frame from elsewhere than its node's host: dropped
 	Stranger uint64 `json:"stranger"`
 	// a direct frame for a node that has no port here: dropped
-	NoPort     uint64 `json:"no_port"`
-	Direct     uint64 `json:"direct"`     // a direct frame, handed to its node's port
+	NoPort   uint64 `json:"no_port"`
+	Direct   uint64 `json:"direct"`   // a direct frame, handed to its node's port
+	Deferred uint64 `json:"deferred"` // of a group that is absent here: its sender was told to wait
+	// the same, but its sender has had its answers, or cannot have any: dropped
+	Undeferred uint64 `json:"undeferred"`
 	Redirected uint64 `json:"redirected"` // handed to the socket of the receive queue
 }
 
@@ -37,7 +40,8 @@ type PerQueue [CountedQueues]uint64
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
-		&c.BadGID, &c.Merged, &c.ForeignGroup, &c.NoSocket, &c.Stranger, &c.NoPort, &c.Direct, &c.Redirected,
+		&c.BadGID, &c.Merged, &c.ForeignGroup, &c.NoSocket, &c.Stranger, &c.NoPort, &c.Direct,
+		&c.Deferred, &c.Undeferred, &c.Redirected,
 	}
 }
 

@@ -33,8 +33,9 @@
 //
 // Length counts from the version to the end of the last packet or the block, so a frame without
 // packets has 66, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its
-// field are zero. The NIC program reads the EtherType, the version, the length and the GID. Flags,
-// counts, the route, sequence numbers, the tag and the CRC are for the card in user space.
+// field are zero. The NIC program reads the EtherType, the version, the length and the GID, and of
+// frames of absent groups the flags and counts. The route, sequence numbers, the tag and the CRC
+// are for the card in user space.
 //
 // # The journey of a frame through the NIC program
 //
@@ -52,7 +53,11 @@
 //	          a hello? ─────────── yes: of no group, on to the last test
 //	          GID < 2048? ──────── no ─────────────────────────> XDP_DROP      bad_gid
 //	          another frame behind 14+length of a datagram? ───> XDP_DROP      merged
-//	          funet_groups[GID]? ─ zero ───────────────────────> XDP_DROP      foreign_group
+//	          funet_groups[GID]? ─ foreign ────────────────────> XDP_DROP      foreign_group
+//	            │ absent, and may
+//	            │ be deferred? ─── yes: its source may have an
+//	            │                  answer now? ─────────── yes ─> XDP_TX        deferred
+//	            │                    └─ no ────────────────────> XDP_DROP      undeferred
 //	          funet_sockets[rx queue]? ─ none ─────────────────> XDP_DROP      no_socket
 //	            └───────────────── AF_XDP socket ──────────────> XDP_REDIRECT  redirected
 //
@@ -84,6 +89,32 @@
 // space. Hellos (package uspace/port/hello) do, whatever groups the card has opened: cards of any
 // version find and ask each other with them. A card of one process opens its group. A daemon opens
 // all groups, because it also answers frames of groups that it does not have (package ctl/daemon).
+//
+// # Absent groups
+//
+// A daemon marks the groups that nobody on its host has as absent ([NIC.SetAbsent]). The program
+// answers for them what it can say truly: nobody here has the group now (thesis 5.6.2, the Network
+// Packet Preprocessor). It cannot reject packets. A reject is final, and only the card knows
+// whether it has taken another copy of the frame. So the answer is a deferral
+// (arctic.Header.Defer): the frame's header, sent back. It settles nothing. The sender's card holds
+// the frame back and sends it again, with the same number (uspace/engine/link/defer.go).
+//
+// The sender says which frames may be deferred. It says so of the first frames for a node only, and
+// never without the end of its patience: then the card has the last word. These frames carry no
+// rejects, and the acknowledgments in them are repeated elsewhere, so dropping them costs nobody
+// else anything. All other frames of absent groups are the card's, as are those of older senders,
+// and sealed ones: the program has no key, and an answer without one could be anybody's. Frames in
+// UDP datagrams are the card's, too. Frames of version 7 for a node without a port are dropped
+// (no_port); their senders greet the node again, less and less often.
+//
+// Nobody makes the host send more than it gets. An answer has the length of a header, and its frame
+// had at least that. It has no packets, and such frames are never answered. Frames from or for
+// addresses of many stations are not answered. An Ethernet address gets 2048 answers at once, and
+// then one in 16 us. The addresses are remembered in a table of 4096, in which the one used least
+// recently gives way. Frames beyond the rate are dropped, and their senders send again.
+//
+// In native mode veth delivers answers only to an interface that has an XDP program itself, as
+// those of cards do. Captures show a deferral only where it arrives.
 //
 // # Ports
 //
@@ -173,7 +204,7 @@
 // # Rules
 //
 //   - The program looks only at the frame, the queue it came in on and the maps. It writes nothing
-//     but counters and credit.
+//     but counters, credit and answers.
 //   - [LoadNIC] loads; attaching, and putting sockets into [NIC.Sockets], is the caller's. The
 //     program comes to the socket of a queue by the queue's number alone.
 //   - The program sees frames in one buffer only. On an interface whose frames span several buffers

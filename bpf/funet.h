@@ -29,6 +29,11 @@
 #define FUNET_HEADER_LEN 66
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
 #define FUNET_GROUPS 2048                                       /* a GID has 11 bits */
+/* Flags of a frame: its level, that it has a block, and that the switch may answer it, or has
+ * (doc.go, Absent groups). */
+#define FUNET_FLAG_REPLY 0x01
+#define FUNET_FLAG_BLOCK 0x08
+#define FUNET_FLAG_DEFER 0x40
 /* receive queues, unless the loader says otherwise */
 #define FUNET_SOCKETS 64
 /* a power of two; queue n counts as n modulo it */
@@ -130,6 +135,9 @@ enum funet_counter {
 	FUNET_COUNT_STRANGER,
 	FUNET_COUNT_NO_PORT,	   /* a direct frame for a node without a port here: dropped */
 	FUNET_COUNT_DIRECT,	   /* a direct frame, handed to a port */
+	FUNET_COUNT_DEFERRED,	   /* of a group that is absent here: its sender was told so */
+	/* the same, but the sender has had its answers, or cannot have any: dropped */
+	FUNET_COUNT_UNDEFERRED,
 	/* handed to the socket of receive queue 0; of queue 1 is the next, and so on */
 	FUNET_COUNT_REDIRECTED,
 	FUNET_COUNTERS = FUNET_COUNT_REDIRECTED + FUNET_COUNTED_QUEUES,

@@ -21,7 +21,18 @@ const volatile __u16 funet_udp_port;
  * priority only. */
 const volatile __u16 funet_vlan;
 
-/* Nonzero: the group is active on this host. Written by the card, read here for each frame. */
+/* Nonzero: absent groups are answered for here (FUNET_ABSENT). */
+const volatile __u8 funet_defers;
+
+/* How frames of a group are treated. Written by the card, read here for each frame. */
+enum funet_presence {
+	FUNET_FOREIGN, /* they are dropped */
+	FUNET_HERE,    /* they are handed to a socket */
+	/* The same, but frames that the switch may answer are answered here: defer(). */
+	FUNET_ABSENT,
+};
+
+/* Of each group: enum funet_presence. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FUNET_GROUPS);
@@ -52,6 +63,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct funet_counts);
 } funet_counters SEC(".maps");
+
+/* Who has had answers, by Ethernet address: when the next one would be due if none could be saved
+ * up (the generic cell rate algorithm, ITU-T I.371). */
+#define FUNET_DEFER_GAP 16384	/* nanoseconds from one answer to the next */
+#define FUNET_DEFER_AT_ONCE 2048
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, __u64);
+} funet_deferrals SEC(".maps");
 
 /* Nonzero: there are ports, and direct frames are theirs. */
 const volatile __u8 funet_direct;
@@ -277,6 +299,74 @@ static __always_inline int direct(struct xdp_md *ctx, const struct funet_header 
 	return count(FUNET_COUNT_DIRECT, XDP_REDIRECT);
 }
 
+/* Table of CRC-32C (RFC 3720 B.4, reflected) for four bits: small enough to stay in the cache. */
+static const __u32 funet_crc[16] = {
+	0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+	0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
+};
+
+/* Reports whether the frame's sender may be told now that its group is absent. */
+static __always_inline int due(const __u8 mac[6])
+{
+	__u64 now = bpf_ktime_get_ns(), key = 0, first = now + FUNET_DEFER_GAP, *next;
+
+	__builtin_memcpy(&key, mac, 6);
+	next = bpf_map_lookup_elem(&funet_deferrals, &key);
+	if (!next) {
+		bpf_map_update_elem(&funet_deferrals, &key, &first, BPF_ANY);
+		return 1;
+	}
+	first = *next > now ? *next : now;
+	if (first - now > (__u64)FUNET_DEFER_GAP * (FUNET_DEFER_AT_ONCE - 1))
+		return 0;
+	*next = first + FUNET_DEFER_GAP; /* frames on several CPUs may get a few more */
+	return 1;
+}
+
+/* Answers a frame of a group that is absent here: it goes back as its header alone, which says so.
+ * The sender's card holds the frame back for a while and sends it again. No answer is longer than
+ * its frame, has packets, and so is answered, or goes to many stations.
+ */
+static __always_inline int defer(struct xdp_md *ctx, __u64 frame_len, const __u32 before)
+{
+	struct funet_header *header = (void *)(long)ctx->data;
+	__u8 mac[6];
+	__u16 card;
+
+	if ((void *)(header + 1) > (void *)(long)ctx->data_end)
+		return count(FUNET_COUNT_SHORT, XDP_DROP);
+	if ((header->source_mac[0] | header->destination_mac[0]) & 1 || !due(header->source_mac) ||
+	    bpf_xdp_adjust_tail(ctx, FUNET_FRAME_MIN + (int)before - (int)frame_len))
+		return count(FUNET_COUNT_UNDEFERRED, XDP_DROP);
+	header = (void *)(long)ctx->data;
+	if ((void *)header + before + sizeof(*header) > (void *)(long)ctx->data_end)
+		return count(FUNET_COUNT_UNDEFERRED, XDP_DROP);
+	__builtin_memcpy(mac, header->source_mac, sizeof(mac));
+	__builtin_memcpy(header->source_mac, header->destination_mac, sizeof(mac));
+	__builtin_memcpy(header->destination_mac, mac, sizeof(mac));
+	header = (void *)header + before;
+	header->flags &= ~FUNET_FLAG_BLOCK;
+	header->length = funet_le16(FUNET_HEADER_LEN);
+	card = header->source_card;
+	header->source_card = header->destination_card;
+	header->destination_card = card;
+	header->route = funet_le32((__u32)funet_le16(card));
+	header->packets = 0;
+	header->age = 0;
+	__builtin_memset(&header->request_ack, 0, sizeof(*header) - __builtin_offsetof(struct funet_header, request_ack));
+
+	const __u8 *byte = &header->version;
+	__u32 crc = ~0U;
+#pragma unroll
+	for (int i = 0; i < (int)(sizeof(*header) - FUNET_ETHERNET_LEN - sizeof(header->crc32c)); i++) {
+		crc ^= byte[i];
+		crc = crc >> 4 ^ funet_crc[crc & 15];
+		crc = crc >> 4 ^ funet_crc[crc & 15];
+	}
+	header->crc32c = funet_le32(~crc);
+	return count(FUNET_COUNT_DEFERRED, XDP_TX);
+}
+
 /* What becomes of a frame that is at least its first buffer long. In a frame of several buffers
  * data and data_end bound the first, and that must hold the header: drivers put far more into it.
  */
@@ -323,13 +413,18 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 		 * the upper five.
 		 */
 		__u32 gid = funet_le16(header->gid);
-		const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
-		if (!active)
+		const __u8 *presence = bpf_map_lookup_elem(&funet_groups, &gid);
+		if (!presence)
 			return count(FUNET_COUNT_BAD_GID, strange);
 		if (merged(ctx, &found, body, frags))
 			return count(FUNET_COUNT_MERGED, XDP_DROP);
-		if (!*active)
+		if (*presence == FUNET_FOREIGN)
 			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
+		/* Over UDP there would be sums to make: the card answers. */
+		if (funet_defers && !funet_udp_port && *presence == FUNET_ABSENT &&
+		    (header->flags & ~(FUNET_FLAG_REPLY | FUNET_FLAG_BLOCK)) == FUNET_FLAG_DEFER &&
+		    header->packets && !header->rejects)
+			return defer(ctx, frame_len, funet_vlan ? sizeof(struct funet_vlan_tag) : 0);
 	}
 
 	/* Since Linux 5.3 the helper looks the socket up itself and returns its flags, here

@@ -46,6 +46,7 @@ var ErrRange = errors.New("out of range")
 type NIC struct {
 	program *ebpf.Program
 	maps    nicMaps
+	groups  *ebpf.Memory // of the groups' map ([Load.Defers]), or nil
 }
 
 // Load says how to load the NIC program.
@@ -61,6 +62,9 @@ type Load struct {
 	// VLAN is the VLAN number of the frames or datagrams, up to [MaxVLAN]. 0 means that they have
 	// no tag; datagrams may then have one that only states a priority. Others pass.
 	VLAN uint16
+	// Defers has the program answer frames of groups that are absent ([NIC.SetAbsent]), unless they
+	// travel in datagrams. It needs Linux 5.5.
+	Defers bool
 	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these
 	// maps. It stays the caller's.
 	Switch *Shared
@@ -92,6 +96,15 @@ func LoadNIC(l Load) (*NIC, error) {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
 		}
+	}
+
+	if l.Defers {
+		if err := spec.Variables["funet_defers"].Set(uint8(1)); err != nil {
+			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
+		}
+		spec.Maps["funet_groups"].Flags |= mmapable
+	} else {
+		spec.Maps["funet_deferrals"].MaxEntries = 1
 	}
 
 	var options ebpf.CollectionOptions
@@ -131,6 +144,11 @@ func LoadNIC(l Load) (*NIC, error) {
 	if err != nil {
 		return nil, loadError(doing, l.Frags, err)
 	}
+	if l.Defers {
+		if n.groups, err = n.maps.FunetGroups.Memory(); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: map the groups: %w", doing, err), n.Close())
+		}
+	}
 	return n, nil
 }
 
@@ -161,15 +179,43 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 	if gid >= Groups {
 		return fmt.Errorf("set group %d: %w: a GID is 0 to %d", gid, ErrRange, Groups-1)
 	}
-	var value uint8
+	value := groupForeign
 	if active {
-		value = 1
+		value = groupHere
 	}
 	if err := n.maps.FunetGroups.Update(uint32(gid), value, ebpf.UpdateExist); err != nil {
 		return fmt.Errorf("set group %d of the NIC program to %t: %w", gid, active, err)
 	}
 	return nil
 }
+
+// SetAbsent says that nobody here has the active group gid, or that somebody will. Frames of an
+// absent group that allow it (arctic.Header.Defer) are answered by the program, which tells their
+// senders to wait. All other frames reach the socket, as those of a group that is here. It takes
+// effect as SetGroup does. It is a store into shared memory, and needs no privilege. It does
+// nothing unless the program defers ([Load.Defers]).
+func (n *NIC) SetAbsent(gid uint16, so bool) error {
+	if n.groups == nil {
+		return nil
+	}
+	value := groupHere
+	if so {
+		value = groupAbsent
+	}
+	if _, err := n.groups.WriteAt([]byte{value}, int64(gid)*groupStride); err != nil {
+		return fmt.Errorf("set group %d of the NIC program to absent %t: %w", gid, so, err)
+	}
+	return nil
+}
+
+// These constants are as in nic.c, and as arrays of maps are laid out.
+const (
+	groupForeign = uint8(0)
+	groupHere    = uint8(1)
+	groupAbsent  = uint8(2)
+	groupStride  = 8       // bytes from one group to the next
+	mmapable     = 1 << 10 // BPF_F_MMAPABLE of linux/bpf.h
+)
 
 // SetAddresses sets the own addresses for which datagrams are taken ([Load.UDPPort]); at first
 // there are none. Datagrams to other addresses pass, because this host may have to forward them.

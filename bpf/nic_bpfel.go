@@ -27,7 +27,7 @@ type nicFunetCapture struct {
 
 type nicFunetCounts struct {
 	_ structs.HostLayout
-	N [75]uint64
+	N [77]uint64
 }
 
 type nicFunetCredit struct {
@@ -72,6 +72,7 @@ const (
 	nicMapFunetCapture   = "funet_capture"
 	nicMapFunetCounters  = "funet_counters"
 	nicMapFunetCredits   = "funet_credits"
+	nicMapFunetDeferrals = "funet_deferrals"
 	nicMapFunetGroups    = "funet_groups"
 	nicMapFunetJobs      = "funet_jobs"
 	nicMapFunetLinks     = "funet_links"
@@ -80,6 +81,7 @@ const (
 	nicMapFunetSockets   = "funet_sockets"
 	nicProgFunetNic      = "funet_nic"
 	nicProgFunetNicFrags = "funet_nic_frags"
+	nicVarFunetDefers    = "funet_defers"
 	nicVarFunetDescribed = "funet_described"
 	nicVarFunetDirect    = "funet_direct"
 	nicVarFunetUdpPort   = "funet_udp_port"
@@ -140,6 +142,7 @@ type nicMapSpecs struct {
 	FunetCapture   *ebpf.MapSpec `ebpf:"funet_capture"`
 	FunetCounters  *ebpf.MapSpec `ebpf:"funet_counters"`
 	FunetCredits   *ebpf.MapSpec `ebpf:"funet_credits"`
+	FunetDeferrals *ebpf.MapSpec `ebpf:"funet_deferrals"`
 	FunetGroups    *ebpf.MapSpec `ebpf:"funet_groups"`
 	FunetJobs      *ebpf.MapSpec `ebpf:"funet_jobs"`
 	FunetLinks     *ebpf.MapSpec `ebpf:"funet_links"`
@@ -152,6 +155,7 @@ type nicMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nicVariableSpecs struct {
+	FunetDefers    *ebpf.VariableSpec `ebpf:"funet_defers"`
 	FunetDescribed *ebpf.VariableSpec `ebpf:"funet_described"`
 	FunetDirect    *ebpf.VariableSpec `ebpf:"funet_direct"`
 	FunetUdpPort   *ebpf.VariableSpec `ebpf:"funet_udp_port"`
@@ -182,6 +186,7 @@ type nicMaps struct {
 	FunetCapture   *ebpf.Map `ebpf:"funet_capture"`
 	FunetCounters  *ebpf.Map `ebpf:"funet_counters"`
 	FunetCredits   *ebpf.Map `ebpf:"funet_credits"`
+	FunetDeferrals *ebpf.Map `ebpf:"funet_deferrals"`
 	FunetGroups    *ebpf.Map `ebpf:"funet_groups"`
 	FunetJobs      *ebpf.Map `ebpf:"funet_jobs"`
 	FunetLinks     *ebpf.Map `ebpf:"funet_links"`
@@ -196,6 +201,7 @@ func (m *nicMaps) Close() error {
 		m.FunetCapture,
 		m.FunetCounters,
 		m.FunetCredits,
+		m.FunetDeferrals,
 		m.FunetGroups,
 		m.FunetJobs,
 		m.FunetLinks,
@@ -209,6 +215,7 @@ func (m *nicMaps) Close() error {
 //
 // It can be passed to loadNicObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nicVariables struct {
+	FunetDefers    *ebpf.Variable `ebpf:"funet_defers"`
 	FunetDescribed *ebpf.Variable `ebpf:"funet_described"`
 	FunetDirect    *ebpf.Variable `ebpf:"funet_direct"`
 	FunetUdpPort   *ebpf.Variable `ebpf:"funet_udp_port"`

@@ -44,13 +44,14 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 	}
 	put("version", uint64(f.Version))
 	put("flags", uint64(f.Level)|flag(f.Hello)<<1|flag(f.Bye)<<2|flag(f.Block != nil ||
-		f.Ciphertext != nil && frame[15]&8 != 0)<<3|flag(f.Sealed)<<4|flag(f.Readable)<<5)
+		f.Ciphertext != nil && frame[15]&8 != 0)<<3|flag(f.Sealed)<<4|flag(f.Readable)<<5|flag(f.Defer)<<6)
 	put("flags.level", uint64(f.Level))
 	put("flags.hello", flag(f.Hello))
 	put("flags.bye", flag(f.Bye))
 	put("flags.block", flag(frame[15]&8 != 0))
 	put("flags.sealed", flag(f.Sealed))
 	put("flags.readable", flag(f.Readable))
+	put("flags.defer", flag(f.Defer))
 	put("length", uint64(f.Length))
 	put("gid", uint64(f.GID))
 	put("route", uint64(f.Route))
@@ -83,6 +84,7 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		put("greeting.flags.asks", flag(g.Flags&arctic.Asks != 0))
 		put("greeting.flags.authenticated", flag(g.Flags&arctic.Authenticated != 0))
 		put("greeting.flags.readable", flag(g.Flags&arctic.Readable != 0))
+		put("greeting.flags.defers", flag(g.Flags&arctic.Defers != 0))
 		put("greeting.key", uint64(g.Key))
 	}
 	for _, r := range f.Rejects {

@@ -27,8 +27,8 @@ import (
 func Tree() command.Tree {
 	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json",
 		Short: command.Bench.Short}
-	for _, b := range []benchmark{new(peersBench), new(calls), new(rate), new(incast), new(hops), new(sockets), new(keyed),
-		new(rma), new(matmul), new(mpiBench), new(ofi)} {
+	for _, b := range []benchmark{new(peersBench), new(calls), new(rate), new(incast), new(hops), new(rejects),
+		new(sockets), new(keyed), new(rma), new(matmul), new(mpiBench), new(ofi)} {
 		c.AddCommand(onLab(b))
 	}
 	c.AddCommand(xferCommand(), triggerCommand(), contextsCommand())

@@ -43,6 +43,8 @@ var roles = map[string]func(roleConfig) (end, error){
 	roleSendmmsg: openDatagrams,
 	roleStream:   openStream,
 	roleGRPC:     openGRPC,
+	byKernel:     rejecting(true),
+	byEngine:     rejecting(false),
 }
 
 // link is one end of a transport for round trips. Ask and Answer spin.

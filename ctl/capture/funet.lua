@@ -34,6 +34,7 @@ local f = {
 	has_block = ProtoField.bool("funet.flags.block", "Block", 8, nil, 0x08),
 	sealed = ProtoField.bool("funet.flags.sealed", "Sealed", 8, nil, 0x10),
 	readable = ProtoField.bool("funet.flags.readable", "Readable", 8, nil, 0x20),
+	defer = ProtoField.bool("funet.flags.defer", "Defer", 8, nil, 0x40),
 	length = ProtoField.uint16("funet.length", "Length"),
 	gid = ProtoField.uint16("funet.gid", "GID"),
 	route = ProtoField.uint32("funet.route", "Route"),
@@ -64,6 +65,7 @@ local f = {
 	asks = ProtoField.bool("funet.greeting.flags.asks", "Asks", 32, nil, 0x01),
 	authenticated = ProtoField.bool("funet.greeting.flags.authenticated", "Authenticated", 32, nil, 0x02),
 	wants_readable = ProtoField.bool("funet.greeting.flags.readable", "Readable", 32, nil, 0x04),
+	defers = ProtoField.bool("funet.greeting.flags.defers", "Defers", 32, nil, 0x08),
 	key = ProtoField.uint32("funet.greeting.key", "Key", base.HEX),
 
 	reject = ProtoField.none("funet.reject", "Reject"),
@@ -323,6 +325,7 @@ local function greeting(tvb, at, length, tree)
 	t:add_le(f.asks, tvb(at + 32, 4))
 	t:add_le(f.authenticated, tvb(at + 32, 4))
 	t:add_le(f.wants_readable, tvb(at + 32, 4))
+	t:add_le(f.defers, tvb(at + 32, 4))
 	tree:add_le(f.key, tvb(at + 36, 4))
 	tree:add(f.mac, tvb(at + 40, 16))
 end
@@ -364,6 +367,7 @@ function funet.dissector(tvb, pinfo, root)
 	t:add(f.has_block, tvb(1, 1))
 	t:add(f.sealed, tvb(1, 1))
 	t:add(f.readable, tvb(1, 1))
+	t:add(f.defer, tvb(1, 1))
 	tree:add_le(f.length, tvb(2, 2))
 	tree:add_le(f.gid, tvb(4, 2))
 	tree:add_le(f.route, tvb(6, 4))
@@ -437,7 +441,7 @@ function funet.dissector(tvb, pinfo, root)
 			tree:add_proto_expert_info(damaged)
 		end
 	end
-	if flags > 63 or readable and not sealed or gid > 2047 or tvb(6, 4):le_uint() >= 2 ^ 30 or packets == 0 and not tag_fits then
+	if flags > 127 or readable and not sealed or gid > 2047 or tvb(6, 4):le_uint() >= 2 ^ 30 or packets == 0 and not tag_fits then
 		fails(tree, tvb(1, 9), "Reserved bits are set")
 	end
 	if packets > MOST_PACKETS or rejects > MOST_REJECTS or hello and packets + rejects > 0 then

@@ -244,7 +244,7 @@ func (c *Config) engine() engine.Config {
 	e := engine.Native()
 	e.Card = c.Card
 	e.PeerTimeout, e.ConnectTimeout = c.PeerTimeout, c.ConnectTimeout
-	e.AnyGroup, e.Readable = true, c.Readable
+	e.AnyGroup, e.Defers, e.Readable = true, true, c.Readable
 	limit(&e, c.Profile)
 	for _, p := range c.Peers.Peers {
 		if p.Node != c.Card && !p.Absent {

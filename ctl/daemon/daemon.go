@@ -73,7 +73,8 @@ type Daemon struct {
 	capturing *peer          // the process that captures; nil: none
 	tracing   map[uint32]int // traces that go on, by account
 	heirs     heirs
-	decided   uint64 // the order of the last news about a process (fate.go)
+	departing map[uint16]*time.Timer // until a group without a job is absent (presence.go)
+	decided   uint64                 // the order of the last news about a process (fate.go)
 }
 
 // Open makes the card and takes the socket. Only Open must run in the network namespace of the
@@ -92,7 +93,9 @@ func Open(c Config) (_ *Daemon, err error) {
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
 		users: map[uint32]usage{}, totals: map[*config.Rule]usage{},
 		bells: map[uint32]*bells{}, purses: map[uint32]*purse{},
-		tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, neighbours: newNeighbours(),
+		tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{},
+		departing:   map[uint16]*time.Timer{},
+		neighbours:  newNeighbours(),
 		connections: map[*connection]struct{}{},
 		strangers:   &config.Rule{Connections: config.DefaultConnections},
 		userLog:     lineLimit{lines: userLines, every: userLineEvery},
@@ -316,6 +319,11 @@ func (d *Daemon) allConnections() []*connection {
 // release gives everything back; the card's thread has ended or never began.
 func (d *Daemon) release() error {
 	var errs []error
+	d.mu.Lock()
+	for _, t := range d.departing {
+		t.Stop()
+	}
+	d.mu.Unlock()
 	if d.listener != nil {
 		errs = append(errs, d.listener.close())
 	}

@@ -37,6 +37,7 @@
 //	               come back or change. sockets.go gets AF_XDP sockets for it when the daemon
 //	               itself may no longer make any
 //	members.go     the peers: those in the peers file, whose changes it follows, and those found
+//	presence.go    says which groups are here, for whose absence the NIC program answers
 //	hello.go       hellos to other cards: which peers are there and, with discover, which hosts
 //	               are on the segment
 //	keys.go        reports this host's keys, and whether each peer's key agrees with this card's
@@ -112,6 +113,6 @@
 // and those of another version, whatever their group. If the program dropped a group, frames of
 // that group would have no answer. They would hold up the sequence that all groups of two cards
 // share, for PeerTimeout. So any user could stop all others between two hosts, with a job made on
-// only one of them. To answer such frames in the driver, the program would have to know the state
-// of the sequence, which only the card has.
+// only one of them. A final answer needs the state of the sequence, which only the card has. So the
+// program answers only frames whose senders then wait, and send them again (presence.go).
 package daemon

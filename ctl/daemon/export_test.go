@@ -97,3 +97,10 @@ func (d *Daemon) LifeOf(gid, node uint16) (life uint32, tag uint64) {
 	defer d.mu.Unlock()
 	return d.jobs[gid].lives[node], d.jobs[gid].tag
 }
+
+// Departing reports whether the group counts as here only because its job has just ended.
+func (d *Daemon) Departing(gid uint16) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.departing[gid] != nil
+}

@@ -188,9 +188,7 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 		case d.jobs[gid] != nil || d.heirs.others(gid, arctic.JobTag(j.token[:], gid)):
 			return fmt.Errorf("making a job with GID %d: %w", gid, attach.ErrTaken)
 		}
-		j.gid = gid
-		d.jobs[gid] = j
-		return nil
+		return d.enter(j, gid)
 	}
 	// In turn, so that a GID is not used again at once: frames of its last job may be on the way.
 	allowed, placed := false, false
@@ -205,9 +203,7 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 		}
 		placed = true
 		if d.jobs[d.nextGID] == nil && !d.heirs.others(d.nextGID, arctic.JobTag(j.token[:], d.nextGID)) {
-			j.gid = d.nextGID
-			d.jobs[j.gid] = j
-			return nil
+			return d.enter(j, d.nextGID)
 		}
 	}
 	switch {
@@ -218,6 +214,16 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 			j.peer.uid, attach.ErrHost)
 	}
 	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.peer.uid, attach.ErrTaken)
+}
+
+// enter gives a job its GID. The caller holds mu.
+func (d *Daemon) enter(j *job, gid uint16) error {
+	if err := d.arrive(gid); err != nil {
+		return fmt.Errorf("making a job: %w", err)
+	}
+	j.gid = gid
+	d.jobs[gid] = j
+	return nil
 }
 
 // places is the set of GIDs that may live on all hosts of a job.
@@ -356,6 +362,7 @@ func (d *Daemon) endJob(j *job, why string) {
 	}
 	d.mu.Lock()
 	delete(d.jobs, j.gid)
+	d.depart(j.gid)
 	d.mu.Unlock()
 	d.give(j.peer.account, j.rule, j.use())
 	ended := fmt.Sprintf("job %d has ended", j.gid)

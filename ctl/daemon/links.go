@@ -61,7 +61,8 @@ type modes struct {
 }
 
 // openLinks opens the interfaces, for all groups. A frame for a group that is not here must be
-// answered. Otherwise it would hold up the sequence that all groups of two cards share (doc.go).
+// answered, by the card or by the NIC program (presence.go). Otherwise it would hold up the
+// sequence that all groups of two cards share (doc.go).
 func openLinks(c *Config) (links []*link, err error) {
 	groups := make([]uint16, 0, arctic.MaxGID+1)
 	for gid := range uint16(arctic.MaxGID + 1) {
@@ -74,10 +75,10 @@ func openLinks(c *Config) (links []*link, err error) {
 	}()
 	for i, name := range c.Interfaces {
 		// There may be more queues when it is opened again.
-		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo, VLAN: c.VLAN}
+		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo, VLAN: c.VLAN, Defers: true}
 		udp := c.datagrams(c.Peers, i)
 		if udp != nil {
-			load.UDPPort = udp.Port
+			load.UDPPort, load.Defers = udp.Port, false
 		}
 		if c.Ports != nil {
 			shared, err := c.Ports.Switch()
@@ -105,6 +106,9 @@ func openLinks(c *Config) (links []*link, err error) {
 			return links, err
 		}
 		l.reset.after(name)
+		if err := l.empty(); err != nil {
+			return links, err
+		}
 		l.config.Groups = nil // the program lets them in from now on
 		l.mac = l.port.Info().MAC
 		l.config.Longest = l.port.FrameSize()
@@ -199,8 +203,9 @@ func (d *Daemon) portMode() xdp.AttachMode {
 func (d *Daemon) linkStatus() (all []report.LinkStatus) {
 	for _, l := range d.links {
 		s := l.state()
-		if d.cfg.Ports != nil {
-			if n, err := l.nic.Counters(); err == nil { // it is closed when the daemon ends
+		if n, err := l.nic.Counters(); err == nil { // it is closed when the daemon ends
+			s.Deferred, s.Undeferred = n.Deferred, n.Undeferred
+			if d.cfg.Ports != nil {
 				s.Direct = &report.DirectArrivals{Handed: n.Direct, Stranger: n.Stranger, NoPort: n.NoPort}
 			}
 		}

@@ -339,6 +339,11 @@ func (m collector) collectInterfaces(send sending) {
 			float64(s.Changes), "interface", name)
 		send(counter, "interface_merged_datagrams_total",
 			"Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface", name)
+		for outcome, n := range map[string]uint64{"answered": s.Deferred, "dropped": s.Undeferred} {
+			send(counter, "interface_deferred_frames_total",
+				"Frames of groups that are absent here: answered by the NIC program, so that their senders wait, or dropped because their sender had had enough answers.",
+				float64(n), "interface", name, "outcome", outcome)
+		}
 		if a := s.Direct; a != nil {
 			for outcome, n := range map[string]uint64{"handed": a.Handed, "stranger": a.Stranger, "no_port": a.NoPort} {
 				send(counter, "interface_direct_frames_total",

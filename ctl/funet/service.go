@@ -148,6 +148,10 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.XDPWhy != "" {
 			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
 		}
+		if l.Deferred+l.Undeferred > 0 {
+			fmt.Fprintf(w, "  %s of absent groups answered in the kernel; dropped: %d\n",
+				output.Count(int64(l.Deferred), "frame"), l.Undeferred)
+		}
 		if n := l.Direct; n != nil && n.Stranger+n.NoPort > 0 {
 			fmt.Fprintf(w, "  %s for direct ports; dropped: %d from strangers, %d for nodes that have no port here\n",
 				output.Count(int64(n.Handed), "frame"), n.Stranger, n.NoPort)

@@ -66,18 +66,19 @@ returns), resize (of queues in use), switch (of contexts), xfer (transfers of me
 also such as must be refused), jobs (a job ends, host after host, and another takes
 its GID), narrow (ways come to carry shorter frames), forge (of greetings, by who sees
 all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
-different lengths), rats (programs use all protocols of package rats, too), rma (they
-operate on each other's windows, too: put, get, atomics, locks), chains (they send
-messages along chains of members, too), paths (lines on ULTRA paths, too), sends
-(messages into receive rings and posted buffers, too), moves (of contexts to other cards, with their
-windows and keys; a seed whose processes end, too, has moves if it is even and those
-ends if it is odd), ports (of direct cards: they end and come back on other hosts, of
-which hosts hear late, and funids stop for a time), notices (funids tell each other and
-processes which direct cards have ended, or live though they are silent: late, twice,
-or not at all); all or none. With forge or replay half of the seeds have a key, and so
-has each job of direct cards.
+different lengths), defer (hosts answer for groups that come and go), rats (programs
+use all protocols of package rats, too), rma (they operate on each other's windows,
+too: put, get, atomics, locks), chains (they send messages along chains of members,
+too), paths (lines on ULTRA paths, too), sends (messages into receive rings and posted
+buffers, too), moves (of contexts to other cards, with their windows and keys; a seed
+whose processes end, too, has moves if it is even and those ends if it is odd), ports
+(of direct cards: they end and come back on other hosts, of which hosts hear late, and
+funids stop for a time), notices (funids tell each other and processes which direct
+cards have ended, or live though they are silent: late, twice, or not
+at all); all or none. With forge or replay half of the seeds have a key, and so has
+each job of direct cards.
 On Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut,
-narrow, forge, replay and sizes are left out, congestion is slow routers with few
+narrow, forge, replay, sizes and defer are left out, congestion is slow routers with few
 buffers.
 
 With --shape swarm each seed draws nodes (2 to 32), messages (16 to 16,383), a random

@@ -44,6 +44,10 @@ type LinkStatus struct {
 	Merged   uint64 `json:"merged_datagrams,omitempty"`
 	Changes  uint64 `json:"changes"`  // of state
 	Reopened uint64 `json:"reopened"` // times
+	// Deferred counts frames that the NIC program answered, because their groups are absent here,
+	// and Undeferred those that it dropped, because their senders had had enough answers.
+	Deferred   uint64 `json:"deferred_frames"`
+	Undeferred uint64 `json:"undeferred_frames"`
 	// Direct counts the direct frames that came from other hosts; nil: no job has direct ports.
 	Direct *DirectArrivals `json:"direct_frames,omitempty"`
 }

@@ -80,6 +80,17 @@
 //	awaited            a node that does not come is expected without end
 //	tries              the tries of an account after rejects are not bounded
 //	vain               a context that comes back is charged for tries that it does not make
+//	lastword           a switch may defer a frame for ever
+//	strangers          a switch may defer the frames of streams that the card has answered
+//	older              frames may be deferred that the peer refuses for their flag
+//	unkeyed            deferrals count between cards with a key
+//	debts              what a peer is owed is lost with a deferred frame
+//	makeroom           a deferred frame keeps its number while others wait for it
+//	abreast            the first frames for nodes of an absent group leave at once, however many
+//	lively             a deferral is a sign of life of the card that did not get the frame
+//	putoff             a deferral puts off the retransmission of other frames
+//	unstill            a deferred frame keeps its owner from being still
+//	finality           a deferral rejects its frame for good
 //	traced             records of traced packets that are not read are overwritten
 //	seen               a slot counts as seen when it is retrieved, however long it waited before
 //	removed            a peer that was removed is still one

@@ -161,7 +161,7 @@ var mutations = []mutation{
 			found = true`,
 		both(link("TestOvertakenFrameIsSentAgain"), chaos("loss"))},
 	{"backoff", "link/hold.go",
-		`case s.hold > e.now:
+		`case s.hold > e.now && !(s.held && s.owner.Halted):
 		s.list = onHold
 		e.holds.push(s)`, `case false:`,
 		link("TestBackOffGrows")},
@@ -171,6 +171,46 @@ var mutations = []mutation{
 	{"vain", "link/hold.go",
 		`s.hold <= e.now || s.hold <= a.nextTry(e.now, gap)`, `s.hold <= e.now`,
 		link("TestTryAnew")},
+	{"lastword", "link/defer.go",
+		` && (s.deferredAt == 0 || e.now-s.deferredAt < int64(e.cfg.ConnectTimeout))`, ``,
+		link("TestDeferredLastWord")},
+	{"strangers", "link/defer.go",
+		`return p.defers && !s.met && `, `return p.defers && `,
+		link("TestForgedDeferral")},
+	{"older", "link/greeting.go",
+		`p.Key == nil && g.Flags&arctic.Defers != 0`, `p.Key == nil`,
+		link("TestNotDeferred")},
+	{"unkeyed", "link/greeting.go",
+		`p.Key == nil && g.Flags&arctic.Defers != 0`, `g.Flags&arctic.Defers != 0`,
+		link("TestNotDeferred")},
+	{"debts", "link/transmit.go",
+		`if defers && !e.settleDebts(p) {`, `if false {`,
+		link("TestDeferredCarryNothing")},
+	{"makeroom", "link/dispatch.go",
+		`e.makeRoom(f)`, ``,
+		link("TestDeferredHoldUpNobody")},
+	{"abreast", "link/dispatch.go",
+		`case e.spaces(s):`, `case false:`,
+		link("TestDeferredTriesAreBounded")},
+	{"lively", "link/defer.go",
+		`if o := p.flows[h.Level^1]; o == nil || o.flying+o.lost == 0 {`, `if true {`,
+		link("TestDeferralIsNoSignOfLife")},
+	{"putoff", "link/defer.go",
+		`if f.flying+f.lost == 0 {`, `{`,
+		link("TestDeferralIsNoSignOfLife")},
+	{"unstill", "link/defer.go",
+		`fr.void || s.owner.Halted`, `fr.void`,
+		link("TestDeferredHalted")},
+	{"finality", "link/defer.go",
+		`	fr.state, fr.retries = held, 0
+	f.held++
+	s.held, s.heldSeq = true, h.Sequence
+`, `	f.lost++
+	fr.state = lost
+	e.reject(f, &Verdict{sequence: h.Sequence, Retry: 1, RetryReason: arctic.ReasonSwitching})
+	return
+`,
+		both(link("TestDeferredExactlyOnce"), chaos("defer,reorder"))},
 	{"traced", "trace.go",
 		`if t.put-t.taken == doneTraces {`, `if false {`,
 		unit("TestTraceIsBounded")},

@@ -133,12 +133,44 @@ func TestWordsRoundTrip(t *testing.T) {
 func TestSetBye(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrame(t)
+		f.Header.Defer = false
 		got := compose(f)
 		arctic.SetBye(got)
 		arctic.Seal(got, len(got))
 		f.Header.Bye = true
 		if want := compose(f); !bytes.Equal(got, want) {
 			t.Fatalf("SetBye gives % x, the header's Bye % x", got, want)
+		}
+	})
+}
+
+// Rule: SetDefer gives the frame that Header.Defer would have given, and only such frames may be
+// deferred; what Defer makes of one is a frame again, no longer than before, and may not be
+// deferred (doc.go, defer).
+func TestDefer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFrame(t)
+		b := compose(f)
+		may := arctic.Frame(b).MayDefer()
+		if want := f.Header.Defer && len(f.Packets) > 0; may != want {
+			t.Fatalf("a frame with %d packets and defer %t: MayDefer is %t", len(f.Packets), f.Header.Defer, may)
+		}
+		if !may {
+			return
+		}
+		f.Header.Defer = false
+		same := compose(f)
+		arctic.SetDefer(same)
+		if arctic.Seal(same, len(same)); !bytes.Equal(same, b) {
+			t.Fatalf("SetDefer gives % x, the header's Defer % x", same, b)
+		}
+		n := arctic.Defer(b)
+		got := mustParseRapid(t, b[:n])
+		want := arctic.Header{To: f.Header.From, From: f.Header.To, Level: f.Header.Level, Defer: true,
+			GID: f.Header.GID, Route: uint32(f.Header.SourceCard), SourceCard: f.Header.DestinationCard,
+			DestinationCard: f.Header.SourceCard, Epoch: f.Header.Epoch, Sequence: f.Header.Sequence}
+		if h := got.Header(); h != want || got.MayDefer() || n > len(same) {
+			t.Fatalf("the deferral of %d bytes is %+v, want %+v", n, h, want)
 		}
 	})
 }

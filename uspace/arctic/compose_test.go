@@ -220,6 +220,7 @@ func drawFrame(t *rapid.T) frame {
 			Bits:     rapid.Uint64().Draw(t, "bits"),
 		})
 	}
+	h.Defer = !h.Bye && len(f.Rejects) == 0 && rapid.Bool().Draw(t, "defer")
 	tag := rapid.Uint64().Draw(t, "tag")
 	first := drawPacketHeader(t)
 	if rapid.Bool().Draw(t, "block") {

@@ -33,7 +33,8 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 6, or 7 (1)            15  flags (1): level, hello, bye, block, sealed, readable
+//	14  version, 6, or 7 (1)            15  flags (1): level, hello, bye, block, sealed,
+//	                                        readable, defer
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
@@ -87,12 +88,18 @@
 // upper half, the key. No two frames with one key have the same counter, although a frame that is
 // sent again has the same sequence.
 //
+// The flag defer lets a switch answer a frame with packets when it knows that nobody behind it has
+// the group (Header.Defer). The answer, a deferral, is the frame's header with the addresses and
+// cards exchanged, without packets, age, acknowledgments and tag. It settles nothing: the frame is
+// still to be answered by its receiver, and its sender sends it again after a while. Sealed frames
+// and frames of version 7 never have the flag.
+//
 // A frame with the hello flag carries a greeting (Greeting) and nothing else, and is never sealed:
 //
 //	 80  nonce (8)                       88  echo (8)
 //	 96  number (8)
 //	104  incarnation (4)                108  longest frame in bytes (4)
-//	112  flags (4): asks, authenticated, readable
+//	112  flags (4): asks, authenticated, readable, defers
 //	116  which key (4); 0 without
 //	120  authentication (16) of bytes 14..75 and 80..119 with that key; 0 without
 //

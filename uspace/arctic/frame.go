@@ -37,7 +37,8 @@ const (
 	flagBlock    = 1 << 3
 	flagSealed   = 1 << 4
 	flagReadable = 1 << 5
-	flagsAll     = flagReply | flagHello | flagBye | flagBlock | flagSealed | flagReadable
+	flagDefer    = 1 << 6
+	flagsAll     = flagReply | flagHello | flagBye | flagBlock | flagSealed | flagReadable | flagDefer
 )
 
 const (
@@ -63,9 +64,14 @@ var (
 
 // Header is a frame header, decoded, with its Ethernet addresses.
 type Header struct {
-	To, From        [6]byte // Ethernet addresses
-	Level           Level
-	Hello, Bye      bool
+	To, From   [6]byte // Ethernet addresses
+	Level      Level
+	Hello, Bye bool
+	// Defer: of a frame with packets, it says that a switch may answer the frame with its header
+	// alone if the group is absent behind it. Of a frame without, it says that the frame is such an
+	// answer, a deferral. Its Epoch, Level and Sequence are those of the frame, which has not
+	// reached the card, this time. Only frames of Version that are not sealed have it.
+	Defer           bool
 	Direct          bool // the frame is of VersionDirect
 	GID             uint16
 	Route           uint32
@@ -100,6 +106,9 @@ func (h *Header) Encode(b []byte) {
 	if h.Bye {
 		flags |= flagBye
 	}
+	if h.Defer {
+		flags |= flagDefer
+	}
 	b[15] = flags
 	binary.LittleEndian.PutUint16(b[18:], h.GID&MaxGID)
 	binary.LittleEndian.PutUint32(b[20:], h.Route&MaxRoute)
@@ -118,6 +127,33 @@ func (h *Header) Encode(b []byte) {
 
 // SetBye sets the bye flag of an encoded header.
 func SetBye(b []byte) { b[15] |= flagBye }
+
+// SetDefer lets a switch answer the frame with a deferral (Header.Defer). The frame has packets,
+// and no rejects.
+func SetDefer(b []byte) { b[15] |= flagDefer }
+
+// Defer turns a frame that a switch may answer into its deferral, and returns how long that is. It
+// does what the NIC program does.
+func Defer(b []byte) int {
+	var to [6]byte
+	copy(to[:], b[6:12])
+	copy(b[6:12], b[0:6])
+	copy(b[0:6], to[:])
+	b[15] &^= flagBlock
+	source := binary.LittleEndian.Uint16(b[24:])
+	binary.LittleEndian.PutUint32(b[20:], uint32(source))
+	copy(b[24:26], b[26:28])
+	binary.LittleEndian.PutUint16(b[26:], source)
+	b[28], b[30], b[31] = 0, 0, 0
+	clear(b[acksOffset:HeaderSize])
+	Seal(b, HeaderSize)
+	return HeaderSize
+}
+
+// MayDefer reports whether a switch may answer a frame that has not been parsed with a deferral.
+func (f Frame) MayDefer() bool {
+	return f[14] == Version && f[15]&^(flagReply|flagBlock) == flagDefer && f[28] != 0 && f[29] == 0
+}
 
 // Reject answers packets of an earlier frame of the receiver's: bit i of Bits
 // stands for packet i of frame Sequence of Level.
@@ -226,6 +262,7 @@ func (f Frame) checkFields() error {
 	flags := f[15]
 	switch {
 	case flags&^flagsAll != 0, flags&(flagSealed|flagReadable) == flagReadable,
+		flags&flagDefer != 0 && (flags&^(flagReply|flagBlock) != flagDefer || f[29] != 0 || f.Direct()),
 		binary.LittleEndian.Uint16(f[18:]) > MaxGID, binary.LittleEndian.Uint32(f[20:]) > MaxRoute:
 		return ErrFlags
 	case flags&flagHello != 0:
@@ -327,6 +364,7 @@ func (f Frame) DecodeHeader(h *Header) {
 	h.Level = Level(b[15] & flagReply)
 	h.Hello = b[15]&flagHello != 0
 	h.Bye = b[15]&flagBye != 0
+	h.Defer = b[15]&flagDefer != 0
 	h.Direct = b[14] == VersionDirect
 	h.GID = binary.LittleEndian.Uint16(b[18:])
 	h.Route = binary.LittleEndian.Uint32(b[20:])

@@ -235,7 +235,7 @@ func fromLayers(ethernet *gplayers.Ethernet, l *layers.FUNet) frame {
 	f := frame{
 		Header: arctic.Header{
 			To: [6]byte(ethernet.DstMAC), From: [6]byte(ethernet.SrcMAC),
-			Level: l.Level, Hello: l.Hello, Bye: l.Bye, Direct: l.Version == arctic.VersionDirect,
+			Level: l.Level, Hello: l.Hello, Bye: l.Bye, Defer: l.Defer, Direct: l.Version == arctic.VersionDirect,
 			GID: l.GID, Route: l.Route,
 			SourceCard: l.SourceCard, DestinationCard: l.DestinationCard,
 			Epoch:    l.Epoch,

@@ -25,6 +25,8 @@ const (
 	// Readable says that the sender accepts sealed frames that are not encrypted. Frames are
 	// encrypted unless both cards say so.
 	Readable
+	// Defers says that the sender takes frames that a switch may answer (Header.Defer).
+	Defers
 )
 
 // Greeting is how a card introduces itself to a peer. The header has the epoch of the sequence

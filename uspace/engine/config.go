@@ -91,6 +91,10 @@ type Config struct {
 	// it: packets for a group that has just ended are rejected for good, and so return to their
 	// sender at once.
 	AnyGroup bool
+	// Defers lets switches answer the first frames for a node, while its group is absent behind
+	// them, and takes such frames from others (bpf.Load.Defers; link/defer.go). Such packets wait
+	// for ConnectTimeout. It is for the frames of cards without keys, and not for modelled cards.
+	Defers bool
 	// Direct makes the card that of one node of one job, and is the job's tag (arctic.JobTag). The
 	// card's number is the node's, and the numbers of its peers are those of their nodes. Frames
 	// are of arctic.VersionDirect, and the two ends of a link need to agree about nothing else.
@@ -296,7 +300,8 @@ func (c *Config) link() link.Config {
 	n := link.Config{
 		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable,
 		Ports: c.Ports, Peers: c.Peers,
-		AnyGroup: c.AnyGroup, Direct: c.Direct, Doubt: c.Doubt, Train: c.Train, FirstWindow: c.FirstWindow,
+		AnyGroup: c.AnyGroup, Defers: c.Defers && c.Direct == nil && c.Timing == nil,
+		Direct: c.Direct, Doubt: c.Doubt, Train: c.Train, FirstWindow: c.FirstWindow,
 		Lines:    c.Lines,
 		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
 		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout,

@@ -34,6 +34,7 @@ const (
 	Replayed     = link.Replayed
 	WrongKey     = link.WrongKey
 	OtherPort    = link.OtherPort
+	Deferred     = link.Deferred
 	Outcomes     = link.Outcomes
 )
 

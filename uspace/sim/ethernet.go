@@ -42,13 +42,15 @@ type Ethernet struct {
 	// the switch takes.
 	backlog, patience int64
 
-	hear    func(frame []byte)           // see Listen
-	arrives func(card int, frame []byte) // see Watch
-	between *Switch                      // nil: there is none
+	hear    func(frame []byte)              // see Listen
+	arrives func(card int, frame []byte)    // see Watch
+	between *Switch                         // nil: there is none
+	absent  func(port int, gid uint16) bool // see Defer
 
 	// Lost counts the frames that did not arrive, by reason.
-	Lost    struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
-	Carried uint64 // counts frames that reached a receive ring
+	Deferred uint64 // counts frames that hosts have answered (Defer)
+	Lost     struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
+	Carried  uint64 // counts frames that reached a receive ring
 }
 
 // NewEthernet makes a network in a world.
@@ -81,6 +83,10 @@ func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
 // Watch calls arrives with each frame that a card receives, and the card's number. arrives must not
 // keep the frame.
 func (e *Ethernet) Watch(arrives func(card int, frame []byte)) { e.arrives = arrives }
+
+// Defer has the host of a port answer frames of groups that are absent there, as bpf/nic.c does.
+// nil: no host does.
+func (e *Ethernet) Defer(absent func(port int, gid uint16) bool) { e.absent = absent }
 
 // Inject sends a frame that no card has sent to the card with its destination address, if there is
 // one. With a Switch it sends the frame to the host with that address. The frame must not be longer

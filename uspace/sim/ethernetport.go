@@ -2,6 +2,8 @@ package sim
 
 // This file has a card's port on the Ethernet model. It implements port.Port.
 
+import "github.com/funet/funet/uspace/arctic"
+
 // none is the number of no frame.
 const none = ^uint32(0)
 
@@ -118,6 +120,15 @@ func (p *EthernetPort) happen(_, arg uint64) bool {
 	if e.between != nil {
 		if p = e.between.in(p, e.pool.frames[i].bytes()); p == nil {
 			e.pool.give(i)
+			return true
+		}
+	}
+	if e.absent != nil {
+		frame := &e.pool.frames[i]
+		if f, ok := arctic.Peek(frame.bytes()); ok && f.MayDefer() && e.absent(int(p.number), f.Header().GID) {
+			e.Deferred++
+			frame.n = arctic.Defer(frame.bytes())
+			e.send(p, i)
 			return true
 		}
 	}

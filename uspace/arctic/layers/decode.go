@@ -39,7 +39,8 @@ const (
 	bitBlock    = 0x08
 	bitSealed   = 0x10
 	bitReadable = 0x20
-	bitsAll     = 0x3f
+	bitDefer    = 0x40
+	bitsAll     = 0x7f
 )
 
 var crc32c = crc32.MakeTable(crc32.Castagnoli)
@@ -98,6 +99,10 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if flags&^bitsAll != 0 || f.Readable && !f.Sealed || f.GID >= 1<<11 || f.Route >= 1<<30 {
 		return fmt.Errorf("decode FUNet frame: flags %#02x, GID %d, route %#x: a reserved bit is set: %w", flags, f.GID,
 			f.Route, arctic.ErrFlags)
+	}
+	if f.Defer && (flags&^(bitReply|bitBlock) != bitDefer || f.RejectCount != 0 || f.Version != arctic.Version) {
+		return fmt.Errorf("decode FUNet frame: defer with flags %#02x, %d rejects, version %d: %w", flags,
+			f.RejectCount, f.Version, arctic.ErrFlags)
 	}
 	f.Contents, f.Payload = data[:size:size], nil
 	f.Counter, f.MAC, f.Ciphertext = 0, nil, nil
@@ -161,6 +166,7 @@ func (f *FUNet) decodeHeader(b []byte) (flags uint8) {
 	f.Bye = flags&bitBye != 0
 	f.Sealed = flags&bitSealed != 0
 	f.Readable = flags&bitReadable != 0
+	f.Defer = flags&bitDefer != 0
 	f.Length = c.u16()
 	f.GID = c.u16()
 	f.Route = c.u32()

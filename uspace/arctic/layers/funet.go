@@ -40,6 +40,7 @@ type FUNet struct {
 	Level   arctic.Level
 	Hello   bool
 	Bye     bool
+	Defer   bool // as in arctic.Header
 	// Sealed says that the frame ends with MAC and the upper half of Counter, whose lower half
 	// takes the place of the checksum. Nothing here verifies it. Unless the frame is Readable,
 	// everything behind the header is in Ciphertext.

@@ -128,6 +128,9 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 	if f.Readable {
 		flags |= bitReadable
 	}
+	if f.Defer {
+		flags |= bitDefer
+	}
 	w = append(w, f.Version, flags)
 	w = binary.LittleEndian.AppendUint16(w, f.Length)
 	w = binary.LittleEndian.AppendUint16(w, f.GID)

@@ -50,6 +50,8 @@ type Account struct {
 	nextSpent *Account // see End.spent
 	spent     bool
 	lastTry   int64 // see hold.go
+	// when a frame of the account was last deferred; 0: none was (defer.go)
+	deferredAt int64
 
 	used       int      // since the last Charge, in bytes and what takes as long
 	pays       bool     // it is on the list of accounts used since then (End.payers)

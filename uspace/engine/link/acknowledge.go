@@ -44,8 +44,8 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 			highest = s
 		}
 		fr := f.frame(s)
-		if fr.state != flying && fr.state != lost {
-			continue // answered before
+		if fr.state == idle || fr.state == answered {
+			continue
 		}
 		progress = true
 		if fr.retries == 0 { // else rtt is unknown (RFC 6298 section 3)
@@ -56,7 +56,7 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 			t.Answered(ln, Verdict{})
 		}
 		st := ln.stream
-		st.backoff = 0
+		st.backoff, st.met, st.yields = 0, true, false
 		st.limit = min(st.limit+1, Window)
 		for ; ln != nil; ln = fr.train {
 			fr.train = ln.next
@@ -91,10 +91,15 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 
 // close marks a frame of the stream as answered.
 func (e *End) close(f *flow, fr *frame, s *stream) {
-	if fr.state == flying {
+	switch fr.state {
+	case flying:
 		f.flying--
-	} else {
+	case lost:
 		f.lost--
+	case held: // a copy has arrived all the same
+		f.held--
+		s.held = false
+		e.withdraw(s)
 	}
 	fr.state = answered
 	s.flying--
@@ -172,7 +177,7 @@ func (e *End) rejected(p *peer, f arctic.Frame) {
 // reject settles a frame in which the peer rejected packets.
 func (e *End) reject(f *flow, r *Verdict) {
 	fr := f.frame(r.sequence)
-	if fr.state != flying && fr.state != lost {
+	if fr.state == idle || fr.state == answered {
 		return
 	}
 	if fr.retries == 0 {
@@ -183,6 +188,7 @@ func (e *End) reject(f *flow, r *Verdict) {
 	}
 	s := fr.train.stream
 	again := fr.void && r.RetryReason == arctic.ReasonTooLong
+	s.met = s.met || !again
 	var first, last *Line
 	moved := false
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
@@ -233,7 +239,9 @@ func (e *End) reject(f *flow, r *Verdict) {
 	}
 	e.close(f, fr, s)
 	e.progressed(f)
-	if again {
+	if s.yields {
+		s.yields = false
+	} else if again {
 		e.wasTooLong(f.peer, f.peer.length(fr))
 	}
 }

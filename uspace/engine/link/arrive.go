@@ -126,6 +126,9 @@ func (e *End) inspect(port int, b []byte) arctic.Frame {
 		e.Fate.Outcome = Stale
 		e.stale(p, h.GID)
 		return nil
+	case h.Defer && f.Packets() == 0:
+		e.deferred(p, h)
+		return nil
 	}
 	return f
 }

@@ -44,11 +44,12 @@ func (f *flow) check(used map[uint32]int) error {
 				return fmt.Errorf("a line in flight to node %d has another stream than it says", fr.train.Node)
 			}
 		}
-		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
+		if (fr.state == flying || fr.state == lost || fr.state == held) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)
 		}
 	}
-	if f.flying != count[flying] || f.lost != count[lost] || count[idle] != 0 || f.window < 1 {
+	if f.flying != count[flying] || f.lost != count[lost] || int(f.held) != count[held] ||
+		count[idle] != 0 || f.window < 1 {
 		return fmt.Errorf("flying %d, lost %d, window %d; counted flying, lost, idle %v", f.flying, f.lost,
 			f.window, count)
 	}
@@ -83,6 +84,10 @@ func (f *flow) check(used map[uint32]int) error {
 		}
 		if int(s.flying) != open[s] {
 			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
+		}
+		if s.held && (s.list != onHold || f.frame(s.heldSeq).state != held || s.flying != 1) {
+			return fmt.Errorf("stream to node %d: its deferred frame %d is in state %d, on list %d", s.node, s.heldSeq,
+				f.frame(s.heldSeq).state, s.list)
 		}
 		if s.waiting.head != nil && s.list == nowhere && s.sends() && s.flying < s.limit {
 			return fmt.Errorf("stream to node %d waits for nothing", s.node)

@@ -48,6 +48,7 @@ type Config struct {
 	// PeerTimeout (fate.go). nil: the owner is not asked.
 	Doubt       func(card uint16, life uint32)
 	AnyGroup    bool
+	Defers      bool
 	Train       int
 	FirstWindow int
 	Lines       int // of an owner

@@ -42,4 +42,5 @@ type Counters struct {
 	PeersRestarted   uint64 `json:"peers_restarted"`
 	Resynchronised   uint64 `json:"peers_resynchronised"`
 	TooLong          uint64 `json:"frames_too_long_for_the_path"` // sent again in others
+	Deferred         uint64 `json:"frames_deferred"`              // by a switch, sent again later
 }

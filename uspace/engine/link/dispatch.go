@@ -69,6 +69,9 @@ func (e *End) dispatchFlow(f *flow) bool {
 	if !e.met(f) {
 		return true
 	}
+	if f.held > 0 {
+		e.makeRoom(f)
+	}
 	for again := f.sndUna; f.lost > 0 && f.flying < f.window; again++ {
 		fr := f.frame(again)
 		if fr.state != lost {
@@ -122,6 +125,9 @@ func (e *End) nextStream(f *flow) *stream {
 			e.withdraw(s) // the end of its mode, or a packet, brings it back
 		case s.flying >= s.limit:
 			e.withdraw(s) // an answer brings it back
+		case e.spaces(s):
+			e.withdraw(s) // the end of its hold brings it back
+			e.mayGo(s)
 		default:
 			return s
 		}

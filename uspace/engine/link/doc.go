@@ -17,6 +17,7 @@
 //	line.go, owner.go    lines, which the engine hands over, and their owners
 //	stream.go            lines of one owner for one node wait together
 //	hold.go              a stream backs off when its node is full
+//	defer.go             the same when a switch says that the node's group is not there yet
 //	turn.go, account.go  the order in which accounts, jobs and streams send
 //	dispatch.go          builds trains from the streams in turn, each block a train of its own,
 //	                     and sends lost frames again
@@ -53,8 +54,9 @@
 //   - An answer to a frame is final. A packet that was rejected for now travels again in another
 //     frame with another number. Only lines of the same owner for the same node wait with it.
 //   - A data frame of a greeted peer is answered, whatever its group is: without an answer it would
-//     hold up what the two cards share. A flow whose oldest frame is not answered for PeerTimeout
-//     gives its frames back.
+//     hold up what the two cards share. A switch's deferral (defer.go) is no answer: it delays a
+//     frame, and a void frame takes the frame's number before others have to wait for it. A flow
+//     whose oldest frame is not answered for PeerTimeout gives its frames back.
 //   - Reply before request, acknowledgment before data.
 //   - Back-pressure: while the transmit ring is full, lines stay with their streams. While the
 //     sequence window or the congestion window is full, flows wait for an answer. While a receiver
@@ -76,7 +78,7 @@
 //     With more in flight it costs 6 KiB more: room for a sequence window of frames, 24 bytes each.
 //     Each frame whose rejects are remembered costs 32 bytes, and there is at most a sequence
 //     window of them (8 KiB). Each pair of an owner here and a node there that exchange packets
-//     costs a stream of 128 bytes, and 50 in a map where a level has more than 8. An end keeps
+//     costs a stream of 144 bytes, and 50 in a map where a level has more than 8. An end keeps
 //     spares of at most 150 KiB, beside such maps.
 //
 // An End and everything it returns belong to one goroutine.

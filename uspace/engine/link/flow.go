@@ -17,6 +17,7 @@ const (
 	flying         // sent, no answer yet
 	lost           // to be sent again
 	answered       // answered, but an older frame is not
+	held           // deferred by a switch, to be sent again after its stream's back-off (defer.go)
 )
 
 // frame is the sender's record of one frame until the frame is answered.
@@ -53,6 +54,7 @@ type flow struct {
 	timeouts uint8 // retransmission timeouts since the last answer
 	inReady  bool
 	ahead    uint16 // frames in accepted: they have overtaken others
+	held     uint16 // frames that were deferred and wait (defer.go)
 
 	// Sending. Frames sndUna..sndNext-1 are not answered, or an older one is not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them

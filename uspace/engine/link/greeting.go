@@ -222,6 +222,9 @@ func (e *End) sendGreeting(p *peer, asks bool) bool {
 	if asks {
 		g.Flags |= arctic.Asks
 	}
+	if e.cfg.Defers {
+		g.Flags |= arctic.Defers
+	}
 	if p.Key != nil {
 		g.Key = p.Key.Identity()
 		g.Flags |= arctic.Authenticated
@@ -365,6 +368,7 @@ func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 		e.fates[p.Card].ended = 0
 	}
 	p.readable = e.cfg.Readable && g.Flags&arctic.Readable != 0
+	p.defers = e.cfg.Defers && p.Key == nil && g.Flags&arctic.Defers != 0
 	was := p.said
 	p.said = uint16(min(max(g.Longest, leastFrame), arctic.MaxFrame) - arctic.EthernetSize)
 	if p.said < was { // the numbers of longer frames in flight are asked back at once

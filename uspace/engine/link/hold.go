@@ -94,14 +94,16 @@ func (a *Account) try(now, gap int64) int64 {
 	return a.lastTry
 }
 
-// mayGo puts a stream with waiting lines on turn, or on hold while it backs off, unless it
-// is on a list already.
+// mayGo puts a stream with waiting lines on turn, or on hold while it backs off, unless it is on a
+// list already. The deferred frame of a stream goes before its waiting lines.
 func (e *End) mayGo(s *stream) {
 	switch {
-	case s.list != nowhere || s.waiting.head == nil || s.flying >= s.limit:
-	case s.hold > e.now:
+	case s.list != nowhere || !s.held && (s.waiting.head == nil || s.flying >= s.limit):
+	case s.hold > e.now && !(s.held && s.owner.Halted):
 		s.list = onHold
 		e.holds.push(s)
+	case s.held:
+		e.release(s)
 	default:
 		s.list = onTurn
 		s.turn.enter()

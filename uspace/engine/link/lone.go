@@ -17,7 +17,8 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 		return false // acknowledgments, and what waits already, go first
 	}
 	s := f.recent
-	if s == nil || s.owner != ln.Owner || s.node != ln.Node || s.sort != ln.sort() || s.waiting.head != nil ||
+	if s == nil || !s.met && p.defers || f.held > 0 ||
+		s.owner != ln.Owner || s.node != ln.Node || s.sort != ln.sort() || s.waiting.head != nil ||
 		s.hold > e.now || s.flying >= s.limit ||
 		f.lost > 0 || f.flying >= f.window || f.sndNext-f.sndUna >= Window || p.timer == notTimed ||
 		ln.Owner.Follower != nil {

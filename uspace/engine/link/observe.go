@@ -35,6 +35,7 @@ const (
 	// where this card has none.
 	WrongKey
 	OtherPort // it came in at another port than the one that leads to its card
+	Deferred  // it is a switch's answer to a frame, which is to be sent again later
 
 	Outcomes // the number of outcomes
 )
@@ -43,7 +44,8 @@ var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "ou
 	"foreign group", "unknown card",
 	"for another card", "not FUNet", "shorter than its header", "another version", "length does not fit",
 	"checksum does not match", "reserved bits set", "malformed train",
-	"not authentic", "replayed", "greeting with another key", "at another port than its card's"}
+	"not authentic", "replayed", "greeting with another key", "at another port than its card's",
+	"deferral of a frame"}
 
 // String returns the outcome in words.
 func (o Outcome) String() string {

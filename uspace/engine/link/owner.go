@@ -56,9 +56,12 @@ func (o *Owner) Grounded() bool {
 func (o *Owner) Buried() bool { return len(o.streams) == 0 }
 
 // Resume makes the streams of an owner ready again after Halted has changed. Streams that Halted
-// still stops send nothing.
+// stops send nothing, but void frames for those that were deferred.
 func (e *End) Resume(o *Owner) {
 	for _, s := range o.streams {
+		if s.held && s.list == onHold {
+			e.withdraw(s)
+		}
 		e.mayGo(s)
 		e.makeReady(s.flow)
 	}

@@ -45,8 +45,9 @@ type parked struct {
 	srtt, rttvar              int64
 	sndNext                   uint32
 	window, threshold, growth uint16
-	// node and limit are those of the stream that was used last; limit 0: none is kept.
-	node, limit uint16
+	// node, gid and limit are those of the stream that was used last, if its node's card has
+	// answered; limit 0: none is kept.
+	node, gid, limit uint16
 }
 
 // fresh returns the state of a level that has not been used.
@@ -223,8 +224,8 @@ func (e *End) park(f *flow) {
 	k := &f.peer.parked[f.level]
 	k.sndNext, k.reached, k.srtt, k.rttvar = f.sndNext, f.reached, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
-	if s := f.recent; s != nil && s.sort == packets {
-		k.node, k.limit = s.node, uint16(s.limit)
+	if s := f.recent; s != nil && s.sort == packets && s.met {
+		k.node, k.gid, k.limit = s.node, s.owner.GID, uint16(s.limit)
 	}
 	f.peer.flows[f.level] = nil
 	e.spare.used--

@@ -41,7 +41,7 @@ func TestWhatAPeerCosts(t *testing.T) {
 		{"flow", unsafe.Sizeof(flow{}), 736},
 		{"window of frames", unsafe.Sizeof([Window]frame{}), 6 << 10},
 		{"rejected", unsafe.Sizeof(rejected{}), 32},
-		{"stream", unsafe.Sizeof(stream{}), 128},
+		{"stream", unsafe.Sizeof(stream{}), 144},
 	} {
 		if c.got > c.most {
 			t.Errorf("a %s costs %d bytes, want at most %d", c.what, c.got, c.most)
@@ -107,7 +107,8 @@ func TestRestKeepsThePath(t *testing.T) {
 	f.sndNext, f.sndUna, f.rcvNext, f.reached = 70, 70, 90, 1<<32+90
 	f.srtt, f.rttvar, f.window, f.threshold, f.growth = 1, 2, 3, 4, 5
 	e.stream(f, o, 8, packets).limit = 6
-	e.stream(f, o, 9, packets).limit = 7
+	last := e.stream(f, o, 9, packets)
+	last.limit, last.met = 7, true
 	e.park(f)
 	if p.flows[arctic.Request] != nil || len(o.streams) != 0 {
 		t.Fatal("not put away")
@@ -117,8 +118,13 @@ func TestRestKeepsThePath(t *testing.T) {
 		f.window != 3 || f.threshold != 4 || f.growth != 5 {
 		t.Errorf("came back as %+v", f)
 	}
-	if a, z := e.stream(f, o, 8, packets).limit, e.stream(f, o, 9, packets).limit; a != 1 || z != 7 {
-		t.Errorf("limits %d and %d, want 1 and 7", a, z)
+	other := &Owner{Account: o.Account, GID: 1} // a group that the node's card may not have
+	if s := e.stream(f, other, 9, packets); s.limit != 1 || s.met {
+		t.Errorf("another group's: limit %d, met %t", s.limit, s.met)
+	}
+	a, z := e.stream(f, o, 8, packets), e.stream(f, o, 9, packets)
+	if a.limit != 1 || a.met || z.limit != 7 || !z.met {
+		t.Errorf("limits %d and %d, want 1 and 7", a.limit, z.limit)
 	}
 	e.park(f)
 	e.lose(p, arctic.ReasonSilent)

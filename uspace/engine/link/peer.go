@@ -16,6 +16,7 @@ type peer struct {
 	// why the two cards have begun an epoch, until NextAnew reports it; or ReasonNone
 	anew     arctic.Reason
 	gid      uint16   // group of the last frame received, so that the peer has it
+	defers   bool     // it takes frames that a switch may answer (defer.go)
 	nextAnew int32    // see End.anew
 	readable bool     // sealed frames are not encrypted
 	trouble  KeyState // why its greeting was refused; Unkeyed: it was not
@@ -190,7 +191,7 @@ func (e *End) abandon(f *flow, reason arctic.Reason) {
 		}
 		fr.state = idle
 	}
-	f.flying, f.lost = 0, 0
+	f.flying, f.lost, f.held = 0, 0, 0
 	f.deadline, f.timeouts = 0, 0
 	for c := f.classes; c != nil; c = c.beside {
 		c.flight = 0
@@ -199,6 +200,7 @@ func (e *End) abandon(f *flow, reason arctic.Reason) {
 	for _, s := range f.streams {
 		e.withdraw(s)
 		s.flying, s.limit, s.hold, s.backoff = 0, 1, 0, 0
+		s.held, s.yields, s.deferredAt = false, false, 0
 		e.mayGo(s)
 	}
 	f.window, f.growth = e.cfg.FirstWindow, 0

@@ -34,9 +34,15 @@ type stream struct {
 	// most frames in flight, up to Window: Config.FirstWindow of a timed card, else 1, until the
 	// node answers, and 1 after a transient reject
 	limit   int32
+	met     bool // the node's card has answered a frame
+	yields  bool // its frame in flight is void because others wait for its number (defer.go)
+	held    bool // its only frame in flight, heldSeq, was deferred (defer.go)
+	heldSeq uint32
 	waiting Lines
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
+	// when a frame was first deferred; 0: none was
+	deferredAt int64
 }
 
 type streamKey struct {
@@ -92,8 +98,8 @@ func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 		if s.limit = 1; e.cfg.Timed {
 			s.limit = int32(e.cfg.FirstWindow)
 		}
-		if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && of == packets {
-			s.limit = int32(k.limit)
+		if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && k.gid == o.GID && of == packets {
+			s.limit, s.met = int32(k.limit), true
 			k.limit = 0
 		}
 		o.streams = append(o.streams, s)

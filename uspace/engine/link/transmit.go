@@ -51,6 +51,11 @@ func (e *End) commit(p *peer, frame []byte, filled int) {
 // false when the transmit ring is full.
 func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 	p := f.peer
+	st := fr.train.stream
+	defers := !fr.void && !st.owner.Halted && e.defers(p, st)
+	if defers && !e.settleDebts(p) {
+		return false
+	}
 	b := e.reserve(p)
 	if b == nil {
 		return false
@@ -64,6 +69,9 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		limit = len(b) - arctic.PacketHeaderSize
 	}
 	n := e.head(p, b, f.level, o.GID, o.Tag, seq, limit)
+	if defers && !fr.void {
+		arctic.SetDefer(b)
+	}
 	if fr.void {
 		n = arctic.PutVoid(b, n, ln.Data[:])
 		e.send(p, b, n, n)

@@ -5,6 +5,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ func ParseNetwork(s string) (Network, error) {
 func (n Network) String() string { return networkNames[n%2] }
 
 // faultsOfEthernet are the kinds of faults that Arctic does not have.
-const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes
+const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes | Defer
 
 // maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
 // levels of routers with 8 ports.
@@ -139,6 +140,9 @@ func (r *run) connect() error {
 		if r.scenario.Direct {
 			r.gates = r.newGates()
 		}
+		if r.scenario.Faults&Defer != 0 {
+			r.ethernet.Defer(r.absence())
+		}
 		if r.scenario.Faults&Notices != 0 {
 			r.notices = r.newNotices()
 		}
@@ -155,6 +159,16 @@ func (r *run) connect() error {
 	return nil
 }
 
+// absence returns which groups count as absent on a host now. Each comes and goes by itself.
+func (r *run) absence() func(port int, gid uint16) bool {
+	random := r.scenario.stream(streamFaults + 27)
+	shift, one := 13+random.IntN(10), 2+random.Uint64N(6) // 8 us to 4 ms; one time in so many
+	return func(port int, gid uint16) bool {
+		at := uint64(r.world.Now())>>shift<<32 | uint64(port)<<16 | uint64(gid)
+		return rand.New(rand.NewPCG(r.scenario.Seed, at)).Uint64()%one == 0
+	}
+}
+
 func (r *run) peers(i int) (all []engine.Peer) {
 	for j := range r.cards {
 		if j != i {
@@ -168,6 +182,7 @@ func (r *run) peers(i int) (all []engine.Peer) {
 func (r *run) heal() {
 	if r.ethernet != nil {
 		r.ethernet.SetFaults(sim.Faults{})
+		r.ethernet.Defer(nil)
 		r.ethernet.Heal()
 	}
 }

@@ -57,12 +57,15 @@ const (
 	Notices
 	Paths // programs send lines on ULTRA paths
 	Sends // programs send to where their receivers have said; see letters.go
-	All   = Sends<<1 - 1
+	// Defer has hosts answer for groups that are absent, as NIC programs do (link/defer.go): any
+	// group, for a time
+	Defer
+	All = Defer<<1 - 1
 )
 
 var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow",
 	"crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma",
-	"chains", "moves", "ports", "notices", "paths", "sends"}
+	"chains", "moves", "ports", "notices", "paths", "sends", "defer"}
 
 // ends are the faults that end processes. A scenario that asks for these and Moves has Moves if its
 // seed is even, and these if it is odd.
@@ -391,7 +394,7 @@ func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
 		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes ||
-			kind&(remote|Notices) != 0 {
+			kind == Defer || kind&(remote|Notices) != 0 {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

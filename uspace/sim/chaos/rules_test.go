@@ -75,3 +75,22 @@ func TestRulesOfTheWhole(t *testing.T) {
 		}
 	}
 }
+
+// Hosts that answer for absent groups lose and double nothing, and make nothing come back. Cards
+// with a key, and direct ones, let no host answer.
+func TestDeferred(t *testing.T) {
+	deferred := uint64(0)
+	for seed := range uint64(20) {
+		r := runOf(Scenario{Seed: seed, Nodes: 4, Messages: 200, Faults: Defer | Dup | Reorder}, nil)
+		if r.result.Failed() {
+			t.Errorf("funet sim chaos %v: %v", r.scenario, r.result.Failures)
+		}
+		if n := r.ethernet.Deferred; r.key != nil && n > 0 {
+			t.Errorf("seed %d: %d frames of cards with a key were answered", seed, n)
+		}
+		deferred += r.ethernet.Deferred
+	}
+	if deferred < 100 {
+		t.Errorf("hosts answered only %d frames", deferred)
+	}
+}

@@ -237,6 +237,7 @@ func (r *run) start(i int, delay int64) {
 	cfg.Peers, cfg.Readable = r.peers(i), r.readable
 	// as a daemon's card, which is told of groups that have nobody here yet
 	cfg.AnyGroup = r.scenario.Faults&Moves != 0
+	cfg.Defers = r.scenario.Faults&Defer != 0
 	if r.gates != nil {
 		if until := r.admit(i, &cfg); until > 0 {
 			r.world.At(until, func() {
