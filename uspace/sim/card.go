@@ -212,8 +212,9 @@ func (c *Card) SwitchOut(p *Process, out func()) {
 	p.stopped = true
 	var try func()
 	try = func() {
-		if !p.stopped || p.saved != nil || p.ended || c.engine == nil || !slices.Contains(c.processes, p) {
-			return
+		if !p.stopped || p.saved != nil || p.move != nil || p.ended || c.engine == nil ||
+			!slices.Contains(c.processes, p) {
+			return // the switch was abandoned, and perhaps a move has begun since
 		}
 		saved, err := c.engine.SwitchOut(p.context, false)
 		c.wake(c.world.now)

@@ -178,6 +178,25 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
+// A switch that was abandoned is over, also where the process moves next.
+func TestMoveAfterAbandonedSwitch(t *testing.T) {
+	k := newPair(t)
+	k.gets()
+	from, to := k.w.Cards()[0], k.w.Cards()[1]
+	to.Pause(k.w.Now() + int64(5*time.Millisecond)) // what the sender has in flight has no answer
+	k.w.Run(k.w.Now()+int64(time.Millisecond), nil)
+	out, moved := false, false
+	from.SwitchOut(k.p[0], func() { out = true })
+	from.SwitchIn(k.p[0])
+	if !from.Move(k.p[0], to, 0, sim.Never, func(there bool, _ *engine.Context) { moved = there }) {
+		t.Fatal("the move does not begin")
+	}
+	k.gets()
+	if k.gets(); !moved || out {
+		t.Errorf("moved %v, switched out %v", moved, out)
+	}
+}
+
 // A process that has moved is switched out and in by the card that it is on now. The one that it
 // has left, which may have been about to switch it out when it moved, does nothing to it.
 func TestSwitchAfterMove(t *testing.T) {
