@@ -81,7 +81,7 @@ func (p *ArcticPort) Commit(n int) {
 		a.pool.give(i) // no such place
 		return
 	}
-	a.inject(p, i, int(h.Route()), h.Urgent())
+	a.inject(p, i, int(h.Route()), h.Packets(), h.Urgent())
 }
 
 // Flush does nothing: committed frames leave when they can.

@@ -38,7 +38,7 @@ func (u *interfaceUnit) send(to, bytes int, ack bool) {
 	if ack {
 		f.data[4] = 1
 	}
-	a.inject(u.port, i, to, ack)
+	a.inject(u.port, i, to, 1, ack)
 }
 
 // run does what can be done.
