@@ -63,25 +63,32 @@ type Arctic struct {
 
 // flit is a packet on the network: its bytes and its way.
 type flit struct {
-	route   uint32 // the way, or the destination in a network whose packets carry no ways
+	held    *channel // the channel at whose end its buffer is; nil: it is at its sender
+	route   uint32   // the way, or the destination in a network whose packets carry no ways
+	words   int32
+	behind  uint32 // the frame that waits behind it, plus one; 0: none
 	level   uint8  // 1: high
 	packets uint8  // FUNet's, of which the frame is one of Arctic's
-	words   int64
-	held    *channel // the channel at whose end its buffer is; nil: it is at its sender
 }
 
-// channel is an output section, its link, and the input section at the far end.
+// channel is an output section, its link, and the input section at the far end. It has 64 bytes, a
+// line of the processor's cache: of a large network every event needs another channel.
 type channel struct {
 	net     *Arctic     // of the output section
 	far     *Arctic     // of the input section
-	from    *ArcticPort // the card that sends on it, or nil
-	card    *ArcticPort // at the far end, or nil
-	router  int32       // the router at the far end, if no card is there
-	free    int         // buffers at the far end, as this end counts
+	card    *ArcticPort // the card at one of the ends, or nil
+	router  int32       // the router at the far end, or toCard
+	free    int32       // buffers at the far end, as this end counts
 	busy    int64       // the link carries a packet until then
-	waiting [2]fifo     // packets that want to leave here, by level
 	due     int64       // time of the pending look at what waits
+	waiting [2]line     // packets that want to leave here, by level
 }
+
+// toCard stands for the router of a channel with a card at its far end, or with nothing there.
+const toCard = -1
+
+// line is packets that wait: the first and the last frame, plus one; 0: none.
+type line struct{ first, last uint32 }
 
 // NewArctic makes a network with the topology.
 func (w *World) NewArctic(t *topology.Network, cfg ArcticConfig) (*Arctic, error) {
@@ -111,12 +118,12 @@ func newArctics(worlds []*World, t *topology.Network, cfg ArcticConfig) ([]*Arct
 	for i := range ports {
 		router, _ := t.Home(i)
 		p := &ArcticPort{net: of(router), number: i, held: none}
-		p.up = channel{net: p.net, far: p.net, from: p, router: int32(router), free: cfg.Buffers, due: Never}
+		p.up = channel{net: p.net, far: p.net, card: p, router: int32(router), free: int32(cfg.Buffers), due: Never}
 		ports[i] = p
 	}
 	for i := range out {
 		c, end, a := &out[i], t.End(i/radix, i%radix), of(i/radix)
-		*c = channel{net: a, far: a, router: -1, free: cfg.Buffers, due: Never}
+		*c = channel{net: a, far: a, router: toCard, free: int32(cfg.Buffers), due: Never}
 		if terminal, ok := end.Terminal(); ok {
 			c.card = ports[terminal]
 		} else if router, _, ok := end.Port(radix); ok {
@@ -161,7 +168,8 @@ func (a *Arctic) inject(p *ArcticPort, i uint32, to, packets int, high bool) {
 		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
 	}
 	a.Frames++
-	*f = flit{route: uint32(to), words: int64(size+3) / 4, packets: uint8(packets)}
+	p.waiting++
+	*f = flit{route: uint32(to), words: int32(size+3) / 4, packets: uint8(packets)}
 	if a.carried {
 		f.route = a.top.Way(p.number, to).Bits
 	}
@@ -179,7 +187,13 @@ func (a *Arctic) want(c *channel, i uint32) {
 	if a.cfg.OneLevel {
 		level = 0
 	}
-	c.waiting[level].push(i)
+	a.flits[i].behind = 0
+	if q := &c.waiting[level]; q.first == 0 {
+		q.first, q.last = i+1, i+1
+	} else {
+		a.flits[q.last-1].behind = i + 1
+		q.last = i + 1
+	}
 	c.look()
 }
 
@@ -214,7 +228,7 @@ func (c *channel) happen(_, arg uint64) bool {
 	case arrives:
 		f := &a.flits[i]
 		f.held = c
-		if c.card != nil {
+		if c.router == toCard {
 			c.card.arrived(i)
 			break
 		}
@@ -231,7 +245,7 @@ func (c *channel) happen(_, arg uint64) bool {
 		c.free++
 		c.look()
 	case leaves:
-		c.from.left()
+		c.card.left()
 	}
 	return true
 }
@@ -243,24 +257,25 @@ func (c *channel) start() {
 		c.look()
 		return
 	}
-	reserved := 1
+	reserved := int32(1)
 	if a.cfg.OneLevel {
 		reserved = 0
 	}
 	level := 1
-	if c.waiting[1].n == 0 || c.free == 0 {
+	if c.waiting[1].first == 0 || c.free == 0 {
 		level = 0
-		if c.waiting[0].n == 0 || c.free <= reserved {
+		if c.waiting[0].first == 0 || c.free <= reserved {
 			return // a credit or a packet brings it back
 		}
 	}
-	i := c.waiting[level].at(0)
-	c.waiting[level].drop(1)
+	i := c.waiting[level].first - 1
 	f := &a.flits[i]
+	c.waiting[level].first = f.behind
 	c.free--
 	now, q := a.world.now, &a.world.queue
-	c.busy = now + a.cycles(f.words)
+	c.busy = now + a.cycles(int64(f.words))
 	if h := f.held; h == nil {
+		c.card.waiting--
 		q.push(c.busy, c, leaves)
 	} else if at := c.busy + a.cycles(int64(a.cfg.Wire)); h.net == a {
 		q.push(at, h, frees)
@@ -268,15 +283,15 @@ func (c *channel) start() {
 		a.part.tell(at, h)
 	}
 	through := int64(a.cfg.FlowThrough)
-	if c.card != nil {
-		through = f.words // a card waits for the tail
+	if c.router == toCard {
+		through = int64(f.words) // a card waits for the tail
 	}
 	if at := now + a.cycles(int64(a.cfg.Wire)+through); c.far == a {
 		q.push(at, c, uint64(i)<<2|arrives)
 	} else {
 		a.part.carry(at, c, i)
 	}
-	if c.waiting[0].n+c.waiting[1].n > 0 {
+	if c.waiting[0].first|c.waiting[1].first != 0 {
 		c.look()
 	}
 }

@@ -22,9 +22,9 @@ type ClusterOptions struct {
 	// Topology, if not nil, puts the nodes on an Arctic network instead of Ethernet.
 	Topology *topology.Network
 	Arctic   ArcticConfig
-	// Parts is in how many worlds the routers are, which FinishOn runs on several processors; 0: 1.
-	// They are at most the topology's Rows. Another number gives another order of events that
-	// happen at the same time.
+	// Parts is in how many worlds the routers are, for FinishOn; at most the topology's Rows. Events
+	// that happen at the same time have an order for each number of parts. 0: one world, without
+	// FinishOn.
 	Parts int
 	Nodes int
 	Slots int                  // of each queue; 0: 64
@@ -44,7 +44,7 @@ type Cluster struct {
 	Net       *Ethernet // nil on Arctic
 	Arctic    *Arctic   // nil on Ethernet
 	Processes []*Process
-	parts     []*part // nil: there is one world
+	parts     []*part // nil: the world has no parts
 	left      int     // the programs before this one have ended
 }
 
@@ -54,7 +54,7 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 	k := &Cluster{World: NewWorld(o.Options)}
 	var cards []*Card
 	switch {
-	case o.Topology == nil && o.Parts > 1:
+	case o.Topology == nil && o.Parts > 0:
 		return nil, fmt.Errorf("%w: Ethernet in %d parts; only Arctic networks have parts", topology.Err, o.Parts)
 	case o.Topology == nil:
 		k.Net = k.NewEthernet(o.Net)
@@ -123,7 +123,7 @@ func (k *Cluster) arctics(o ClusterOptions) ([]*Arctic, error) {
 		worlds = append(worlds, w)
 	}
 	nets, err := newArctics(worlds, o.Topology, o.Arctic)
-	if err == nil && len(nets) > 1 {
+	if err == nil && o.Parts > 0 {
 		k.parts = split(worlds, nets)
 	}
 	return nets, err

@@ -183,8 +183,8 @@ func (c *crew) run(helpers int, from int64) {
 	c.done.Wait()
 }
 
-// FinishOn is Finish of a cluster in several parts, on the given number of processors. It runs
-// until every program has returned, and then until the end of the window. The outcome is the same
+// FinishOn is Finish of a cluster in parts, on the given number of processors. It runs until every
+// program has returned, and then until the end of the window. The outcome is the same
 // on any number. It calls tell, if that is not nil, after each window, and returns the error of
 // the context when that ends.
 func (k *Cluster) FinishOn(ctx context.Context, cores int, limit time.Duration, tell func()) error {
