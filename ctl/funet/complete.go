@@ -18,7 +18,7 @@ var labs = usage.Listed(labNames)
 
 // completed are the values of all flags whose value is a word, and of arguments.
 var completed = program.Completed.With(usage.Completed{
-	"sim scale --network": usage.Words(topology.LargeKinds...),
+	"sim scale --network": usage.Words(topology.LargeKinds()...),
 	"run --card":          usage.Words(cardAuto, cardDirect, cardDaemon),
 	"--carriage":          usage.Words(cardAuto, cardDirect, cardDaemon),
 	"--polling":           usage.Words(program.Named(config.Adaptive, config.Spin, config.Sleep)...),
@@ -33,7 +33,7 @@ var completed = program.Completed.With(usage.Completed{
 	"--seeds":             usage.Anything,
 	"--faults":            usage.Listed(func() []string { return append([]string{"all", "none"}, chaos.FaultNames()...) }),
 	"--network":           usage.Words(program.Named(chaos.Ethernet, chaos.Arctic)...),
-	"--pattern":           usage.Words(scale.Patterns...),
+	"--pattern":           usage.Words(scale.Patterns()...),
 	"--shape":             usage.Words(program.Named(chaos.Given, chaos.Swarm)...),
 	"--to":                usage.Files,
 	"--config":            usage.Files,

@@ -49,8 +49,8 @@ of cards, turns of programs, and packets and credits that move on.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cmp.Or(
 				program.InRange("--nodes", o.Nodes, scale.MinNodes, scale.MaxNodes),
-				oneOf("--pattern", o.Pattern, scale.Patterns),
-				oneOf("--network", o.Network, topology.LargeKinds),
+				oneOf("--pattern", o.Pattern, scale.Patterns()),
+				oneOf("--network", o.Network, topology.LargeKinds()),
 				program.InRange("--messages", o.Messages, 1, scale.MaxMessages),
 				program.InRange("--cores", o.Cores, 1, scale.MaxCores)); err != nil {
 				return usage.Explain(c, err)
@@ -60,8 +60,8 @@ of cards, turns of programs, and packets and credits that move on.`,
 	}
 	f := c.Flags()
 	f.IntVar(&o.Nodes, "nodes", 4096, "nodes, each with a card")
-	f.StringVar(&o.Pattern, "pattern", "barrier", strings.Join(scale.Patterns, ", "))
-	f.StringVar(&o.Network, "network", "fat-tree", strings.Join(topology.LargeKinds, ", "))
+	f.StringVar(&o.Pattern, "pattern", "barrier", strings.Join(scale.Patterns(), ", "))
+	f.StringVar(&o.Network, "network", "fat-tree", strings.Join(topology.LargeKinds(), ", "))
 	f.IntVar(&o.Messages, "messages", 1, "messages that each node sends; of the pattern barrier, barriers")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the pattern, of the content, and of when nodes begin")
 	f.IntVar(&o.Cores, "cores", min(runtime.NumCPU(), scale.MaxCores), "processors that run it")

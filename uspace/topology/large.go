@@ -14,8 +14,8 @@ const MostTerminals = 1 << 16
 // largeEach is how many cards a router of a large hypercube or butterfly has.
 const largeEach = 4
 
-// LargeKinds are the names of the networks that Large makes.
-var LargeKinds = []string{"fat-tree", "hypercube", "butterfly"}
+// LargeKinds returns the names of the networks that Large makes.
+func LargeKinds() []string { return []string{"fat-tree", "hypercube", "butterfly"} }
 
 // Large returns the smallest network of a kind with at least the given number of terminals, 2 to
 // MostTerminals. A fat tree has routers of 8 ports. A hypercube has 4 cards at each router, whose

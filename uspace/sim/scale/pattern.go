@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Patterns are the names of the patterns.
-var Patterns = []string{"barrier", "ring", "random", "incast", "alltoall-sample"}
+// Patterns returns the names of the patterns.
+func Patterns() []string { return []string{"barrier", "ring", "random", "incast", "alltoall-sample"} }
 
 // nobody stands for no node.
 const nobody = -1

@@ -26,8 +26,8 @@ var ErrOptions = errors.New("scale: cannot run")
 // Options say what is run.
 type Options struct {
 	Nodes    int
-	Pattern  string // one of Patterns
-	Network  string // one of topology.LargeKinds
+	Pattern  string // one of Patterns()
+	Network  string // one of topology.LargeKinds()
 	Messages int    // that each node sends; of barrier: barriers
 	Seed     uint64 // of the pattern, of the content, and of when nodes begin
 	Cores    int    // how many processors run it

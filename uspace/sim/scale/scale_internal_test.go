@@ -37,8 +37,8 @@ func TestSameOnAnyProcessors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
 			Nodes:    rapid.IntRange(MinNodes, 100).Draw(t, "nodes"),
-			Pattern:  rapid.SampledFrom(Patterns).Draw(t, "pattern"),
-			Network:  rapid.SampledFrom(topology.LargeKinds).Draw(t, "network"),
+			Pattern:  rapid.SampledFrom(Patterns()).Draw(t, "pattern"),
+			Network:  rapid.SampledFrom(topology.LargeKinds()).Draw(t, "network"),
 			Messages: rapid.IntRange(1, 5).Draw(t, "messages"),
 			Seed:     rapid.Uint64().Draw(t, "seed"),
 		}
@@ -91,7 +91,7 @@ func TestBarrierOfAllNodes(t *testing.T) {
 func TestClosedForm(t *testing.T) {
 	networks := map[string]*topology.Network{}
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom(topology.LargeKinds).Draw(t, "kind")
+		kind := rapid.SampledFrom(topology.LargeKinds()).Draw(t, "kind")
 		nodes := 1 << rapid.IntRange(1, 10).Draw(t, "bits")
 		if kind == "fat-tree" {
 			nodes = 1 << (2 * rapid.IntRange(1, 5).Draw(t, "levels"))
@@ -125,7 +125,7 @@ func TestClosedForm(t *testing.T) {
 func TestPatternsFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, messages := rapid.IntRange(2, 200).Draw(t, "nodes"), rapid.IntRange(1, 20).Draw(t, "messages")
-		name := rapid.SampledFrom(Patterns).Draw(t, "pattern")
+		name := rapid.SampledFrom(Patterns()).Draw(t, "pattern")
 		p, err := newPattern(name, nodes, messages, rapid.Uint64().Draw(t, "seed"))
 		if err != nil {
 			t.Fatal(err)
