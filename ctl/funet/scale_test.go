@@ -74,8 +74,8 @@ func TestScaleJSON(t *testing.T) {
 	}
 	one, two := on("1"), on("2")
 	want := []string{"bytes_per_node", "cores", "events", "events_per_second", "frames", "hash", "hops",
-		"hops_expected", "memory_bytes", "messages_per_node", "network", "nodes", "packets_rejected", "parts", "pattern",
-		"retransmitted", "routers", "seed", "setup_seconds", "virtual_time_us", "wall_seconds"}
+		"hops_expected", "memory_bytes", "messages_per_node", "network", "nodes", "packets_rejected", "parts",
+		"pattern", "retransmitted", "routers", "seed", "setup_seconds", "virtual_time_us", "wall_seconds"}
 	if names := slices.Sorted(maps.Keys(one)); !slices.Equal(names, want) {
 		t.Errorf("the fields are %q, want %q", names, want)
 	}
@@ -119,7 +119,8 @@ func TestScaleInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	text := printed(t, func() error {
-		err := runScale(ctx, scale.Options{Nodes: 64, Pattern: "ring", Network: "fat-tree", Messages: 1, Cores: 1}, true)
+		o := scale.Options{Nodes: 64, Pattern: "ring", Network: "fat-tree", Messages: 1, Cores: 1}
+		err := runScale(ctx, o, true)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("it ended with %v", err)
 		}

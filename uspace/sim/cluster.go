@@ -22,9 +22,9 @@ type ClusterOptions struct {
 	// Topology, if not nil, puts the nodes on an Arctic network instead of Ethernet.
 	Topology *topology.Network
 	Arctic   ArcticConfig
-	// Parts is in how many worlds the routers are, for FinishOn; at most the topology's Rows. Events
-	// that happen at the same time have an order for each number of parts. 0: one world, without
-	// FinishOn.
+	// Parts is in how many worlds the routers are, for FinishOn; at most the topology's Rows.
+	// Events that happen at the same time have an order for each number of parts. 0: one world,
+	// without FinishOn.
 	Parts int
 	Nodes int
 	Slots int                  // of each queue; 0: 64

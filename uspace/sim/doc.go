@@ -15,9 +15,9 @@
 //     bits on a link. On modelled machines (NewPacedCluster) these are instructions, the bus, the
 //     card's units, and bits on a link.
 //   - Events of the same time happen in the order in which they were queued. Only one program of a
-//     world runs at a time, and only the queue decides which one. No other goroutine of the world is
-//     ever runnable, no map is iterated, and no clock is read. So a run depends only on its options,
-//     on any machine and at any GOMAXPROCS. World.Hash tells two runs apart.
+//     world runs at a time, and only the queue decides which one. No other goroutine of the world
+//     is ever runnable, no map is iterated, and no clock is read. So a run depends only on its
+//     options, on any machine and at any GOMAXPROCS. World.Hash tells two runs apart.
 //   - A large Arctic network may be in parts, each in a world of its own (parts.go). They run on
 //     several processors, in windows of virtual time too short for one part to affect another. The
 //     parts are the same on any number of processors, and so is the run (Cluster.Hash).

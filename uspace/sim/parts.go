@@ -6,9 +6,9 @@ package sim
 // needs a wire and the way through a router, and a credit the packet's words and a wire. So all
 // parts run the events of one window of time, from the first event on for as long as the lookahead,
 // without regard to each other. What crosses to another part in the window is mailed. The next
-// window begins with the mail of the last one (conservative synchronisation in windows: D. M. Nicol,
-// The cost of conservative synchronization in parallel discrete event simulations, Journal of the
-// ACM 40(2), 1993).
+// window begins with the mail of the last one (conservative synchronisation in windows: D. M.
+// Nicol, The cost of conservative synchronization in parallel discrete event simulations, Journal
+// of the ACM 40(2), 1993).
 //
 // A part takes its mail by sender, and of each sender in the order of its events. Parts are given
 // by the network, and windows by the events. So neither the number of processors nor their speed

@@ -21,7 +21,8 @@ func meshed(t *testing.T, nodes, parts, barriers int, cfg ArcticConfig) *Cluster
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := NewCluster(ClusterOptions{Topology: top, Arctic: cfg, Nodes: nodes, Parts: parts}, func(p *Process) error {
+	o := ClusterOptions{Topology: top, Arctic: cfg, Nodes: nodes, Parts: parts}
+	k, err := NewCluster(o, func(p *Process) error {
 		p.Sleep(int64(p.Context().Node()) * 7 % 50)
 		e, err := p.Endpoint(nodes)
 		for i := 0; i < barriers && err == nil; i++ {
@@ -49,9 +50,10 @@ func TestNothingComesTooLate(t *testing.T) {
 			for _, from := range k.parts {
 				for phase := range from.mail {
 					for to, m := range from.mail[phase] {
+						now := k.parts[to].world.now
 						for _, x := range m.crossings {
-							if crossed++; x.at <= k.parts[to].world.now {
-								t.Fatalf("%s: an event of %d ns came to part %d at %d ns", name, x.at, to, k.parts[to].world.now)
+							if crossed++; x.at <= now {
+								t.Fatalf("%s: an event of %d ns came to part %d at %d ns", name, x.at, to, now)
 							}
 						}
 					}
@@ -107,7 +109,8 @@ func TestPartsEnd(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || windows != 10 {
 		t.Errorf("after %d windows: %v", windows, err)
 	}
-	if err := meshed(t, 64, 4, 1<<30, ArcticConfig{}).FinishOn(context.Background(), 1, time.Millisecond, nil); err == nil {
+	k = meshed(t, 64, 4, 1<<30, ArcticConfig{})
+	if err := k.FinishOn(context.Background(), 1, time.Millisecond, nil); err == nil {
 		t.Error("endless programs have ended")
 	}
 }

@@ -17,7 +17,7 @@
 //
 // # Rules
 //
-//   - The network is in parts whose number the network gives (package sim, parts.go). So the result,
-//     with its hash, does not depend on the number of processors.
+//   - The network is in parts whose number the network gives (package sim, parts.go). So the
+//     result, with its hash, does not depend on the number of processors.
 //   - An Arctic network loses no frame. So a card that sends a frame again is an error.
 package scale

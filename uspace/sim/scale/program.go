@@ -91,7 +91,7 @@ func (p *pattern) check(s *funi.Slot, me int, seed uint64, got []uint64) error {
 	message := int(words[0])
 	for k := 1; k < len(words); k++ {
 		if words[k] != word(seed, from, message, k) {
-			return fmt.Errorf("%w: message %d of node %d came with word %d as %#x", errVerify, message, from, k, words[k])
+			return fmt.Errorf("%w: word %d of message %d of node %d came as %#x", errVerify, k, message, from, words[k])
 		}
 	}
 	at := p.place(from, message)
