@@ -292,10 +292,10 @@
 //	updigit            routers of a large fat tree choose another way up than its ways take
 //	onepage            peers of all pages of card numbers share a page
 //	strangers          a node beyond the route table is on a card that is no peer
-//	unlisted           a card without route tables has only the moved node in a group's table
-//	early              a part of a network runs ahead of what another part may send it
+//	tableless          a card without route tables has only the moved node in a group's table
+//	tooearly           a part of a network runs ahead of what another part may send it
 //	anyorder           a part takes what other parts have sent in any order
-//	twice              a node of a pattern takes a message twice
+//	takentwice         a node of a pattern takes a message twice
 //	around             the closed form of hops leaves out messages around the end
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the

@@ -1007,23 +1007,24 @@ var mutations = []mutation{
 	{"strangers", "route.go",
 		`(node == r.cfg.Card || r.link.IsPeer(node))`, `int(node) < r.link.Cards()+1`,
 		unit("TestNodesAreCards")},
-	{"unlisted", "forward.go",
+	{"tableless", "forward.go",
 		`r.cfg.NodesAreCards && i < r.link.Cards()`, `false`,
 		unit("TestNodesAreCardsUntilTheyMove")},
-	{"early", "../sim/parts.go",
+	{"tooearly", "../sim/parts.go",
 		`min(a.cfg.FlowThrough, words)`, `max(a.cfg.FlowThrough, words)`,
 		sim("TestNothingComesTooLate")},
 	{"anyorder", "../sim/parts.go",
 		`	for _, from := range all {
 		p.take(&from.mail[1-phase][p.number])
-	}`, `	for _, from := range map[*part]*part{all[0]: all[0], all[1]: all[1], all[2]: all[2], all[3]: all[3]} {
-		p.take(&from.mail[1-phase][p.number])
+	}`, `	every := map[*part]bool{}
+	for _, from := range all {
+		every[from] = true
 	}
-	for _, from := range all[4:] {
+	for from := range every {
 		p.take(&from.mail[1-phase][p.number])
 	}`,
 		sim("TestPartsAreOneNetwork")},
-	{"twice", "../sim/scale/program.go",
+	{"takentwice", "../sim/scale/program.go",
 		`if got[at/64]>>(at%64)&1 != 0 {`, `if false {`,
 		scale("TestCheckRefuses")},
 	{"around", "../sim/scale/hops.go",

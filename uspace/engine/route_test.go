@@ -95,6 +95,11 @@ func TestNodesAreCards(t *testing.T) {
 func TestNodesAreCardsUntilTheyMove(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 4, remote: moreRemote, net: near, tune: alike})
 	r.moves(1, 1, 2)
+	for _, card := range []int{0, 3} {
+		if n := r.cards[card].Counters().Redirected; n != 1 {
+			t.Errorf("card %d was told of %d moves", card, n)
+		}
+	}
 	for _, from := range []int{0, 2, 3} {
 		for _, to := range []int{0, 1, 2, 3} {
 			if from == to {
@@ -108,11 +113,6 @@ func TestNodesAreCardsUntilTheyMove(t *testing.T) {
 				}
 				return ok
 			})
-		}
-	}
-	for _, from := range []int{0, 3} { // the old card told them, or they asked
-		if n := r.cards[from].Counters().Redirected; n != 1 {
-			t.Errorf("card %d has heard of %d moves", from, n)
 		}
 	}
 	r.ends()
