@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/funet/funet/uspace/engine"
@@ -218,7 +219,9 @@ func (k *Cluster) Carried() (frames, hops uint64) {
 
 // Close ends all programs. The cluster must not be used after it.
 func (k *Cluster) Close() {
+	var all sync.WaitGroup
 	for _, w := range k.worlds() {
-		w.Close()
+		all.Go(w.Close)
 	}
+	all.Wait()
 }

@@ -138,6 +138,7 @@ func split(worlds []*World, nets []*Arctic) []*part {
 
 // crew is the goroutines that run the parts of a window, each part on one of them.
 type crew struct {
+	ctx    context.Context
 	all    []*part
 	wanted []*part // those of the window
 	next   atomic.Int32
@@ -147,8 +148,10 @@ type crew struct {
 	done   sync.WaitGroup
 }
 
+// work runs parts until all have been run, or the context has ended: a window of a large network
+// takes a good part of a second.
 func (c *crew) work() {
-	for {
+	for c.ctx.Err() == nil {
 		i := int(c.next.Add(1)) - 1
 		if i >= len(c.wanted) {
 			return
@@ -188,7 +191,7 @@ func (c *crew) run(helpers int, from int64) {
 // on any number. It calls tell, if that is not nil, after each window, and returns the error of
 // the context when that ends.
 func (k *Cluster) FinishOn(ctx context.Context, cores int, limit time.Duration, tell func()) error {
-	c := crew{all: k.parts, start: make(chan struct{})}
+	c := crew{ctx: ctx, all: k.parts, start: make(chan struct{})}
 	helpers := max(cores, 1) - 1
 	for range helpers {
 		go c.help()
