@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +85,12 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 		cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), uint32(i+1), o.Net.Seed+uint64(i), routes
 		know := everybody
 		if o.Neighbours != nil {
-			cfg.Routes, cfg.NodesAreCards, know = nil, true, o.Neighbours(i)
+			know = o.Neighbours(i)
+			cfg.Routes = nil
+			// A table of each card's own is quicker, but takes 16 GiB for 65,536 cards.
+			if cfg.NodesAreCards = o.Parts > 0; !cfg.NodesAreCards {
+				cfg.Routes = table(append(slices.Clone(know), i))
+			}
 		}
 		for _, j := range know {
 			if j != i {
@@ -110,6 +116,17 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 		}
 	}
 	return k, nil
+}
+
+// table returns a route table of some nodes, where node i is on card i.
+func table(nodes []int) (routes []uint32) {
+	for _, j := range nodes {
+		for j >= len(routes) {
+			routes = append(routes, engine.NoRoute)
+		}
+		routes[j] = uint32(j)
+	}
+	return routes
 }
 
 // arctics makes the network in as many worlds as it has parts; the first is the cluster's own.

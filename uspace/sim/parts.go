@@ -132,6 +132,7 @@ func split(worlds []*World, nets []*Arctic) []*part {
 			parts[i].mail[phase] = make([]mail, len(worlds))
 		}
 		nets[i].part = parts[i]
+		w.queue.large = true
 	}
 	return parts
 }
