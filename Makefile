@@ -10,7 +10,7 @@ SHELL := /bin/bash
 # Packages in which goroutines or processes share memory, and those of them that make test has. Packages am and apps have no
 # goroutine, nor have their tests.
 RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/lead ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
-RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/lead ./uspace/card ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/rawxdp ./ctl/paper ./ctl/daemon ./ctl/ports ./ctl/capture
+RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/lead ./uspace/card ./uspace/sim/scale ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/rawxdp ./ctl/paper ./ctl/daemon ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')

@@ -131,6 +131,10 @@ func TestRefusals(t *testing.T) {
 			[]string{"9 hosts", "2 to 8"}},
 		"peers of no host": {anywhere, []string{"lab", "peers", name, "--host", "2"},
 			[]string{"--host 2", "0 to 1"}},
+		"simulation of too many nodes": {anywhere, []string{"sim", "scale", "--nodes", "65537"},
+			[]string{"--nodes 65537", "use 2 to 65536"}},
+		"simulation of no pattern": {anywhere, []string{"sim", "scale", "--pattern", "storm"},
+			[]string{`--pattern "storm"`, "barrier, ring, random, incast, alltoall-sample"}},
 		"probe of nothing there": {anywhere, []string{"probe", "eth7"},
 			[]string{"eth7", "no such interface", "ip link"}},
 	} {

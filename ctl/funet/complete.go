@@ -10,33 +10,37 @@ import (
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/sim/chaos"
+	"github.com/funet/funet/uspace/sim/scale"
+	"github.com/funet/funet/uspace/topology"
 )
 
 var labs = usage.Listed(labNames)
 
 // completed are the values of all flags whose value is a word, and of arguments.
 var completed = program.Completed.With(usage.Completed{
-	"run --card":    usage.Words(cardAuto, cardDirect, cardDaemon),
-	"--carriage":    usage.Words(cardAuto, cardDirect, cardDaemon),
-	"--polling":     usage.Words(program.Named(config.Adaptive, config.Spin, config.Sleep)...),
-	"run --profile": usage.Profiles,
-	"run --lab":     labs,
-	"status --lab":  labs,
-	"--name":        labs,
-	"--hosts":       usage.Anything,
-	"--rsh":         usage.Anything,
-	"--user":        usage.Anything,
-	"--env":         usage.Anything,
-	"--seeds":       usage.Anything,
-	"--faults":      usage.Listed(func() []string { return append([]string{"all", "none"}, chaos.FaultNames()...) }),
-	"--network":     usage.Words(program.Named(chaos.Ethernet, chaos.Arctic)...),
-	"--shape":       usage.Words(program.Named(chaos.Given, chaos.Swarm)...),
-	"--to":          usage.Files,
-	"--config":      usage.Files,
-	"--trace":       usage.Files,
-	"--pcap":        usage.Files,
-	"--svg":         usage.Files,
-	"--merge":       usage.Files,
+	"sim scale --network": usage.Words(topology.LargeKinds()...),
+	"run --card":          usage.Words(cardAuto, cardDirect, cardDaemon),
+	"--carriage":          usage.Words(cardAuto, cardDirect, cardDaemon),
+	"--polling":           usage.Words(program.Named(config.Adaptive, config.Spin, config.Sleep)...),
+	"run --profile":       usage.Profiles,
+	"run --lab":           labs,
+	"status --lab":        labs,
+	"--name":              labs,
+	"--hosts":             usage.Anything,
+	"--rsh":               usage.Anything,
+	"--user":              usage.Anything,
+	"--env":               usage.Anything,
+	"--seeds":             usage.Anything,
+	"--faults":            usage.Listed(func() []string { return append([]string{"all", "none"}, chaos.FaultNames()...) }),
+	"--network":           usage.Words(program.Named(chaos.Ethernet, chaos.Arctic)...),
+	"--pattern":           usage.Words(scale.Patterns()...),
+	"--shape":             usage.Words(program.Named(chaos.Given, chaos.Swarm)...),
+	"--to":                usage.Files,
+	"--config":            usage.Files,
+	"--trace":             usage.Files,
+	"--pcap":              usage.Files,
+	"--svg":               usage.Files,
+	"--merge":             usage.Files,
 
 	"lab up":         usage.Anything,
 	"lab down":       labs,

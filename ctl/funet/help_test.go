@@ -21,6 +21,8 @@ import (
 	"github.com/funet/funet/tests/help"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/sim/chaos"
+	"github.com/funet/funet/uspace/sim/scale"
+	"github.com/funet/funet/uspace/topology"
 )
 
 // says runs funet without what main does, and returns what it printed.
@@ -155,6 +157,8 @@ func TestCompletionOfValues(t *testing.T) {
 		"pingpong --encap":    as(func(w string) error { _, err := cluster.ParseEncap(w); return err }),
 		"sim chaos --faults":  as(func(w string) error { _, err := chaos.ParseFaults(w); return err }),
 		"sim chaos --network": as(func(w string) error { _, err := chaos.ParseNetwork(w); return err }),
+		"sim scale --network": exactly(topology.LargeKinds()...),
+		"sim scale --pattern": exactly(scale.Patterns()...),
 		"sim chaos --shape":   as(func(w string) error { _, err := chaos.ParseShape(w); return err }),
 		"pingpong --topology": exactly("pair", "bridge", "mesh", "router", "hypercube", "fat-tree", "butterfly"),
 		"lab up --hub":        exactly("hypercube", "fat-tree", "butterfly"),

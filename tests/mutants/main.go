@@ -300,6 +300,14 @@
 //	freerepeat         no account pays for frames that are sent again
 //	downup             a way around a wire that has failed goes up after it went down
 //	detour             a way through a fat tree passes the first common ancestor by
+//	updigit            routers of a large fat tree choose another way up than its ways take
+//	onepage            peers of all pages of card numbers share a page
+//	strangers          a node beyond the route table is on a card that is no peer
+//	tableless          a card without route tables has only the moved node in a group's table
+//	tooearly           a part of a network runs ahead of what another part may send it
+//	anyorder           a part takes what other parts have sent in any order
+//	takentwice         a node of a pattern takes a message twice
+//	around             the closed form of hops leaves out messages around the end
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the
 // source changes, its mutation is written anew. The mutant is a file in a temporary folder, which
@@ -356,7 +364,7 @@ func run(ctx context.Context, names []string) error {
 		}
 	}
 	rows = append(rows, passes...)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard and topology.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, sim and scale.\n\n", chaosRun, engineFolder)
 	wrong := play(ctx, rows)
 	switch {
 	case ctx.Err() != nil:

@@ -32,6 +32,8 @@ const (
 	abiFolder     = "uspace/funi"
 	boardFolder   = "uspace/scoreboard"
 	wiringFolder  = "uspace/topology"
+	simFolder     = "uspace/sim"
+	scaleFolder   = "uspace/sim/scale"
 )
 
 var (

@@ -14,6 +14,8 @@ func virtni(test string) []check  { return []check{{folder: virtniFolder, test: 
 func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
 func board(test string) []check   { return []check{{folder: boardFolder, test: test}} }
 func wiring(test string) []check  { return []check{{folder: wiringFolder, test: test}} }
+func sim(test string) []check     { return []check{{folder: simFolder, test: test}} }
+func scale(test string) []check   { return []check{{folder: scaleFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -1036,4 +1038,36 @@ var mutations = []mutation{
 			top, step = top+1, step*k`, `w.leave(k + from/(step/k)%k)
 			top, step = top+2, step*k*k`,
 		wiring("TestReachableAndMinimal")},
+	{"updigit", "../topology/large.go",
+		`return k + down&(k-1)`, `return k + down>>digit&(k-1)`,
+		wiring("TestNextIsTheWay")},
+	{"onepage", "link/cards.go",
+		`if *page == 0 {`, `if false {`,
+		link("TestCardsAreAMap")},
+	{"strangers", "route.go",
+		`(node == r.cfg.Card || r.link.IsPeer(node))`, `int(node) < r.link.Cards()+1`,
+		unit("TestNodesAreCards")},
+	{"tableless", "forward.go",
+		`r.cfg.NodesAreCards && i < r.link.Cards()`, `false`,
+		unit("TestNodesAreCardsUntilTheyMove")},
+	{"tooearly", "../sim/parts.go",
+		`min(a.cfg.FlowThrough, words)`, `max(a.cfg.FlowThrough, words)`,
+		sim("TestNothingComesTooLate")},
+	{"anyorder", "../sim/parts.go",
+		`	for _, from := range all {
+		p.take(&from.mail[1-phase][p.number])
+	}`, `	every := map[*part]bool{}
+	for _, from := range all {
+		every[from] = true
+	}
+	for from := range every {
+		p.take(&from.mail[1-phase][p.number])
+	}`,
+		sim("TestPartsAreOneNetwork")},
+	{"takentwice", "../sim/scale/program.go",
+		`if got[at/64]>>(at%64)&1 != 0 {`, `if false {`,
+		scale("TestCheckRefuses")},
+	{"around", "../sim/scale/hops.go",
+		`max(block-(nodes-distance), 0)`, `0`,
+		scale("TestClosedForm")},
 }

@@ -56,6 +56,10 @@ type Config struct {
 	// Routes is the route table (thesis 3.3.1): index node, value the 30 route
 	// bits, here the number of the card. NoRoute marks an absent entry.
 	Routes []uint32
+	// NodesAreCards puts a node beyond the end of its route table on the card with the number of
+	// the node, if that is this card or a peer. So cards whose groups have node i on card i need no
+	// tables, which would take 256 KiB for each card of 65,536.
+	NodesAreCards bool
 
 	// SystemEvent is called for each frame with packets for the system group (GID 0) that have to
 	// wait: no context of the group is attached, or the context that they are for is switched out

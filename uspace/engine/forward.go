@@ -542,9 +542,12 @@ func (m *moves) redirectTo(g *group, gid, node, to uint16) {
 func (g *group) places(r *routes, node uint16, route uint32) {
 	if g.routes == nil {
 		g.routes = slices.Clone(r.common)
+		for i := len(g.routes); r.cfg.NodesAreCards && i < r.link.Cards(); i++ {
+			g.routes = append(g.routes, r.beyond(uint16(i)))
+		}
 	}
 	for int(node) >= len(g.routes) {
-		g.routes = append(g.routes, NoRoute)
+		g.routes = append(g.routes, r.beyond(uint16(len(g.routes))))
 	}
 	g.routes[node] = route
 }

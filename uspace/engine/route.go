@@ -196,9 +196,17 @@ func (r *routes) of(g *group, node uint16) uint32 {
 		t = g.routes
 	}
 	if int(node) >= len(t) {
-		return NoRoute
+		return r.beyond(node)
 	}
 	return t[node]
+}
+
+// beyond returns the route bits for a node beyond the end of a route table, or NoRoute.
+func (r *routes) beyond(node uint16) uint32 {
+	if r.cfg.NodesAreCards && (node == r.cfg.Card || r.link.IsPeer(node)) {
+		return uint32(node)
+	}
+	return NoRoute
 }
 
 // SetRoute loads one entry of the card's route table: the 30 route bits for a node, here the number
@@ -214,7 +222,7 @@ func (c *Card) SetRoute(node uint16, route uint32) error {
 		// The first table was the configuration's, which others may share.
 		own := make([]uint32, max(len(c.routes.common), int(node)+1))
 		for i := copy(own, c.routes.common); i < len(own); i++ {
-			own[i] = NoRoute
+			own[i] = c.routes.beyond(uint16(i))
 		}
 		c.routes.common, c.routes.own = own, true
 	}

@@ -63,6 +63,61 @@ func TestConfiguredRoutesAreNotWritten(t *testing.T) {
 	}
 }
 
+// alike is a configuration without a route table, where node i is on card i.
+func alike(c *engine.Config) { c.Routes, c.NodesAreCards = nil, true }
+
+// Rule: with NodesAreCards a node beyond the route table is on the card of its number, if that is
+// this card or a peer. An entry of the table comes before that, and nodes before it stay in place.
+func TestNodesAreCards(t *testing.T) {
+	b := newBed(t, setup{cards: 3, slots: 16, net: near, tune: alike})
+	exactlyOnce(b, newTraffic(b, 50, 3))
+	for _, stranger := range []int{3, 0xffff} {
+		b.mustSend(0, funi.Request, stranger, 3)
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoRoute, Level: funi.Request,
+			Header: funi.NewHeader(uint16(stranger), 5, 1), Word: 3})
+	}
+	fifth, _ := b.join(1, gid, 5)
+	for i := range b.cards {
+		if err := b.cards[i].SetRoute(5, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.mustSend(2, funi.Request, 5, 8)
+	b.until(time.Second, "node 5 gets it", func() bool { _, ok := take(fifth, funi.Request); return ok })
+	b.mustSend(0, funi.Request, 4, 3) // before the entry, and no peer
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoRoute, Level: funi.Request,
+		Header: funi.NewHeader(4, 5, 1), Word: 3})
+	exactlyOnce(b, newTraffic(b, 50, 3))
+}
+
+// Rule: with NodesAreCards a node that has moved is found where it is, by all cards, and the other
+// nodes where they were.
+func TestNodesAreCardsUntilTheyMove(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 4, remote: moreRemote, net: near, tune: alike})
+	r.moves(1, 1, 2)
+	for _, card := range []int{0, 3} {
+		if n := r.cards[card].Counters().Redirected; n != 1 {
+			t.Errorf("card %d was told of %d moves", card, n)
+		}
+	}
+	for _, from := range []int{0, 2, 3} {
+		for _, to := range []int{0, 1, 2, 3} {
+			if from == to {
+				continue
+			}
+			r.mustSend(from, funi.Request, to, uint32(from), 7)
+			r.until(time.Second, "it arrives", func() bool {
+				m, ok := take(r.proc[to], funi.Request)
+				if ok && (m.Source() != uint16(from) || m.Payload()[0] != uint32(from)) {
+					t.Fatalf("node %d got %v", to, m)
+				}
+				return ok
+			})
+		}
+	}
+	r.ends()
+}
+
 // Rule: each group may place its nodes differently: a group's own table serves it
 // alone, decides which source nodes are believed, and can be taken away again.
 func TestGroupsHaveRoutesOfTheirOwn(t *testing.T) {

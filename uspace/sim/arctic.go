@@ -41,7 +41,7 @@ type ArcticConfig struct {
 	OneLevel bool
 }
 
-// Arctic is a network of routers.
+// Arctic is a network of routers, or the part of one that is in its world (parts.go).
 type Arctic struct {
 	world *World
 	cfg   ArcticConfig
@@ -49,58 +49,88 @@ type Arctic struct {
 	radix int32
 	pool  pool
 	flits []flit // by frame
-	ports []*ArcticPort
-	out   []channel // by router port
-	shift int       // route bits that a router takes
+	// The ports and the channels of all parts. Events change only those of their own part.
+	ports   []*ArcticPort
+	out     []channel // by router port
+	shift   int       // route bits that a router takes
+	carried bool      // packets carry their ways
+	part    *part     // nil: the network is in one world
+
+	// Frames counts the frames that cards have sent, and Hops the routers that the packets in them
+	// have come to.
+	Frames, Hops uint64
 }
 
 // flit is a packet on the network: its bytes and its way.
 type flit struct {
-	route uint32
-	level uint8 // 1: high
-	words int64
-	held  *channel // the channel at whose end its buffer is; nil: it is at its sender
+	held    *channel // the channel at whose end its buffer is; nil: it is at its sender
+	route   uint32   // the way, or the destination in a network whose packets carry no ways
+	words   int32
+	behind  uint32 // the frame that waits behind it, plus one; 0: none
+	level   uint8  // 1: high
+	packets uint8  // FUNet's, of which the frame is one of Arctic's
 }
 
-// channel is an output section, its link, and the input section at the far end.
+// channel is an output section, its link, and the input section at the far end. It has 64 bytes, a
+// line of the processor's cache: of a large network every event needs another channel.
 type channel struct {
-	net     *Arctic
-	from    *ArcticPort // the card that sends on it, or nil
-	card    *ArcticPort // at the far end, or nil
-	router  int32       // the router at the far end, if no card is there
-	free    int         // buffers at the far end, as this end counts
+	net     *Arctic     // of the output section
+	far     *Arctic     // of the input section
+	card    *ArcticPort // the card at one of the ends, or nil
+	router  int32       // the router at the far end, or toCard
+	free    int32       // buffers at the far end, as this end counts
 	busy    int64       // the link carries a packet until then
-	waiting [2]fifo     // packets that want to leave here, by level
 	due     int64       // time of the pending look at what waits
+	waiting [2]line     // packets that want to leave here, by level
 }
+
+// toCard stands for the router of a channel with a card at its far end, or with nothing there.
+const toCard = -1
+
+// line is packets that wait: the first and the last frame, plus one; 0: none.
+type line struct{ first, last uint32 }
 
 // NewArctic makes a network with the topology.
 func (w *World) NewArctic(t *topology.Network, cfg ArcticConfig) (*Arctic, error) {
+	nets, err := newArctics([]*World{w}, t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return nets[0], nil
+}
+
+// newArctics makes a network whose parts are in as many worlds.
+func newArctics(worlds []*World, t *topology.Network, cfg ArcticConfig) ([]*Arctic, error) {
 	cfg.Cycle, cfg.Buffers, cfg.FlowThrough = cmp.Or(cfg.Cycle, 40), cmp.Or(cfg.Buffers, 3), cmp.Or(cfg.FlowThrough, 5)
 	cfg.Wire, cfg.Transmit, cfg.MTU = cmp.Or(cfg.Wire, 1), cmp.Or(cfg.Transmit, 16), cmp.Or(cfg.MTU, 1500)
 	if cfg.Buffers < 2 && !cfg.OneLevel {
 		return nil, fmt.Errorf("%w: %d buffers an input; two levels need at least 2", topology.Err, cfg.Buffers)
 	}
 	radix := t.Radix()
-	a := &Arctic{world: w, cfg: cfg, top: t, radix: int32(radix), shift: t.Width(),
-		out: make([]channel, t.Routers()*radix)}
-	a.pool.size = cfg.MTU + 14
-	for i := range t.Terminals() {
-		p := &ArcticPort{net: a, number: i, held: none}
-		router, _ := t.Home(i)
-		p.up = channel{net: a, from: p, router: int32(router), free: cfg.Buffers, due: Never}
-		a.ports = append(a.ports, p)
+	ports, out := make([]*ArcticPort, t.Terminals()), make([]channel, t.Routers()*radix)
+	nets := make([]*Arctic, len(worlds))
+	for i, w := range worlds {
+		nets[i] = &Arctic{world: w, cfg: cfg, top: t, radix: int32(radix), shift: t.Width(), carried: t.Carried(),
+			ports: ports, out: out}
+		nets[i].pool.size = cfg.MTU + 14
 	}
-	for i := range a.out {
-		c, end := &a.out[i], t.End(i/radix, i%radix)
-		*c = channel{net: a, router: -1, free: cfg.Buffers, due: Never}
+	of := func(router int) *Arctic { return nets[t.Block(router, len(nets))] }
+	for i := range ports {
+		router, _ := t.Home(i)
+		p := &ArcticPort{net: of(router), number: i, held: none}
+		p.up = channel{net: p.net, far: p.net, card: p, router: int32(router), free: int32(cfg.Buffers), due: Never}
+		ports[i] = p
+	}
+	for i := range out {
+		c, end, a := &out[i], t.End(i/radix, i%radix), of(i/radix)
+		*c = channel{net: a, far: a, router: toCard, free: int32(cfg.Buffers), due: Never}
 		if terminal, ok := end.Terminal(); ok {
-			c.card = a.ports[terminal]
+			c.card = ports[terminal]
 		} else if router, _, ok := end.Port(radix); ok {
-			c.router = int32(router)
+			c.router, c.far = int32(router), of(router)
 		}
 	}
-	return a, nil
+	return nets, nil
 }
 
 // Port returns the port of a terminal.
@@ -121,17 +151,28 @@ func (a *Arctic) UnderWay() int {
 // cycles returns the duration of n cycles of the network clock.
 func (a *Arctic) cycles(n int64) int64 { return n * int64(a.cfg.Cycle) }
 
-// inject puts frame i into the queue for its sender's link. to is the terminal that it is for.
-func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
+// flit returns the packet of frame i.
+func (a *Arctic) flit(i uint32) *flit {
 	for int(i) >= len(a.flits) {
 		a.flits = append(a.flits, flit{})
 	}
-	f := &a.flits[i]
+	return &a.flits[i]
+}
+
+// inject puts frame i, with FUNet's packets in it, into the queue for its sender's link. to is the
+// terminal that it is for.
+func (a *Arctic) inject(p *ArcticPort, i uint32, to, packets int, high bool) {
+	f := a.flit(i)
 	size := a.pool.frames[i].n
 	if a.cfg.Bare {
 		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
 	}
-	*f = flit{route: a.top.Way(p.number, to).Bits, words: int64(size+3) / 4}
+	a.Frames++
+	p.waiting++
+	*f = flit{route: uint32(to), words: int32(size+3) / 4, packets: uint8(packets)}
+	if a.carried {
+		f.route = a.top.Way(p.number, to).Bits
+	}
 	if a.cfg.Weightless {
 		f.words = 0
 	}
@@ -146,7 +187,13 @@ func (a *Arctic) want(c *channel, i uint32) {
 	if a.cfg.OneLevel {
 		level = 0
 	}
-	c.waiting[level].push(i)
+	a.flits[i].behind = 0
+	if q := &c.waiting[level]; q.first == 0 {
+		q.first, q.last = i+1, i+1
+	} else {
+		a.flits[q.last-1].behind = i + 1
+		q.last = i + 1
+	}
 	c.look()
 }
 
@@ -170,25 +217,35 @@ const (
 
 func (c *channel) happen(_, arg uint64) bool {
 	a, i := c.net, uint32(arg>>2)
+	if arg&3 == arrives {
+		a = c.far
+	}
 	a.world.mix(arg)
 	switch arg & 3 {
 	case looks:
 		c.due = Never
 		c.start()
 	case arrives:
-		a.flits[i].held = c
-		if c.card != nil {
+		f := &a.flits[i]
+		f.held = c
+		if c.router == toCard {
 			c.card.arrived(i)
 			break
 		}
-		port := int32(a.flits[i].route & (1<<a.shift - 1))
-		a.flits[i].route >>= a.shift
+		a.Hops += uint64(f.packets)
+		var port int32
+		if a.carried {
+			port = int32(f.route & (1<<a.shift - 1))
+			f.route >>= a.shift
+		} else {
+			port = int32(a.top.Next(int(c.router), int(f.route)))
+		}
 		a.want(&a.out[c.router*a.radix+port], i)
 	case frees:
 		c.free++
 		c.look()
 	case leaves:
-		c.from.left()
+		c.card.left()
 	}
 	return true
 }
@@ -200,34 +257,41 @@ func (c *channel) start() {
 		c.look()
 		return
 	}
-	reserved := 1
+	reserved := int32(1)
 	if a.cfg.OneLevel {
 		reserved = 0
 	}
 	level := 1
-	if c.waiting[1].n == 0 || c.free == 0 {
+	if c.waiting[1].first == 0 || c.free == 0 {
 		level = 0
-		if c.waiting[0].n == 0 || c.free <= reserved {
+		if c.waiting[0].first == 0 || c.free <= reserved {
 			return // a credit or a packet brings it back
 		}
 	}
-	i := c.waiting[level].at(0)
-	c.waiting[level].drop(1)
+	i := c.waiting[level].first - 1
 	f := &a.flits[i]
+	c.waiting[level].first = f.behind
 	c.free--
 	now, q := a.world.now, &a.world.queue
-	c.busy = now + a.cycles(f.words)
-	if f.held != nil {
-		q.push(c.busy+a.cycles(int64(a.cfg.Wire)), f.held, frees)
-	} else {
+	c.busy = now + a.cycles(int64(f.words))
+	if h := f.held; h == nil {
+		c.card.waiting--
 		q.push(c.busy, c, leaves)
+	} else if at := c.busy + a.cycles(int64(a.cfg.Wire)); h.net == a {
+		q.push(at, h, frees)
+	} else {
+		a.part.tell(at, h)
 	}
 	through := int64(a.cfg.FlowThrough)
-	if c.card != nil {
-		through = f.words // a card waits for the tail
+	if c.router == toCard {
+		through = int64(f.words) // a card waits for the tail
 	}
-	q.push(now+a.cycles(int64(a.cfg.Wire)+through), c, uint64(i)<<2|arrives)
-	if c.waiting[0].n+c.waiting[1].n > 0 {
+	if at := now + a.cycles(int64(a.cfg.Wire)+through); c.far == a {
+		q.push(at, c, uint64(i)<<2|arrives)
+	} else {
+		a.part.carry(at, c, i)
+	}
+	if c.waiting[0].first|c.waiting[1].first != 0 {
 		c.look()
 	}
 }

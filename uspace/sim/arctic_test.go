@@ -72,7 +72,7 @@ func TestWaysAndLatency(t *testing.T) {
 				a.pool.frames[i].n = bytes
 				a.pool.frames[i].data[0], a.pool.frames[i].data[1] = byte(from), byte(from>>8)
 				begin := w.now
-				a.inject(a.Port(from), i, to, from%2 == 0)
+				a.inject(a.Port(from), i, to, 1, from%2 == 0)
 				for w.Step() {
 				}
 				if n := len(got[to]); n != 1 || got[to][0] != uint32(from) {
@@ -114,7 +114,7 @@ func TestReservedBuffer(t *testing.T) {
 	send := func(high bool) {
 		i := a.pool.take(96)
 		a.pool.frames[i].n = 96
-		a.inject(a.Port(0), i, 1, high)
+		a.inject(a.Port(0), i, 1, 1, high)
 	}
 	for range 10 {
 		send(false)
@@ -212,7 +212,7 @@ func TestLentFramesHoldNoBuffers(t *testing.T) {
 	for range packets {
 		i := a.pool.take(96)
 		a.pool.frames[i].n = 96
-		a.inject(a.Port(0), i, 1, false)
+		a.inject(a.Port(0), i, 1, 1, false)
 	}
 	var frames [packets][]byte
 	for got := 0; got < packets; {

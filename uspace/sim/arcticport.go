@@ -15,10 +15,12 @@ type ArcticPort struct {
 	card   *Card  // nil: what arrives is absorbed
 	wake   func() // called when something arrives or has left; for tests of the network
 	up     channel
-	held   uint32  // reserved frame, or none
-	in     [2]fifo // received, by level
-	lent   int
-	loan   [2]int // of each level
+	// waiting is how many frames wait for the link.
+	waiting int
+	held    uint32  // reserved frame, or none
+	in      [2]fifo // received, by level
+	lent    int
+	loan    [2]int // of each level
 }
 
 // FrameSize returns the longest frame that the port sends.
@@ -60,7 +62,7 @@ func (p *ArcticPort) Release() {
 func (p *ArcticPort) Reserve() []byte {
 	a := p.net
 	if p.held == none {
-		if p.up.waiting[0].n+p.up.waiting[1].n >= a.cfg.Transmit {
+		if p.waiting >= a.cfg.Transmit {
 			return nil
 		}
 		p.held = a.pool.take(a.pool.size)
@@ -81,7 +83,7 @@ func (p *ArcticPort) Commit(n int) {
 		a.pool.give(i) // no such place
 		return
 	}
-	a.inject(p, i, int(h.Route()), h.Urgent())
+	a.inject(p, i, int(h.Route()), h.Packets(), h.Urgent())
 }
 
 // Flush does nothing: committed frames leave when they can.

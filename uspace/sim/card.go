@@ -37,8 +37,10 @@ type Card struct {
 }
 
 // NewCard makes a card that is down, on a port of its own.
-func (w *World) NewCard(p Port) *Card {
-	c := &Card{world: w, number: len(w.cards), port: p, due: Never, slow: 1}
+func (w *World) NewCard(p Port) *Card { return w.newCard(len(w.cards), p) }
+
+func (w *World) newCard(number int, p Port) *Card {
+	c := &Card{world: w, number: number, port: p, due: Never, slow: 1}
 	w.cards = append(w.cards, c)
 	return c
 }

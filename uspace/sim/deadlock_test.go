@@ -38,7 +38,7 @@ func (u *interfaceUnit) send(to, bytes int, ack bool) {
 	if ack {
 		f.data[4] = 1
 	}
-	a.inject(u.port, i, to, ack)
+	a.inject(u.port, i, to, 1, ack)
 }
 
 // run does what can be done.
@@ -66,10 +66,10 @@ func (u *interfaceUnit) run() {
 	// The Transmit Scheduler looks at the count of free buffers (5.6.3): it starts
 	// nothing that would have to wait.
 	up := &u.port.up
-	if up.waiting[0].n+up.waiting[1].n > 0 || up.busy > a.world.now {
+	if up.waiting[0].first|up.waiting[1].first != 0 || up.busy > a.world.now {
 		return
 	}
-	reserved := 1
+	reserved := int32(1)
 	if a.cfg.OneLevel {
 		reserved = 0
 	}

@@ -14,10 +14,13 @@
 //   - Time is virtual nanoseconds. Only these take time: a look of a process, a step of a card,
 //     bits on a link. On modelled machines (NewPacedCluster) these are instructions, the bus, the
 //     card's units, and bits on a link.
-//   - Events of the same time happen in the order in which they were queued. Only one program runs
-//     at a time, and only the queue decides which one. No other goroutine is ever runnable, no map
-//     is iterated, and no clock is read. So a run depends only on its options, on any machine and
-//     at any GOMAXPROCS. World.Hash tells two runs apart.
+//   - Events of the same time happen in the order in which they were queued. Only one program of a
+//     world runs at a time, and only the queue decides which one. No other goroutine of the world
+//     is ever runnable, no map is iterated, and no clock is read. So a run depends only on its
+//     options, on any machine and at any GOMAXPROCS. World.Hash tells two runs apart.
+//   - A large Arctic network may be in parts, each in a world of its own (parts.go). They run on
+//     several processors, in windows of virtual time too short for one part to affect another. The
+//     parts are the same on any number of processors, and so is the run (Cluster.Hash).
 //   - A card is stepped only when it asked for a step, a frame arrived, or its process wrote
 //     something. So a run that completes also shows that engine.Card.Step returns the right time.
 //   - Cards and processes can be destroyed, made anew, paused and slowed down at any
@@ -25,5 +28,5 @@
 //   - Steady state does not allocate: frames come from a pool, events from a wheel and a
 //     heap that are used again and again.
 //
-// A World and everything in it belong to one goroutine. Several worlds may run at once.
+// A World and everything in it belong to one goroutine at a time. Several worlds may run at once.
 package sim

@@ -224,7 +224,7 @@ func TestBareFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bare, want := range map[bool]int64{false: 20 + 9, true: 9} {
+	for bare, want := range map[bool]int32{false: 20 + 9, true: 9} {
 		w := NewWorld(Options{})
 		a, err := w.NewArctic(top, ArcticConfig{Bare: bare})
 		if err != nil {

@@ -10,7 +10,10 @@ package sim
 // within the horizon. It comes before the wheel's events of the same time: it was put in earlier,
 // when that time was still out of the wheel's reach.
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // Never is a time that does not come.
 const Never = 1<<63 - 1
@@ -55,6 +58,8 @@ type queue struct {
 	slots   []slot
 	free    uint32 // the first free slot, whose next is the next free one; index plus one
 	serial  uint64
+	large   bool   // the first word of the next actor is read ahead
+	warm    uint64 // the sum of words that were read ahead, so that the compiler keeps the reads
 }
 
 // list is the events of one time: indices of slots plus one, linked through next.
@@ -66,6 +71,15 @@ type slot struct {
 	arg   uint64
 	token uint64
 	next  uint32
+}
+
+// firstWord reads the first word of the actor, which never changes. In a large network each event
+// needs an actor that is not in the processor's cache. Reading the next one's first word brings it
+// there while the event before it happens. That saves a sixth of the processor's time with 16,384
+// nodes, and costs some with few.
+func (s *slot) firstWord() uint64 {
+	type words struct{ _, data *uint64 } // of an interface
+	return *(*words)(unsafe.Pointer(&s.actor)).data
 }
 
 // push queues an event for the actor and returns its token, which no other event has. Events cannot
@@ -129,6 +143,9 @@ func (q *queue) pop() (at int64, a actor, token, arg uint64) {
 	l := &q.lists[k]
 	i := l.first
 	l.first = q.slots[i-1].next
+	if q.large && l.first != 0 {
+		q.warm += q.slots[l.first-1].firstWord()
+	}
 	q.near--
 	if l.first == 0 {
 		if q.busy[k/64] &^= 1 << (k % 64); q.busy[k/64] == 0 {

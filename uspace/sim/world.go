@@ -67,15 +67,24 @@ func (w *World) At(at int64, do func()) { w.queue.push(max(at, w.now), action(do
 // Step makes the next event happen. It returns false if there is none.
 func (w *World) Step() bool {
 	for !w.queue.empty() {
-		at, a, token, arg := w.queue.pop()
-		w.now = at
-		if a.happen(token, arg) {
-			w.events++
-			w.mix(uint64(at))
+		if w.one() {
 			return true
 		}
 	}
 	return false
+}
+
+// one takes the first event from the queue; there must be one. It returns false if the event's
+// actor no longer wants it.
+func (w *World) one() bool {
+	at, a, token, arg := w.queue.pop()
+	w.now = at
+	if !a.happen(token, arg) {
+		return false
+	}
+	w.events++
+	w.mix(uint64(at))
+	return true
 }
 
 // Run makes events happen until the given time, or until done returns true. done may be nil, and is
@@ -107,7 +116,9 @@ func (w *World) Close() {
 }
 
 // mix adds a number to the hash.
-func (w *World) mix(v uint64) {
-	h := (w.hash ^ v) * 0x9e3779b97f4a7c15
-	w.hash = h ^ h>>29
+func (w *World) mix(v uint64) { w.hash = mixed(w.hash, v) }
+
+func mixed(hash, v uint64) uint64 {
+	h := (hash ^ v) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
 }

@@ -17,6 +17,10 @@
 // none (W. J. Dally and C. L. Seitz: Deadlock-free message routing in multiprocessor
 // interconnection networks, IEEE Transactions on Computers C-36(5), 1987).
 //
+// [Large] returns networks of up to 65,536 cards for simulations. Their ways need more than 30
+// route bits. So a packet carries its destination, and each router finds the port by it
+// ([Network.Next]).
+//
 // [Network.Without] finds ways anew where wires have failed (thesis 7.2.1: what has failed is
 // mapped out).
 //

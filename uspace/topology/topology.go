@@ -23,6 +23,8 @@ type Network struct {
 	home  []int32 // terminal to router port
 	up    []uint8 // see Up; nil: none
 	route func(from, to int) Way
+	next  func(router, to int) int // see Next; nil: packets carry their ways
+	rows  int                      // routers of a column, see Block
 }
 
 // End is what a port of a router leads to: nothing, a port of a router, or a terminal.
@@ -43,14 +45,16 @@ func (e End) Port(radix int) (router, port int, ok bool) {
 
 // Way is a sequence of ports, one for each router, as route bits.
 type Way struct {
-	Bits  uint32 // the port of the first router is the lowest
+	Bits  uint32 // the port of the first router is the lowest; in a Large network 0
 	Hops  int    // how many routers it leads through
-	width int    // bits for each
+	width int    // bits for each; 0: in a Large network
 }
 
 // leave adds the port by which the packet leaves the next router.
 func (w *Way) leave(port int) {
-	w.Bits |= uint32(port) << (w.Hops * w.width)
+	if w.width > 0 {
+		w.Bits |= uint32(port) << (w.Hops * w.width)
+	}
 	w.Hops++
 }
 
@@ -66,10 +70,10 @@ func (w Way) Ports() []int {
 // String returns what the network is, such as "hypercube".
 func (n *Network) String() string { return n.name }
 
-// Radix returns how many ports a router has: 4 or 8.
+// Radix returns how many ports a router has: 4 or 8, in a Large network perhaps more.
 func (n *Network) Radix() int { return n.radix }
 
-// Width returns how many route bits a router takes: 2 or 3.
+// Width returns how many route bits name a port of a router.
 func (n *Network) Width() int { return bits.Len(uint(n.radix - 1)) }
 
 // Terminals returns how many cards the network has places for.
@@ -113,23 +117,50 @@ func (n *Network) Home(terminal int) (router, port int) {
 // Way returns the way from one terminal to another.
 func (n *Network) Way(from, to int) Way { return n.route(from, to) }
 
-// start returns a way that leads nowhere yet.
-func (n *Network) start() Way { return Way{width: n.Width()} }
+// Next returns the port by which a packet for a terminal leaves a router of a Large network.
+func (n *Network) Next(router, to int) int { return n.next(router, to) }
 
-func newNetwork(name string, radix, routers, terminals, hops int) (*Network, error) {
+// Carried reports whether packets carry their ways, as route bits. In a Large network they carry
+// their destination, and each router decides by it (Next).
+func (n *Network) Carried() bool { return n.next == nil }
+
+// Block returns the number, from 0, of the part of the network that a router belongs to when the
+// network is split in the given number of parts. All ways between the terminals of a part that are
+// next to each other stay inside the part, as far as the network allows it.
+func (n *Network) Block(router, parts int) int { return router % n.rows * parts / n.rows }
+
+// Rows returns how many routers have terminals. It is the highest number of parts for Block.
+func (n *Network) Rows() int { return n.rows }
+
+// start returns a way that leads nowhere yet.
+func (n *Network) start() Way {
+	if n.next != nil {
+		return Way{}
+	}
+	return Way{width: n.Width()}
+}
+
+// fits returns an error if packets on routers of the given number of ports cannot carry ways of
+// that many hops.
+func fits(radix, hops int) error {
 	if radix != 4 && radix != 8 {
-		return nil, fmt.Errorf("%w: routers of %d ports; Arctic routers have 4 or 8", Err, radix)
+		return fmt.Errorf("%w: routers of %d ports; Arctic routers have 4 or 8", Err, radix)
 	}
 	if need := hops * bits.Len(uint(radix-1)); need > routeBits {
-		return nil, fmt.Errorf("%w: the longest way takes %d route bits of %d; use fewer routers or routers of 8 ports",
+		return fmt.Errorf("%w: the longest way takes %d route bits of %d; use fewer routers or routers of 8 ports",
 			Err, need, routeBits)
 	}
-	n := &Network{name: name, radix: radix, terminals: terminals, ends: make([]End, routers*radix),
-		home: make([]int32, terminals)}
+	return nil
+}
+
+// newNetwork returns a network of columns of routers, without wires.
+func newNetwork(name string, radix, columns, rows, terminals int) *Network {
+	n := &Network{name: name, radix: radix, terminals: terminals, ends: make([]End, columns*rows*radix),
+		home: make([]int32, terminals), rows: rows}
 	for i := range n.ends {
 		n.ends[i] = Unwired
 	}
-	return n, nil
+	return n
 }
 
 // place wires a terminal to a port of a router.
@@ -173,11 +204,15 @@ func Hypercube(radix, dimensions, each int) (*Network, error) {
 			fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports",
 				Err, dimensions, each, radix)
 	}
-	n := 1 << dimensions
-	t, err := newNetwork("hypercube", radix, n, n*each, dimensions+1)
-	if err != nil {
+	if err := fits(radix, dimensions+1); err != nil {
 		return nil, err
 	}
+	return hypercube(radix, dimensions, each), nil
+}
+
+func hypercube(radix, dimensions, each int) *Network {
+	n := 1 << dimensions
+	t := newNetwork("hypercube", radix, 1, n, n*each)
 	for r := range n {
 		for d := range dimensions {
 			t.wire(r, d, r^1<<d, d)
@@ -194,7 +229,7 @@ func Hypercube(radix, dimensions, each int) (*Network, error) {
 		w.leave(dimensions + to%each)
 		return w
 	}
-	return t, nil
+	return t
 }
 
 // FatTree returns a k-ary tree for k^levels terminals. Each level has routers with k = radix/2
@@ -206,14 +241,18 @@ func FatTree(radix, levels int) (*Network, error) {
 	if levels > 15 {
 		return nil, fmt.Errorf("%w: fat tree of %d levels; route bits suffice for 8", Err, levels)
 	}
+	if err := fits(radix, 2*levels-1); err != nil {
+		return nil, err
+	}
+	return fatTree(radix, levels), nil
+}
+
+func fatTree(radix, levels int) *Network {
 	k, row := radix/2, 1 // routers of a level
 	for range levels - 1 {
 		row *= k
 	}
-	t, err := newNetwork("fat tree", radix, levels*row, row*k, 2*levels-1)
-	if err != nil {
-		return nil, err
-	}
+	t := newNetwork("fat tree", radix, levels, row, row*k)
 	for p := range t.terminals {
 		t.place(p, p/k, p%k)
 	}
@@ -241,7 +280,7 @@ func FatTree(radix, levels int) (*Network, error) {
 		}
 		return w
 	}
-	return t, nil
+	return t
 }
 
 // Butterfly returns 2^dimensions rows of routers of 8 ports, in as many columns as dimensions, each
@@ -249,16 +288,22 @@ func FatTree(radix, levels int) (*Network, error) {
 // through all columns and back to the first, and each corrects one bit of the row. So every way
 // between two routers is of the same length, and packets use each wire in one direction alone.
 func Butterfly(dimensions, each int) (*Network, error) {
-	const radix, in, terminal = 8, 2, 4 // the first ports that packets come in by, and of terminals
-	if dimensions < 2 || dimensions > 9 || each < 1 || each > radix-terminal {
+	const most = butterflyRadix - butterflyTerminal
+	if dimensions < 2 || dimensions > 9 || each < 1 || each > most {
 		return nil, fmt.Errorf("%w: butterfly of %d dimensions and %d cards a router; use 2 to 9, and 1 to %d", Err,
-			dimensions, each, radix-terminal)
+			dimensions, each, most)
 	}
+	return butterfly(dimensions, each), nil
+}
+
+// The ports of a router of a butterfly, and the first ones that packets come in by, and of
+// terminals.
+const butterflyRadix, butterflyIn, butterflyTerminal = 8, 2, 4
+
+func butterfly(dimensions, each int) *Network {
+	const in, terminal = butterflyIn, butterflyTerminal
 	rows := 1 << dimensions
-	t, err := newNetwork("butterfly", radix, dimensions*rows, rows*each, dimensions+1)
-	if err != nil {
-		return nil, err
-	}
+	t := newNetwork("butterfly", butterflyRadix, dimensions, rows, rows*each)
 	for w := range rows {
 		for k := range each {
 			t.place(w*each+k, w, terminal+k)
@@ -280,5 +325,5 @@ func Butterfly(dimensions, each int) (*Network, error) {
 		w.leave(terminal + to%each)
 		return w
 	}
-	return t, nil
+	return t
 }

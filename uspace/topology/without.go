@@ -33,6 +33,7 @@ func (n *Network) Without(failed func(router, port int) bool) *Network {
 		return n
 	}
 	rank := m.ranks()
+	m.next = nil
 	m.route = func(from, to int) Way { return m.upAndDown(rank, from, to) }
 	return &m
 }

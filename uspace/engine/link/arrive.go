@@ -44,7 +44,7 @@ func (e *End) Arrive(port int, b []byte) *Train {
 	} else if f = e.inspect(port, b); f == nil {
 		return nil
 	}
-	p := e.byCard[h.SourceCard]
+	p := e.byCard.at(h.SourceCard)
 	p.gid, p.silentSince = h.GID, 0
 	if fl := p.flows[arctic.Reply]; fl != nil && fl.sndNext != fl.sndUna {
 		e.acknowledged(fl, h.Acks[arctic.Reply], h.Selective[arctic.Reply])
@@ -141,10 +141,10 @@ func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 		return nil, nil
 	}
 	card, l := arctic.PeekSource(b)
-	if int(card) >= len(e.byCard) {
+	if int(card) >= e.byCard.size {
 		return nil, nil
 	}
-	p := e.byCard[card]
+	p := e.byCard.at(card)
 	if p == nil || !p.established || p.Port != port {
 		return nil, nil
 	}

@@ -25,9 +25,9 @@ type End struct {
 	now       int64
 	random    rand.PCG
 	peers     []*peer // including removed ones
-	byCard    []*peer // index card number; nil: not a peer
-	here      groups  // those whose frames are taken
-	resident  groups  // those that have a context here
+	byCard    cards
+	here      groups // those whose frames are taken
+	resident  groups // those that have a context here
 	timers    timers
 	holds     heap[*stream] // streams that back off
 	spare     spare
@@ -80,9 +80,9 @@ func New(cfg Config) *End {
 	for _, p := range cfg.Peers {
 		last = max(last, p.Card)
 	}
-	e.byCard = make([]*peer, int(last)+1)
+	e.byCard.grow(int(last) + 1)
 	if cfg.Direct != nil {
-		e.fates = make([]fate, len(e.byCard))
+		e.fates = make([]fate, e.byCard.size)
 	}
 	e.timers.of = make([]*peer, 0, len(cfg.Peers))
 	room := make([]peer, len(cfg.Peers))
@@ -111,7 +111,7 @@ func (e *End) Begin(now int64) {
 }
 
 // Queue hands over a line for a card that is a peer, or was one.
-func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard[card], l, ln) }
+func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard.at(card), l, ln) }
 
 // Send sends what may leave: acknowledgments before data, replies before requests. Then it lets the
 // ports send what they have got.
@@ -159,7 +159,7 @@ func (e *End) Next() int64 {
 // ReasonRestarted: the card has another life, and has proven it. ReasonResynchronised: it has the
 // same life. There is such a card if Settles says so and NextSettled returns nil.
 func (e *End) NextAnew() (card uint16, why arctic.Reason) {
-	p := e.byCard[e.anew-1]
+	p := e.byCard.at(uint16(e.anew - 1))
 	why = p.anew
 	e.anew, p.nextAnew, p.anew = p.nextAnew, 0, arctic.ReasonNone
 	e.Settles = e.settled.head != nil || e.anew != 0
@@ -201,17 +201,17 @@ func (e *End) IsPeer(card uint16) bool { return e.peer(card) != nil }
 
 // peer returns the peer with the card number, or nil.
 func (e *End) peer(card uint16) *peer {
-	if int(card) >= len(e.byCard) {
+	if int(card) >= e.byCard.size {
 		return nil
 	}
-	if p := e.byCard[card]; p != nil && !p.removed() {
+	if p := e.byCard.at(card); p != nil && !p.removed() {
 		return p
 	}
 	return nil
 }
 
 // Sequence returns the sequence number of the next frame to a card that is or was a peer.
-func (e *End) Sequence(card uint16, l arctic.Level) uint32 { return e.byCard[card].sequence(l) }
+func (e *End) Sequence(card uint16, l arctic.Level) uint32 { return e.byCard.at(card).sequence(l) }
 
 // EachReached calls see for each peer and level from which frames have come. reached is how far the
 // card has come with them (Train.Reached). Card numbers are below Cards.
@@ -226,8 +226,8 @@ func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) 
 }
 
 // Cards returns one more than the greatest number of this card and of all present and former peers.
-func (e *End) Cards() int { return len(e.byCard) }
+func (e *End) Cards() int { return e.byCard.size }
 
 // Epoch names the sequence state with a card that is or was a peer; 0: there is none. The function
 // Epoch computes it.
-func (e *End) Epoch(card uint16) uint64 { return e.byCard[card].epoch }
+func (e *End) Epoch(card uint16) uint64 { return e.byCard.at(card).epoch }

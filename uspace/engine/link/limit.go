@@ -90,7 +90,7 @@ func (p *peer) take(bytes int) {
 
 // SizeTo returns the length in bytes of the longest frame to a card that is or was a peer, less
 // what sealing adds to it.
-func (e *End) SizeTo(card uint16) int { return e.room(e.byCard[card]) }
+func (e *End) SizeTo(card uint16) int { return e.room(e.byCard.at(card)) }
 
 func (e *End) room(p *peer) int { return e.sizeTo(p) - int(p.seal) }
 

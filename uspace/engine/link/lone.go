@@ -10,7 +10,7 @@ import "github.com/funet/funet/uspace/arctic"
 // stream or flow from sending. Otherwise it does nothing and returns false. Its caller passes no
 // line with a block.
 func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
-	p := e.byCard[card]
+	p := e.byCard.at(card)
 	f := p.flows[l]
 	if f == nil || !p.established || e.ackNow != nil || e.ready[arctic.Reply].head != nil ||
 		e.ready[arctic.Request].head != nil {

@@ -20,7 +20,7 @@ func (e *End) newPeer(room *peer, p Peer) *peer {
 	const most = arctic.MaxFrame - arctic.EthernetSize
 	*room = peer{Peer: p, timer: notTimed, limit: most, said: most, parked: [arctic.Levels]parked{e.fresh(), e.fresh()}}
 	room.secure()
-	e.byCard[p.Card] = room
+	e.byCard.set(p.Card, room)
 	return room
 }
 
@@ -37,13 +37,11 @@ func (p *peer) secure() {
 // card's, and the peer must not be the card itself.
 func (e *End) SetPeer(p Peer) {
 	e.view++
-	if int(p.Card) >= len(e.byCard) {
-		e.byCard = append(e.byCard, make([]*peer, int(p.Card)+1-len(e.byCard))...)
-	}
+	e.byCard.grow(int(p.Card) + 1)
 	if e.fates != nil {
-		e.fates = append(e.fates, make([]fate, len(e.byCard)-len(e.fates))...)
+		e.fates = append(e.fates, make([]fate, e.byCard.size-len(e.fates))...)
 	}
-	switch old := e.byCard[p.Card]; {
+	switch old := e.byCard.at(p.Card); {
 	case old == nil:
 		e.peers = append(e.peers, e.newPeer(new(peer), p))
 		if cap(e.timers.of) < len(e.peers) { // steps do not allocate

@@ -80,10 +80,10 @@ func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 // costs nothing for the other nodes that the owner sends to.
 func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part bool, keep func(*Line) bool,
 	to func(*Line)) {
-	if int(card) >= len(e.byCard) || e.byCard[card] == nil {
+	if int(card) >= e.byCard.size || e.byCard.at(card) == nil {
 		return
 	}
-	if f := e.byCard[card].flows[l]; f != nil {
+	if f := e.byCard.at(card).flows[l]; f != nil {
 		of := packets
 		if part {
 			of = parts
