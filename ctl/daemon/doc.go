@@ -36,7 +36,8 @@
 //	               need them. follow.go is the thread that follows interfaces when they go away,
 //	               come back or change. sockets.go gets AF_XDP sockets for it when the daemon
 //	               itself may no longer make any
-//	members.go     the peers: those in the peers file, whose changes it follows, and those found
+//	members.go     the peers: those in the peers file, whose changes it follows, and those found.
+//	               table.go follows a table in etcd instead, and takes GIDs there
 //	hello.go       hellos to other cards: which peers are there and, with discover, which hosts
 //	               are on the segment
 //	keys.go        reports this host's keys, and whether each peer's key agrees with this card's

@@ -1,0 +1,209 @@
+package daemon_test
+
+// This file holds the rules of a cluster whose table is in etcd (table.go), with a real etcd and
+// real frames.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/config"
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/tests/etcd"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// inTable starts a host's daemon with the table that etcd has.
+func (b *bed) inTable(s *etcd.Server, host int, log *journal, tune func(*daemon.Config)) *running {
+	b.t.Helper()
+	return b.start(host, func(c *daemon.Config) { b.join(s, host, log, c, tune) })
+}
+
+func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tune func(*daemon.Config)) {
+	b.t.Helper()
+	own := c.Peers.Peers[host]
+	c.Peers, c.Log = nil, log.add
+	c.Etcd = &config.Etcd{Endpoints: []string{s.Endpoint}, Prefix: "/lab/", Lease: 2 * time.Second}
+	err := b.lab.Do(host, func() error {
+		all, err := net.Interfaces()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(i net.Interface) bool { return slices.Equal(i.HardwareAddr, own.MAC) })
+		c.Interfaces = []string{all[i].Name}
+		if tune != nil {
+			tune(c)
+		}
+		return daemon.JoinTable(b.t.Context(), c)
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// exchange has the two nodes of a job send each other a word.
+func exchange(t *testing.T, nodes []*client) {
+	t.Helper()
+	for from, to := range []int{1, 0} {
+		nodes[from].send(uint16(to), 77)
+		if _, word := nodes[to].receive(); word != 77 {
+			t.Fatalf("node %d received %d", to, word)
+		}
+	}
+}
+
+// Rule: hosts find each other through the table. etcd killed, restarted, compacted, with an empty
+// folder: no job ends, and none is admitted twice. While etcd is away a new job is refused in one
+// line, and everything that runs goes on. When a lease ends under a living job, its host stays.
+func TestClusterInEtcd(t *testing.T) {
+	b := newBed(t)
+	s := etcd.Start(t)
+	var logs [2]journal
+	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
+	logs[0].says(t, "card 1 has joined")
+	const jobs = 50 // on each of the two hosts
+	var all [][]*client
+	gids := map[uint16]bool{}
+	for range jobs {
+		gid, _, nodes := numbered(t, daemons, 0, 1)
+		gids[gid] = true
+		all = append(all, nodes)
+	}
+	if len(gids) != jobs {
+		t.Fatalf("%d jobs have %d GIDs", jobs, len(gids))
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, nodes := range all {
+			exchange(t, nodes)
+		}
+		until(t, "all groups are in etcd "+when, func() bool { return len(s.Keys("/lab/groups/")) == 2*jobs })
+		for gid := range gids {
+			k := dial(t, daemons[1].socket)
+			_, err := k.Job(attach.JobRequest{GID: gid, Token: attach.NewToken(), Cards: []uint16{1, 0}})
+			if !errors.Is(err, attach.ErrTaken) {
+				t.Fatalf("%s: GID %d for another job: %v", when, gid, err)
+			}
+			k.Close()
+		}
+	}
+	check("at first")
+	s.Compact()
+	check("compacted")
+	s.Kill()
+	logs[0].says(t, "what runs goes on")
+	logs[1].says(t, "what runs goes on")
+	for _, nodes := range all {
+		exchange(t, nodes)
+	}
+	k := dial(t, daemons[0].socket)
+	_, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+	if !errors.Is(err, attach.ErrCluster) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a new job without etcd: %v", err)
+	}
+	s.Restart()
+	logs[0].says(t, "answers")
+	logs[1].says(t, "answers")
+	check("killed and restarted")
+	s.Kill()
+	s.Forget()
+	s.Restart()
+	until(t, "the hosts are back", func() bool { return len(s.Keys("/lab/hosts/")) == 2 })
+	check("with an empty folder")
+	// The lease of host 1 ends, as when only that host cannot reach etcd.
+	r, err := s.Client.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range r.Leases {
+		if _, err := s.Client.Revoke(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("leases ended")
+	for _, log := range []*journal{&logs[0], &logs[1]} {
+		for _, line := range log.all() {
+			if strings.Contains(line, "has left") {
+				t.Errorf("a living host has left: %s", line)
+			}
+		}
+	}
+	// A host that is stopped goes.
+	daemons[1].stop(t)
+	logs[0].says(t, "card 1 has left")
+}
+
+// Rule: a host that lies to etcd ends no job and takes no place of others: the daemon holds a host
+// where it answers, tells what is wrong with its key's name, and refuses jobs with a number that two
+// hosts have.
+func TestLiesInEtcd(t *testing.T) {
+	b := newBed(t)
+	s := etcd.Start(t)
+	var logs [2]journal
+	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
+	logs[0].says(t, "card 1 has joined")
+	_, nodes := group(t, daemons, 0, 1)
+	exchange(t, nodes)
+	host := func(n int) string {
+		return fmt.Sprintf(`{"host":"liar","life":"0123456789abcdef","iface":"eth1","mac":"02:66:66:66:66:%02x","encap":"ethernet"}`, n)
+	}
+	s.Put("/lab/hosts/2", "garbage")
+	logs[0].says(t, "hosts/2")
+	s.Put("/lab/hosts/1", host(1))
+	logs[1].says(t, "another host has this number")
+	until(t, "host 0 knows that number 1 is contested", func() bool {
+		k := dial(t, daemons[0].socket)
+		defer k.Close()
+		_, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+		return errors.Is(err, attach.ErrRoute)
+	})
+	exchange(t, nodes)
+	s.Delete("/lab/hosts/1")
+	logs[1].says(t, "answers")
+	exchange(t, nodes)
+	until(t, "jobs are made again", func() bool {
+		k := dial(t, daemons[0].socket)
+		defer k.Close()
+		_, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+		return err == nil
+	})
+}
+
+// Rule: a daemon that cannot join says why in one line: no number, no etcd, another host's number.
+func TestJoinRefuses(t *testing.T) {
+	b := newBed(t)
+	s := etcd.Start(t)
+	var log journal
+	b.inTable(s, 0, &log, nil)
+	for want, tune := range map[string]func(*daemon.Config){
+		"Give each host a number of its own": func(c *daemon.Config) { c.FindCard = true },
+		"which interface":                    func(c *daemon.Config) { c.Interfaces = nil },
+		"use one of the two":                 func(c *daemon.Config) { c.Discover = "lab" },
+		"number 0 is that of host":           func(c *daemon.Config) { c.Card = 0 },
+		"says no epoch":                      func(c *daemon.Config) { c.Key = "/nowhere/key-{epoch}" },
+	} {
+		c := b.config(1)
+		own := c.Peers.Peers[1]
+		c.Peers, c.Log, c.Interfaces = nil, log.add, []string{own.Iface}
+		c.Etcd = &config.Etcd{Endpoints: []string{s.Endpoint}, Prefix: "/lab/", Lease: 2 * time.Second}
+		err := b.lab.Do(1, func() error {
+			all, err := net.Interfaces()
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(i net.Interface) bool { return slices.Equal(i.HardwareAddr, own.MAC) })
+			c.Interfaces = []string{all[i].Name}
+			tune(&c)
+			return daemon.JoinTable(context.Background(), &c)
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
