@@ -97,3 +97,15 @@ func (d *Daemon) LifeOf(gid, node uint16) (life uint32, tag uint64) {
 	defer d.mu.Unlock()
 	return d.jobs[gid].lives[node], d.jobs[gid].tag
 }
+
+// Waiting returns how many jobs are being made.
+func (d *Daemon) Waiting() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		if !j.made {
+			n++
+		}
+	}
+	return n
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/etcd"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 // inTable starts a host's daemon with the table that etcd has.
@@ -45,6 +48,15 @@ func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tun
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+func statusOf(t *testing.T, d *running) report.Status {
+	t.Helper()
+	s, err := askStatusOn(d.asker(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // exchange has the two nodes of a job send each other a word.
@@ -206,4 +218,107 @@ func TestJoinRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+}
+
+// Rule: the table tells which key is in use. A new epoch holds for hosts that no job of this host
+// uses; a job keeps its key until it ends, and loses nothing. An epoch whose file is missing, or is
+// another key, changes nothing and is told.
+func TestEpochsInEtcd(t *testing.T) {
+	b := newBed(t)
+	s := etcd.Start(t)
+	identities := map[int]string{}
+	for epoch := 1; epoch <= 2; epoch++ {
+		k, err := keyfile.New(filepath.Join(b.dir, fmt.Sprintf("key-%d", epoch)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		identities[epoch] = fmt.Sprintf("%08x", k.Identity())
+	}
+	epoch := func(n int, identity string) {
+		s.Put("/lab/epoch", fmt.Sprintf(`{"number":%d,"identity":%q}`, n, identity))
+	}
+	epoch(1, identities[1])
+	var logs [2]journal
+	keyed := func(c *daemon.Config) { c.Key = filepath.Join(b.dir, "key-{epoch}") }
+	daemons := []*running{b.inTable(s, 0, &logs[0], keyed), b.inTable(s, 1, &logs[1], keyed)}
+	logs[0].says(t, "card 1 has joined")
+	owners, nodes := group(t, daemons, 0, 1)
+	exchange(t, nodes)
+	epoch(3, identities[1])
+	logs[0].says(t, "the peers stay as they were")
+	epoch(2, identities[1])
+	logs[0].says(t, "copy the other hosts' file")
+	epoch(2, identities[2])
+	for _, d := range daemons {
+		until(t, "the new key is that of hosts to come", func() bool {
+			return slices.ContainsFunc(statusOf(t, d).Keys, func(k report.KeyStatus) bool { return k.Identity == identities[2] })
+		})
+		for _, k := range statusOf(t, d).Keys {
+			if k.Identity == identities[1] && k.Peers != 1 {
+				t.Errorf("the job's key: %+v", k)
+			}
+		}
+	}
+	exchange(t, nodes)
+	closeAll(owners, nodes)
+	logs[0].says(t, "card 1 has another key")
+	logs[1].says(t, "card 0 has another key")
+	until(t, "a job with the new key", func() bool {
+		var made []*client
+		defer func() { closeAll(made) }()
+		token, gid := attach.NewToken(), uint16(0)
+		for _, d := range daemons {
+			k := dial(t, d.socket)
+			made = append(made, k)
+			var err error
+			if gid, err = k.Job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}}); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+	_, nodes = group(t, daemons, 0, 1)
+	exchange(t, nodes)
+}
+
+// Rule: while etcd does not answer, only what asks it waits: other users' requests and messages go
+// on. What waits ends with the daemon, or with its time.
+func TestSlowEtcd(t *testing.T) {
+	b := newBed(t)
+	s := etcd.Start(t)
+	var logs [2]journal
+	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
+	logs[0].says(t, "card 1 has joined")
+	_, nodes := group(t, daemons, 0, 1)
+	s.Pause(true)
+	waiting := make(chan error, 1)
+	k := dial(t, daemons[0].socket)
+	go func() {
+		_, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+		waiting <- err
+	}()
+	until(t, "a job waits for etcd", func() bool { return daemons[0].Waiting() == 1 })
+	exchange(t, nodes)
+	if got := statusOf(t, daemons[0]); len(got.Jobs) != 2 {
+		t.Errorf("%d jobs", len(got.Jobs))
+	}
+	if daemons[0].Waiting() != 1 {
+		t.Error("the job did not wait")
+	}
+	s.Pause(false)
+	if err := <-waiting; err != nil && !errors.Is(err, attach.ErrCluster) {
+		t.Errorf("the job that waited: %v", err)
+	}
+	s.Pause(true)
+	k = dial(t, daemons[0].socket)
+	go func() {
+		_, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+		waiting <- err
+	}()
+	until(t, "a job waits for etcd", func() bool { return daemons[0].Waiting() == 1 })
+	daemons[0].stop(t)
+	if err := <-waiting; err == nil {
+		t.Error("a job of a daemon that has ended")
+	}
+	s.Pause(false)
 }

@@ -105,12 +105,18 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 		why: ErrAway}
 	within, stop := context.WithTimeout(ctx, joinWithin)
 	defer stop()
-	for err = m.begin(within, true); err != nil && !errors.Is(err, ErrNumber) && within.Err() == nil; {
+	for {
+		wrong := m.begin(within, true)
+		if wrong == nil || err == nil || within.Err() == nil {
+			err = wrong // else the last one that was not for want of time
+		}
+		if err == nil || errors.Is(err, ErrNumber) || within.Err() != nil {
+			break
+		}
 		select {
 		case <-time.After(leastPause):
 		case <-within.Done():
 		}
-		err = m.begin(within, true)
 	}
 	if err != nil {
 		_ = client.Close() // it has nothing left to do
