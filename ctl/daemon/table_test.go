@@ -18,6 +18,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/etcd"
+	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/keyfile"
 )
@@ -74,6 +75,7 @@ func exchange(t *testing.T, nodes []*client) {
 // folder: no job ends, and none is admitted twice. While etcd is away a new job is refused in one
 // line, and everything that runs goes on. When a lease ends under a living job, its host stays.
 func TestClusterInEtcd(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	s := etcd.Start(t)
 	var logs [2]journal
@@ -224,6 +226,7 @@ func TestJoinRefuses(t *testing.T) {
 // uses; a job keeps its key until it ends, and loses nothing. An epoch whose file is missing, or is
 // another key, changes nothing and is told.
 func TestEpochsInEtcd(t *testing.T) {
+	long.Test(t)
 	b := newBed(t)
 	s := etcd.Start(t)
 	identities := map[int]string{}

@@ -317,6 +317,7 @@ func TestShareOfGroups(t *testing.T) {
 // Rule: etcd killed, restarted, compacted, slow, or with an empty folder: hosts and groups are as
 // they were, no GID is another job's, and what is asked meanwhile waits.
 func TestEtcdAway(t *testing.T) {
+	long.Test(t)
 	s := etcd.Start(t)
 	a, b := join(t, options(s, 0)), join(t, options(s, 1))
 	const jobs = 100
