@@ -59,7 +59,10 @@ func ParseEtcd(s string) (*Etcd, error) {
 	for i, at := range e.Endpoints {
 		host, port, err := net.SplitHostPort(at)
 		if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 || host == "" ||
-			strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("@?#", c) }) {
+			strings.ContainsFunc(host, func(c rune) bool {
+				return c <= ' ' || c > '~' || strings.ContainsRune("@?#",
+					c)
+			}) {
 			return bad("%q is no host with a port", clip(at))
 		}
 		if slices.Contains(e.Endpoints[:i], at) {
@@ -69,9 +72,10 @@ func ParseEtcd(s string) (*Etcd, error) {
 	if path = strings.Trim(path, "/"); path != "" {
 		e.Prefix = "/" + path + "/"
 	}
-	if len(e.Prefix) > mostPrefix || strings.Contains(e.Prefix, "//") || strings.ContainsFunc(e.Prefix, func(c rune) bool {
-		return c <= ' ' || c > '~' || strings.ContainsRune("?#%", c)
-	}) {
+	if len(e.Prefix) > mostPrefix || strings.Contains(e.Prefix, "//") || strings.ContainsFunc(e.Prefix,
+		func(c rune) bool {
+			return c <= ' ' || c > '~' || strings.ContainsRune("?#%", c)
+		}) {
 		return bad("the name is not up to %d letters, digits, marks and slashes", mostPrefix-2)
 	}
 	return e, nil
@@ -140,9 +144,11 @@ func (e *Etcd) Check() error {
 	case (e.Cert == "") != (e.Key == ""):
 		return fmt.Errorf("etcd: cert and key belong together; give both, or neither: %w", ErrConfig)
 	case e.Cert != "" && e.CA == "":
-		return fmt.Errorf("etcd: cert without ca; name the file of the certificates that etcd's is signed by: %w", ErrConfig)
+		return fmt.Errorf("etcd: cert without ca; name the file of the certificates that etcd's is signed by: %w",
+			ErrConfig)
 	case e.User != "" && e.CA == "" && slices.ContainsFunc(e.Endpoints, func(at string) bool { return !loopback(at) }):
-		return fmt.Errorf("etcd: user without ca: the password would cross the network in the clear; add ca: %w", ErrConfig)
+		return fmt.Errorf("etcd: user without ca: the password would cross the network in the clear; add ca: %w",
+			ErrConfig)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Rule: a configuration names a table in place of a peers file, and files to reach it beside itself.
+// Rule: a configuration names a table in place of a peers file, and files to reach it beside
+// itself.
 func TestTableInEtcd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "funid.yaml")
 	load := func(text string) (File, error) {

@@ -213,7 +213,8 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 			continue
 		}
 		placed = true
-		if d.jobs[d.nextGID] == nil && !d.takenElsewhere(j, d.nextGID) && !d.heirs.others(d.nextGID, arctic.JobTag(j.token[:], d.nextGID)) {
+		if d.jobs[d.nextGID] == nil && !d.takenElsewhere(j, d.nextGID) && !d.heirs.others(d.nextGID,
+			arctic.JobTag(j.token[:], d.nextGID)) {
 			j.gid = d.nextGID
 			d.jobs[j.gid] = j
 			return nil

@@ -1,8 +1,9 @@
 package daemon
 
 // This file follows hosts that join the cluster, leave it or get another NIC while the daemon runs.
-// It looks at the peers file each second, or follows a table in etcd (table.go), hears of hosts that
-// were found (hello.go), and tells the card the changes. The file takes precedence over what was heard about a card.
+// It looks at the peers file each second, or follows a table in etcd (table.go), hears of hosts
+// that were found (hello.go), and tells the card the changes. The file takes precedence over what
+// was heard about a card.
 //
 // A file that is not a valid peers file, or that gives this host's number to another host, changes
 // nothing but the log. Nor does a half-written file, until it is whole. Packets to removed hosts

@@ -124,8 +124,9 @@ func (c *Config) fromTable(p *registry.Peers) (*cluster.File, error) {
 		return p.File, nil
 	}
 	if p.Epoch == nil {
-		return nil, fmt.Errorf("key %s, and %v says no epoch; `etcdctl put %sepoch '{\"number\":1,\"identity\":\"...\"}'` does: %w",
-			c.Key, c.Etcd, c.Etcd.Prefix, config.ErrConfig)
+		return nil,
+			fmt.Errorf("key %s, and %v says no epoch; `etcdctl put %sepoch '{\"number\":1,\"identity\":\"...\"}'` does: %w",
+				c.Key, c.Etcd, c.Etcd.Prefix, config.ErrConfig)
 	}
 	p.File.Key = strings.ReplaceAll(c.Key, config.KeyEpoch, strconv.Itoa(p.Epoch.Number))
 	k, err := c.keyRing().Load(p.File.Key)
@@ -133,8 +134,9 @@ func (c *Config) fromTable(p *registry.Peers) (*cluster.File, error) {
 		return nil, fmt.Errorf("epoch %d: %w: %w", p.Epoch.Number, err, config.ErrConfig)
 	}
 	if is := identity(k.Identity()); is != p.Epoch.Identity {
-		return nil, fmt.Errorf("epoch %d: %s is key %s, and the epoch is that of key %s; copy the other hosts' file: %w",
-			p.Epoch.Number, p.File.Key, is, p.Epoch.Identity, config.ErrConfig)
+		return nil,
+			fmt.Errorf("epoch %d: %s is key %s, and the epoch is that of key %s; copy the other hosts' file: %w",
+				p.Epoch.Number, p.File.Key, is, p.Epoch.Identity, config.ErrConfig)
 	}
 	return p.File, nil
 }
@@ -226,7 +228,8 @@ func (d *Daemon) hold(t *tabled, to *cluster.File) (held []uint16) {
 		case t.gone[card] || is == nil && places[where(from, was)]:
 			continue
 		case is != nil:
-			contested[card] = fmt.Sprintf("number %d is that of a host at %s, and the one at %s still answers", card, where(to, is), where(from, was))
+			contested[card] = fmt.Sprintf("number %d is that of a host at %s, and the one at %s still answers",
+				card, where(to, is), where(from, was))
 		}
 		for len(to.Peers) <= i {
 			to.Peers = append(to.Peers, cluster.Peer{Node: uint16(len(to.Peers)), Absent: true})
@@ -276,7 +279,8 @@ func (d *Daemon) askHeld(t *tabled, held []uint16) {
 				return
 			}
 			err = d.loop.hello.Ask(d.loop.clock(), p.Port, p.Address, card, func(r hello.Reply) {
-				t.answers <- answer{card, r.Answered && r.Said.Card == card} // there is room for all
+				// There is room for all.
+				t.answers <- answer{card, r.Answered && r.Said.Card == card}
 			})
 		})
 		if ended != nil || errors.Is(err, hello.ErrBusy) {
@@ -393,7 +397,8 @@ func (d *Daemon) tableStatus() *report.TableStatus {
 		return nil
 	}
 	s := d.cfg.Table.State()
-	r := &report.TableStatus{Name: d.cfg.Etcd.String(), Answers: s.Up, Since: time.Since(s.Since).Seconds(), Lost: []uint16{}}
+	r := &report.TableStatus{Name: d.cfg.Etcd.String(), Answers: s.Up, Since: time.Since(s.Since).Seconds(),
+		Lost: []uint16{}}
 	if s.Why != nil {
 		r.Why = s.Why.Error()
 	}

@@ -154,8 +154,8 @@ func TestClusterInEtcd(t *testing.T) {
 }
 
 // Rule: a host that lies to etcd ends no job and takes no place of others: the daemon holds a host
-// where it answers, tells what is wrong with its key's name, and refuses jobs with a number that two
-// hosts have.
+// where it answers, tells what is wrong with its key's name, and refuses jobs with a number that
+// two hosts have.
 func TestLiesInEtcd(t *testing.T) {
 	b := newBed(t)
 	s := etcd.Start(t)
@@ -254,7 +254,8 @@ func TestEpochsInEtcd(t *testing.T) {
 	epoch(2, identities[2])
 	for _, d := range daemons {
 		until(t, "the new key is that of hosts to come", func() bool {
-			return slices.ContainsFunc(statusOf(t, d).Keys, func(k report.KeyStatus) bool { return k.Identity == identities[2] })
+			return slices.ContainsFunc(statusOf(t, d).Keys,
+				func(k report.KeyStatus) bool { return k.Identity == identities[2] })
 		})
 		for _, k := range statusOf(t, d).Keys {
 			if k.Identity == identities[1] && k.Peers != 1 {

@@ -67,7 +67,8 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		return ""
 	}
 	if strings.HasPrefix(o.Peers, config.EtcdScheme) {
-		p.Problem, p.Cure = "--peers names a table in etcd, which only funid reads", "leave --peers out: funid knows the hosts"
+		p.Problem, p.Cure = "--peers names a table in etcd, which only funid reads",
+			"leave --peers out: funid knows the hosts"
 		return ""
 	}
 	f, err := cluster.Load(o.Peers)

@@ -458,7 +458,8 @@ var planted = []struct {
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: name})
 	}, doctor.Fail, "peer", "node 1 as absent"},
 	{"table in etcd in place of a peers file", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: "etcd://192.0.2.1:2379/lab"})
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1",
+			Peers: "etcd://192.0.2.1:2379/lab"})
 	}, doctor.Fail, "peer", "which only funid reads"},
 	{"key file of an epoch that others read", lab.Options{}, func(w *ward) []doctor.Finding {
 		config := w.config("key: key-{epoch}\n", 32, 0o600)

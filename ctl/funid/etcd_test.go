@@ -1,6 +1,7 @@
 package main_test
 
-// This file tests funid with a table in etcd, as users have both: as programs on the hosts of a lab.
+// This file tests funid with a table in etcd, as users have both: as programs on the hosts of a
+// lab.
 
 import (
 	"bytes"
@@ -84,7 +85,8 @@ func TestTableInEtcd(t *testing.T) {
 	config := func(card int, table string) string {
 		file := filepath.Join(dir, fmt.Sprintf("funid-%d.yaml", card))
 		socket := filepath.Join(dir, fmt.Sprintf("funid-%d.sock", card))
-		text := fmt.Sprintf("card: %d\ninterfaces: [fu0]\npeers: %s\netcd: {lease: 2s}\nsocket: %s\nxdp: generic\n", card, table, socket)
+		text := fmt.Sprintf("card: %d\ninterfaces: [fu0]\npeers: %s\netcd: {lease: 2s}\nsocket: %s\nxdp: generic\n",
+			card, table, socket)
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +114,8 @@ func TestTableInEtcd(t *testing.T) {
 	exchange(t, sockets)
 	for want, args := range map[string][]string{
 		"number 0 is that of host": {"--config", files[0]},
-		"etcd is away":             {"--card", "5", "--iface", "fu0", "--peers", "etcd://" + strings.Replace(at, "2379", "1", 1)},
+		"etcd is away": {"--card", "5", "--iface", "fu0", "--peers", "etcd://" + strings.Replace(at,
+			"2379", "1", 1)},
 	} {
 		var refused output
 		err := run(1, &refused, path, args...).Wait()

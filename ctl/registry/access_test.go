@@ -85,8 +85,9 @@ func TestTLS(t *testing.T) {
 		t.Error(err)
 	}
 	for what, o := range map[string]registry.Options{
-		"no certificate":         with(file("ca.pem"), "", ""),
-		"of another authority":   with(file("ca.pem"), filepath.Join(other, "host.pem"), filepath.Join(other, "host.key")),
+		"no certificate": with(file("ca.pem"), "", ""),
+		"of another authority": with(file("ca.pem"), filepath.Join(other, "host.pem"), filepath.Join(other,
+			"host.key")),
 		"another etcd authority": with(filepath.Join(other, "ca.pem"), file("host.pem"), file("host.key")),
 		"no TLS":                 with("", "", ""),
 	} {
@@ -118,12 +119,14 @@ func TestUsers(t *testing.T) {
 	did := func(_ any, err error) { errs = append(errs, err) }
 	c, ctx := s.Client, t.Context()
 	did(c.RoleAdd(ctx, "funet"))
-	did(c.RoleGrantPermission(ctx, "funet", "/lab/", clientv3.GetPrefixRangeEnd("/lab/"), clientv3.PermissionType(clientv3.PermRead)))
+	did(c.RoleGrantPermission(ctx, "funet", "/lab/", clientv3.GetPrefixRangeEnd("/lab/"),
+		clientv3.PermissionType(clientv3.PermRead)))
 	did(c.RoleGrantPermission(ctx, "funet", "/lab/groups/", clientv3.GetPrefixRangeEnd("/lab/groups/"),
 		clientv3.PermissionType(clientv3.PermReadWrite)))
 	for _, n := range []string{"0", "1"} {
 		did(c.RoleAdd(ctx, "funet-"+n))
-		did(c.RoleGrantPermission(ctx, "funet-"+n, "/lab/hosts/"+n, "", clientv3.PermissionType(clientv3.PermReadWrite)))
+		did(c.RoleGrantPermission(ctx, "funet-"+n, "/lab/hosts/"+n, "",
+			clientv3.PermissionType(clientv3.PermReadWrite)))
 		did(c.UserAdd(ctx, "host-"+n, "secret-"+n))
 		did(c.UserGrantRole(ctx, "host-"+n, "funet"))
 		did(c.UserGrantRole(ctx, "host-"+n, "funet-"+n))
@@ -168,7 +171,8 @@ func TestUsers(t *testing.T) {
 		"is not one line":       as(1, "host-1", 0o600),
 		"is not one line, name": as(1, "a:b\nc:d", 0o600),
 	} {
-		if _, err := registry.Join(t.Context(), o); !errors.Is(err, config.ErrConfig) || !strings.Contains(err.Error(), want) {
+		if _, err := registry.Join(t.Context(), o); !errors.Is(err, config.ErrConfig) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -179,7 +183,8 @@ func TestUsers(t *testing.T) {
 	}
 	defer liar.Close()
 	for _, key := range []string{"/lab/hosts/0", "/lab/epoch", "/lab/hosts/2", "/other"} {
-		if _, err := liar.Put(t.Context(), key, "x"); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		if _, err := liar.Put(t.Context(), key, "x"); err == nil || !strings.Contains(err.Error(),
+			"permission denied") {
 			t.Errorf("host 1 writes %s: %v", key, err)
 		}
 	}

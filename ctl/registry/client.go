@@ -19,7 +19,7 @@ import (
 
 const (
 	dialWithin = 3 * time.Second
-	aliveEvery = 5 * time.Second // between two questions of the connection, when nothing else is asked
+	aliveEvery = 5 * time.Second // between two pings of a quiet connection
 	mostFile   = 64 << 10        // bytes of a file of certificates
 	// mostAnswer bounds an answer of etcd in bytes: a page, or the events of one moment.
 	mostAnswer = 8 << 20

@@ -4,8 +4,8 @@
 //
 //	hosts/3        host 3: its name, address, encapsulation, and the life of its daemon. Its lease
 //	               is the daemon's, so the key goes soon after the daemon
-//	groups/17/3    the job of GID 17 on host 3: a fingerprint of GID and token, the user, and which
-//	               nodes are on that host. It has the same lease
+//	groups/17/3    the job of GID 17 on host 3: a fingerprint of GID and token, the user, and the
+//	               nodes that are on that host. It has the same lease
 //	epoch          the number of the key that hosts use, and its identity. An administrator writes
 //	               it. No key is ever in etcd
 //
@@ -29,8 +29,9 @@
 //   - A lease that etcd has ended while its daemon lived is replaced. The daemon then takes its own
 //     keys again. If another host has the number, or another job a GID, that one keeps it: the
 //     member reports the number (Take fails), and the groups that are lost ([Member.Lost]).
-//   - A daemon that finds hosts/N of its own address takes it over with its lease: the daemon before
-//     it is dead. Groups of that daemon that are not taken again go with [Member.Sweep].
+//   - A daemon that finds hosts/N of its own address takes it over with its lease, because the
+//     daemon before it is dead. Groups of that daemon that are not taken again go with
+//     [Member.Sweep].
 //   - After each break everything is read anew. A table of an earlier revision than was seen, such
 //     as that of an etcd which was restored or began with an empty folder, is read anew, too. An
 //     etcd of another cluster ID is refused until the daemon is restarted.

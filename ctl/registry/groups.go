@@ -242,7 +242,8 @@ func (m *Member) put(ctx context.Context, gid uint16, g *group) error {
 		if err != nil {
 			return err
 		}
-		ops := []clientv3.Op{clientv3.OpPut(all+strconv.Itoa(int(m.o.Own.Node)), g.claim.Marshal(), clientv3.WithLease(lease))}
+		ops := []clientv3.Op{clientv3.OpPut(all+strconv.Itoa(int(m.o.Own.Node)), g.claim.Marshal(),
+			clientv3.WithLease(lease))}
 		for _, key := range forged[:min(len(forged), mostDeletes)] {
 			ops = append(ops, clientv3.OpDelete(key))
 		}
@@ -270,7 +271,8 @@ func (m *Member) put(ctx context.Context, gid uint16, g *group) error {
 
 // forged returns the keys of a group that do not count. If one of another job counts, it returns
 // ErrTaken.
-func (m *Member) forged(ctx context.Context, gid uint16, job string, r *clientv3.GetResponse) (keys []string, err error) {
+func (m *Member) forged(ctx context.Context, gid uint16, job string, r *clientv3.GetResponse) (keys []string,
+	err error) {
 	type suspect struct {
 		host        uint16
 		key         string

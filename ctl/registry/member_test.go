@@ -60,7 +60,10 @@ func (m *member) leave(keep bool) error {
 // sees waits until the table has these hosts, and only these.
 func (m *member) sees(nodes ...int) *registry.Peers {
 	m.t.Helper()
-	return m.until(fmt.Sprintf("hosts %v", nodes), func(p *registry.Peers) bool { return slices.Equal(present(p), nodes) })
+	return m.until(fmt.Sprintf("hosts %v", nodes), func(p *registry.Peers) bool {
+		return slices.Equal(present(p),
+			nodes)
+	})
 }
 
 func present(p *registry.Peers) (nodes []int) {
@@ -134,8 +137,8 @@ func TestHostsComeAndGo(t *testing.T) {
 	}
 }
 
-// Rule: a host whose daemon was killed goes when its lease ends, and so do its groups. A daemon that
-// starts before that takes over number and groups, and Sweep gives back those that it does not
+// Rule: a host whose daemon was killed goes when its lease ends, and so do its groups. A daemon
+// that starts before that takes over number and groups, and Sweep gives back those that it does not
 // want.
 func TestLeasesEnd(t *testing.T) {
 	s := etcd.Start(t)
@@ -280,7 +283,8 @@ func TestLies(t *testing.T) {
 		s.Delete("/lab/groups/3/1")
 		await(t, "the key is back", func() bool { return len(s.Keys("/lab/groups/3/1")) == 1 })
 		s.Put("/lab/groups/3/1", "garbage")
-		await(t, "the value is back", func() bool { return strings.Contains(s.Keys("/lab/groups/3/1")["/lab/groups/3/1"], "job") })
+		await(t, "the value is back",
+			func() bool { return strings.Contains(s.Keys("/lab/groups/3/1")["/lab/groups/3/1"], "job") })
 	}
 	if err := a.take(3, tokens[1], 0); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("%v", err)
@@ -301,7 +305,8 @@ func TestShareOfGroups(t *testing.T) {
 	lease := clientv3.LeaseID(r.Kvs[0].Lease)
 	value := s.Keys("/lab/groups/1/")["/lab/groups/1/1"]
 	for gid := 2; gid <= 1100; gid++ {
-		if _, err := s.Client.Put(t.Context(), fmt.Sprintf("/lab/groups/%d/1", gid), value, clientv3.WithLease(lease)); err != nil {
+		if _, err := s.Client.Put(t.Context(), fmt.Sprintf("/lab/groups/%d/1", gid), value,
+			clientv3.WithLease(lease)); err != nil {
 			t.Fatal(err)
 		}
 	}

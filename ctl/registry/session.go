@@ -101,8 +101,9 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	}
 	m := &Member{o: o, client: client, prefix: o.Etcd.Prefix, ended: make(chan struct{}), news: make(chan struct{}, 1),
 		cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
-		wanted: map[uint16]*group{}, back: map[uint16]bool{}, settled: make(chan struct{}), nudged: make(chan struct{}, 1),
-		why: ErrAway}
+		wanted: map[uint16]*group{}, back: map[uint16]bool{}, settled: make(chan struct{}),
+		nudged: make(chan struct{}, 1),
+		why:    ErrAway}
 	within, stop := context.WithTimeout(ctx, joinWithin)
 	defer stop()
 	for {
@@ -315,7 +316,8 @@ func (m *Member) session(ctx context.Context) error {
 				return err
 			}
 			if a.ResponseHeader.GetRevision() < from-1 {
-				return fmt.Errorf("it is at revision %d, and was at %d: %w", a.ResponseHeader.GetRevision(), from-1, errAgain)
+				return fmt.Errorf("it is at revision %d, and was at %d: %w", a.ResponseHeader.GetRevision(), from-1,
+					errAgain)
 			}
 			silent.Reset(patience)
 		case w, ok := <-watch:
@@ -393,7 +395,10 @@ func (m *Member) read(ctx context.Context) (*table, error) {
 			if t.revision != 0 {
 				o = append(o, clientv3.WithRev(t.revision))
 			}
-			r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return m.client.Get(ctx, key, o...) })
+			r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+				return m.client.Get(ctx,
+					key, o...)
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -412,7 +417,8 @@ func (m *Member) read(ctx context.Context) (*table, error) {
 				t.set(name, &e)
 			}
 			if keys += len(r.Kvs); keys > mostKeys {
-				return nil, fmt.Errorf("more than %d keys below %s; remove those of others: %w", mostKeys, m.prefix, ErrValue)
+				return nil, fmt.Errorf("more than %d keys below %s; remove those of others: %w", mostKeys, m.prefix,
+					ErrValue)
 			}
 			if !r.More || len(r.Kvs) == 0 {
 				break
@@ -438,7 +444,8 @@ func (m *Member) same(cluster uint64) error {
 		m.cluster = cluster
 	}
 	if cluster != m.cluster {
-		return fmt.Errorf("its cluster ID is %x, and was %x: %w; restart funid if that is meant", cluster, m.cluster, ErrOther)
+		return fmt.Errorf("its cluster ID is %x, and was %x: %w; restart funid if that is meant", cluster,
+			m.cluster, ErrOther)
 	}
 	return nil
 }

@@ -184,7 +184,8 @@ func ParseHost(key string, node uint16, value string) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{Node: node, Name: j.Host, Life: j.Life, Iface: j.Iface, Port: j.Port}
-	if err := matches(key, "host", h.Name, names, fmt.Sprintf("up to %d letters, digits or marks", mostName)); err != nil {
+	if err := matches(key, "host", h.Name, names, fmt.Sprintf("up to %d letters, digits or marks",
+		mostName)); err != nil {
 		return nil, err
 	}
 	if err := matches(key, "life", h.Life, lives, fmt.Sprintf("%d hexadecimal digits", lifeSize)); err != nil {
@@ -272,7 +273,8 @@ func ParseEpoch(key, value string) (*Epoch, error) {
 	if e.Number < 1 || e.Number > math.MaxInt32 {
 		return nil, fmt.Errorf("%s: number is %d, want 1 to %d: %w", key, e.Number, math.MaxInt32, ErrValue)
 	}
-	if err := matches(key, "identity", e.Identity, identities, "8 hexadecimal digits, as `funet key show` prints"); err != nil {
+	if err := matches(key, "identity", e.Identity, identities,
+		"8 hexadecimal digits, as `funet key show` prints"); err != nil {
 		return nil, err
 	}
 	return &e, nil

@@ -31,7 +31,8 @@ func TestHostsReadTheSame(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "groups") {
 			first := rapid.IntRange(1, 2047).Draw(t, "first")
-			h.Groups = append(h.Groups, cluster.Range{First: uint16(first), Last: uint16(rapid.IntRange(first, 2047).Draw(t, "last"))})
+			h.Groups = append(h.Groups, cluster.Range{First: uint16(first), Last: uint16(rapid.IntRange(first,
+				2047).Draw(t, "last"))})
 		}
 		got, err := registry.ParseHost("hosts/x", h.Node, h.Marshal())
 		if err != nil || !reflect.DeepEqual(*got, h) {
@@ -100,9 +101,11 @@ func TestValuesRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}
-	for value, want := range map[string]string{`{"number":1}`: "identity is", `{"number":0,"identity":"01234567"}`: "number is 0",
-		`{"number":1,"identity":"0123456"}`: "identity is"} {
-		if _, err := registry.ParseEpoch("epoch", value); !errors.Is(err, registry.ErrValue) || !strings.Contains(err.Error(), want) {
+	for value, want := range map[string]string{`{"number":1}`: "identity is",
+		`{"number":0,"identity":"01234567"}`: "number is 0",
+		`{"number":1,"identity":"0123456"}`:  "identity is"} {
+		if _, err := registry.ParseEpoch("epoch", value); !errors.Is(err, registry.ErrValue) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}
@@ -116,7 +119,8 @@ func FuzzValues(f *testing.F) {
 	f.Add("\xff{\"host\":\"\\u0000\n\"}")
 	f.Fuzz(func(t *testing.T, value string) {
 		told := func(err error) {
-			if err != nil && (!strings.HasPrefix(err.Error(), "key: ") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 800) {
+			if err != nil && (!strings.HasPrefix(err.Error(), "key: ") || strings.Contains(err.Error(), "\n") ||
+				len(err.Error()) > 800) {
 				t.Errorf("%q", err)
 			}
 		}
