@@ -32,6 +32,9 @@ import (
 const (
 	// takeWithin is how long a new job waits for etcd.
 	takeWithin = 3 * time.Second
+	// takeCost is what a user pays for what etcd and the other hosts do for a job, however long they
+	// take. So a user cannot keep etcd busy.
+	takeCost = 2 * time.Millisecond
 	// leaveWithin is how long the end of the daemon waits for etcd.
 	leaveWithin = 500 * time.Millisecond
 	// takeTries is how many GIDs are tried for a job that does not say which.
@@ -47,6 +50,12 @@ func JoinTable(ctx context.Context, cfg *Config) error {
 	o, err := cfg.tableOptions()
 	if err != nil || o == nil {
 		return err
+	}
+	// Another funid of this host would lose its number to this one.
+	if other, err := net.Dial(attach.Network, cfg.Socket); err == nil {
+		other.Close()
+		return fmt.Errorf("starting funid: socket %s: %w: another funid serves it; stop that one, or choose another socket",
+			cfg.Socket, ErrSocket)
 	}
 	if cfg.Table, err = registry.Join(ctx, *o); err != nil {
 		return fmt.Errorf("starting funid: %w", err)
@@ -353,6 +362,7 @@ func (c *connection) enlist(j *job, gid uint16, lives *places) error {
 		}
 	}()
 	for try := 1; ; try++ {
+		c.spent += takeCost
 		c.exit()
 		err := d.cfg.Table.Take(ctx, j.gid, registry.ClaimOf(j.gid, j.token, c.peer.uid, j.cards, d.cfg.Card))
 		if gone := c.enter(); gone != nil && err == nil {

@@ -4,7 +4,6 @@ package daemon_test
 // real frames.
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -26,15 +25,19 @@ import (
 // inTable starts a host's daemon with the table that etcd has.
 func (b *bed) inTable(s *etcd.Server, host int, log *journal, tune func(*daemon.Config)) *running {
 	b.t.Helper()
-	return b.start(host, func(c *daemon.Config) { b.join(s, host, log, c, tune) })
+	return b.start(host, func(c *daemon.Config) {
+		if err := b.join(s, host, log, c, tune); err != nil {
+			b.t.Fatal(err)
+		}
+	})
 }
 
-func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tune func(*daemon.Config)) {
-	b.t.Helper()
+// join joins the table with a host's configuration, which tune changes.
+func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tune func(*daemon.Config)) error {
 	own := c.Peers.Peers[host]
 	c.Peers, c.Log = nil, log.add
 	c.Etcd = &config.Etcd{Endpoints: []string{s.Endpoint}, Prefix: "/lab/", Lease: 2 * time.Second}
-	err := b.lab.Do(host, func() error {
+	return b.lab.Do(host, func() error {
 		all, err := net.Interfaces()
 		if err != nil {
 			return err
@@ -46,9 +49,6 @@ func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tun
 		}
 		return daemon.JoinTable(b.t.Context(), c)
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 func statusOf(t *testing.T, d *running) report.Status {
@@ -79,9 +79,12 @@ func TestClusterInEtcd(t *testing.T) {
 	b := newBed(t)
 	s := etcd.Start(t)
 	var logs [2]journal
-	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
+	const jobs = 100
+	many := func(c *daemon.Config) {
+		c.Rules = []config.Rule{{Contexts: 2 * jobs, Jobs: 2 * jobs, Connections: 5 * jobs, Bytes: 1 << 30}}
+	}
+	daemons := []*running{b.inTable(s, 0, &logs[0], many), b.inTable(s, 1, &logs[1], many)}
 	logs[0].says(t, "card 1 has joined")
-	const jobs = 50 // on each of the two hosts
 	var all [][]*client
 	gids := map[uint16]bool{}
 	for range jobs {
@@ -115,6 +118,10 @@ func TestClusterInEtcd(t *testing.T) {
 	logs[1].says(t, "what runs goes on")
 	for _, nodes := range all {
 		exchange(t, nodes)
+	}
+	second := b.config(0) // another funid of the host takes nothing from the first
+	if err := b.join(s, 0, new(journal), &second, nil); !errors.Is(err, daemon.ErrSocket) {
+		t.Errorf("a second funid: %v", err)
 	}
 	k := dial(t, daemons[0].socket)
 	_, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
@@ -203,19 +210,7 @@ func TestJoinRefuses(t *testing.T) {
 		"says no epoch":                      func(c *daemon.Config) { c.Key = "/nowhere/key-{epoch}" },
 	} {
 		c := b.config(1)
-		own := c.Peers.Peers[1]
-		c.Peers, c.Log, c.Interfaces = nil, log.add, []string{own.Iface}
-		c.Etcd = &config.Etcd{Endpoints: []string{s.Endpoint}, Prefix: "/lab/", Lease: 2 * time.Second}
-		err := b.lab.Do(1, func() error {
-			all, err := net.Interfaces()
-			if err != nil {
-				return err
-			}
-			i := slices.IndexFunc(all, func(i net.Interface) bool { return slices.Equal(i.HardwareAddr, own.MAC) })
-			c.Interfaces = []string{all[i].Name}
-			tune(&c)
-			return daemon.JoinTable(context.Background(), &c)
-		})
+		err := b.join(s, 1, &log, &c, tune)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %s", err, want)
 		}

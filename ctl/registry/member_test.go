@@ -273,9 +273,19 @@ func TestLies(t *testing.T) {
 	}
 	// A key of a group that its host did not write does not keep others from the GID, nor does one
 	// without a lease.
-	s.Put("/lab/groups/20/1", `{"job":"0123456789abcdef0123456789abcdef","uid":0,"nodes":1}`)
-	s.Put("/lab/groups/20/9", "garbage")
-	if err := a.take(20, tokens[1], 0); err != nil {
+	s.Put("/lab/groups/21/9", "garbage")
+	lease, err := s.Client.Grant(t.Context(), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"1", "9"} { // of another lease, and of no host
+		if _, err := s.Client.Put(t.Context(), "/lab/groups/20/"+host,
+			`{"job":"0123456789abcdef0123456789abcdef","uid":0,"nodes":1}`, clientv3.WithLease(lease.ID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Put("/lab/groups/21/1", `{"job":"0123456789abcdef0123456789abcdef","uid":0,"nodes":1}`)
+	if err := errors.Join(a.take(20, tokens[1], 0), a.take(21, tokens[1], 0)); err != nil {
 		t.Error(err)
 	}
 	// The GID of a living job whose key is deleted, or replaced, is its job's again.
