@@ -113,7 +113,8 @@ func TestTableInEtcd(t *testing.T) {
 	logs[0].says(t, "card 1 has joined")
 	exchange(t, sockets)
 	for want, args := range map[string][]string{
-		"number 0 is that of host": {"--config", files[0]},
+		"number 0 is that of host": {"--config", files[0], "--socket", filepath.Join(dir, "second.sock")},
+		"another funid serves it":  {"--config", files[0]},
 		"etcd is away": {"--card", "5", "--iface", "fu0", "--peers", "etcd://" + strings.Replace(at,
 			"2379", "1", 1)},
 	} {

@@ -140,7 +140,8 @@ func TestUsers(t *testing.T) {
 	as := func(node int, line string, mode os.FileMode) registry.Options {
 		o := options(s, node)
 		o.Etcd.User = filepath.Join(t.TempDir(), "user")
-		if err := os.WriteFile(o.Etcd.User, []byte(line), mode); err != nil {
+		err := os.WriteFile(o.Etcd.User, []byte(line), mode)
+		if err = errors.Join(err, os.Chmod(o.Etcd.User, mode)); err != nil { // whatever the umask
 			t.Fatal(err)
 		}
 		return o
