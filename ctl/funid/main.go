@@ -68,6 +68,7 @@ privileges attach to it through a Unix socket. A configuration file:
 ` + "  card: 0                 # number of this host in the peers file; or left out, and its address tells\n" +
 			"  encap: udp              # where routers lie between the hosts; otherwise leave it out\n" +
 			"  peers: peers.yaml       # beside the file; `funid peer` prints a line of it\n" +
+			"  # peers: etcd://a:2379/lab   # or a table in etcd: funet help etcd\n" +
 			"  discover: lab-2         # or find the hosts of this cluster on the segment, by interfaces: [eth1]\n" +
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type Server struct {
 	peer     string
 	more     []string
 	process  *exec.Cmd
+	ended    chan struct{} // closed when it has ended
 	Client   *clientv3.Client
 }
 
@@ -54,7 +56,7 @@ func (s *Server) Kill() {
 	if s.process != nil {
 		_ = s.process.Process.Signal(syscall.SIGCONT) // if it was paused
 		_ = s.process.Process.Kill()
-		_ = s.process.Wait()
+		<-s.ended
 		s.process = nil
 	}
 	if s.Client != nil {
@@ -104,14 +106,27 @@ func (s *Server) Restart() {
 			scheme = "https://"
 		}
 	}
-	s.process = exec.Command(program, append([]string{"--data-dir", data, "--name", "one",
+	c := exec.Command(program, append([]string{"--data-dir", data, "--name", "one",
 		"--listen-client-urls", scheme + s.Endpoint, "--advertise-client-urls", scheme + s.Endpoint,
 		"--listen-peer-urls", "http://" + s.peer, "--initial-advertise-peer-urls", "http://" + s.peer,
 		"--initial-cluster", "one=http://" + s.peer}, s.more...)...)
-	s.process.Stdout, s.process.Stderr = log, log
-	if err := s.process.Start(); err != nil {
+	c.Stdout, c.Stderr = log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		// The kernel kills the child with the thread that started it (prctl(2), PR_SET_PDEATHSIG).
+		runtime.LockOSThread()
+		defer close(ended)
+		err := c.Start()
+		started <- err
+		if err == nil {
+			_ = c.Wait() // it was killed
+		}
+	}()
+	if err := <-started; err != nil {
 		s.t.Fatal(err)
 	}
+	s.process, s.ended = c, ended
 	if scheme == "https://" {
 		return // the test has the certificates
 	}
