@@ -4,6 +4,7 @@ package daemon_test
 // real frames.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -320,4 +321,47 @@ func TestSlowEtcd(t *testing.T) {
 		t.Error("a job of a daemon that has ended")
 	}
 	s.Pause(false)
+}
+
+// Rule: a direct job goes on while its daemon is started again, and its GID stays its own in the
+// cluster meanwhile and afterwards.
+func TestDirectJobsKeepGIDs(t *testing.T) {
+	b := newBed(t)
+	s := etcd.Start(t)
+	var log journal
+	lasting := func(c *daemon.Config) { c.Etcd.Lease = time.Minute }
+	other := b.inTable(s, 1, &log, lasting)
+	connect := b.helper(0)
+	b.tune = func(c *daemon.Config) {
+		if err := b.join(s, 0, new(journal), c, lasting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := b.directWith(0, connect)
+	gid, token, _ := directJob(t, []*running{d}, 0, 0)
+	taken := func(when string) {
+		t.Helper()
+		_, err := dial(t, other.socket).Job(attach.JobRequest{GID: gid, Token: attach.NewToken(), Cards: []uint16{1}})
+		if !errors.Is(err, attach.ErrTaken) {
+			t.Errorf("%s: another job with the GID: %v", when, err)
+		}
+	}
+	taken("at first")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	talk := &talkers{t: t, ctx: ctx}
+	talk.open(d, gid, token, 0, 0)
+	talk.open(d, gid, token, 1, 0)
+	d.stop(t)
+	taken("without a daemon")
+	d = b.directWith(0, connect)
+	taken("with the next daemon")
+	k := dial(t, d.socket)
+	if _, err := k.Job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0}}); err != nil {
+		t.Fatal(err)
+	}
+	talk.until("both go on", func() bool { return len(portsOf(t, d).Ports) == 2 })
+	taken("taken over")
+	k.Close()
+	until(t, "the GID is free", func() bool { return len(s.Keys("/lab/groups/")) == 0 })
 }
