@@ -219,8 +219,8 @@ test-all: root tools check unit race
 
 # What tests run: tshark decodes what `funet capture` wrote, with the dissector that it prints; man shows the pages that make install wrote;
 # valgrind runs programs in C; python3 loads the library for C; programs of libfabric and Open MPI run over the provider.
-TOOLS := tshark man valgrind gcc python3 fi_info mpicc mpirun
-TOOL_PACKAGES := tshark man-db valgrind gcc libc6-dev python3 libfabric-bin libfabric-dev openmpi-bin libopenmpi-dev
+TOOLS := tshark man valgrind gcc python3 fi_info mpicc mpirun etcd
+TOOL_PACKAGES := tshark man-db valgrind gcc libc6-dev python3 libfabric-bin libfabric-dev openmpi-bin libopenmpi-dev etcd-server
 tools:
 	@all=1; for t in $(TOOLS); do command -v $$t >/dev/null || all=; done; [ "$$all" ] && [ -e /usr/include/rdma/fabric.h ] || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install $(TOOL_PACKAGES) first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \

@@ -11,6 +11,9 @@
 //	card: 0                     # number of this host in the peers file; default: the node whose
 //	                            # address this host has
 //	peers: peers.yaml           # beside this file; see package cluster
+//	                            # or a table: etcd://a:2379,b:2379/lab, see package registry
+//	etcd: {ca: ca.pem, cert: host.pem, key: host.key, user: etcd.user, lease: 10s}
+//	                            # how to reach it; default: no TLS, no user, 10s
 //	discover: lab-2             # name of a cluster: find its hosts on the segments of the
 //	                            # interfaces, besides those in peers
 //	interfaces: [eth1]          # default: those that the peers file names, or that with this

@@ -29,6 +29,8 @@ type File struct {
 	// PeersPath is the file that Peers is from. The daemon looks at it each second, and follows
 	// hosts that have joined, left or moved (members.go); "": Peers never changes.
 	PeersPath string
+	// Etcd is where the cluster keeps its table, in place of a peers file; nil: there is none.
+	Etcd *Etcd
 	// Interfaces are by default those that Peers names, or the one with this host's address in
 	// Peers. An interface that Peers does not name leads to all peers.
 	Interfaces []string

@@ -24,8 +24,9 @@ const MaxBytes = 256 << 10
 // format is the YAML format of a configuration. A configuration needs four levels of nesting.
 var format = strictyaml.Format{Noun: "configuration", MaxBytes: MaxBytes, MaxDepth: 32, Invalid: ErrConfig}
 
-// Load reads the configuration file at path, and the peers file that it names. Errors in their
-// contents wrap ErrConfig and begin with file, line and column.
+// Load reads the configuration file at path, and the peers file that it names. A table in etcd it
+// does not read: Peers is then nil, and Etcd says where the table is. Errors in their contents wrap
+// ErrConfig and begin with file, line and column.
 func Load(path string) (File, error) {
 	data, err := format.ReadFile(path)
 	if err != nil {
@@ -33,8 +34,21 @@ func Load(path string) (File, error) {
 	}
 	c, peers, err := Parse(path, data)
 	c.Key = keyfile.Resolve(filepath.Dir(path), c.Key)
-	if err != nil || peers == "" {
+	switch {
+	case err != nil:
 		return c, err
+	case strings.HasPrefix(peers, EtcdScheme):
+		if c.Etcd != nil {
+			c.Etcd.beside(filepath.Dir(path))
+		}
+		if err := c.At(peers); err != nil {
+			return c, fmt.Errorf("%s: %w", path, err)
+		}
+		return c, nil
+	case c.Etcd != nil:
+		return c, fmt.Errorf("%s: %w: %w", path, errNoTable, ErrConfig)
+	case peers == "":
+		return c, nil
 	}
 	if !filepath.IsAbs(peers) {
 		peers = filepath.Join(filepath.Dir(path), peers)
@@ -61,6 +75,10 @@ func Parse(name string, data []byte) (c File, peers string, err error) {
 			return err
 		}),
 		strictyaml.Text("peers", &peers),
+		strictyaml.Value("etcd", func(n *strictyaml.Node) error {
+			c.Etcd = &Etcd{Lease: DefaultLease}
+			return c.Etcd.access(n)
+		}),
 		strictyaml.Text("discover", &c.Discover),
 		strictyaml.Each("interfaces", func(n *strictyaml.Node) error {
 			s, err := n.Text()

@@ -206,8 +206,14 @@ func (k *client) until(what string, done func() bool) {
 // group makes a job of nodes on the cards and attaches them; cards are those of daemons.
 func group(t testing.TB, daemons []*running, cards ...uint16) (owners, nodes []*client) {
 	t.Helper()
+	_, owners, nodes = numbered(t, daemons, cards...)
+	return owners, nodes
+}
+
+// numbered is group; it also returns the job's GID.
+func numbered(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, owners, nodes []*client) {
+	t.Helper()
 	token := attach.NewToken()
-	gid := uint16(0)
 	for _, d := range daemons {
 		k := dial(t, d.socket)
 		got, err := k.Job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
@@ -224,5 +230,5 @@ func group(t testing.TB, daemons []*running, cards ...uint16) (owners, nodes []*
 		}
 		nodes = append(nodes, k)
 	}
-	return owners, nodes
+	return gid, owners, nodes
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/ctl/registry"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
@@ -52,6 +53,10 @@ type Config struct {
 	// how they were proven, or why there are none. ChooseCarriage sets both.
 	Ports       *ports.Client `json:"-"`
 	CarriageWhy string        `json:"-"`
+
+	// Table is this host's part in the cluster's table in etcd; nil: there is none. JoinTable sets
+	// it, and the daemon leaves the table at its end.
+	Table *registry.Member `json:"-"`
 
 	keys *keyfile.Ring // the keys that have been read
 	// rerouted holds one event: the ways to other hosts have changed, and the switch must be told.
@@ -100,7 +105,7 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("port %d without encap: udp; leave it out, or add that", peers.Port)
 	}
 	c.Peers = &peers
-	c.keys = cmp.Or(c.keys, new(keyfile.Ring))
+	c.keyRing()
 	for _, p := range peers.Peers {
 		if p.Node == c.Card || p.Absent {
 			continue
@@ -142,6 +147,12 @@ func (c Config) complete() (_ Config, err error) {
 		}
 	}
 	return c, nil
+}
+
+// keyRing returns the keys that have been read.
+func (c *Config) keyRing() *keyfile.Ring {
+	c.keys = cmp.Or(c.keys, new(keyfile.Ring))
+	return c.keys
 }
 
 // defaults fills in fields that are left out and do not depend on others.

@@ -74,6 +74,7 @@ type Daemon struct {
 	tracing   map[uint32]int // traces that go on, by account
 	heirs     heirs
 	departing map[uint16]*time.Timer // until a group without a job is absent (presence.go)
+	contested map[uint16]string      // cards whose numbers two hosts have, and which (table.go)
 	decided   uint64                 // the order of the last news about a process (fate.go)
 }
 
@@ -337,6 +338,11 @@ func (d *Daemon) release() error {
 		errs = append(errs, d.loop.close())
 	}
 	errs = append(errs, closeLinks(d.links, d.cfg.Log))
+	if d.cfg.Table != nil { // direct jobs go on, and are to keep their GIDs
+		if err := leave(d.cfg.Table, d.cfg.Ports != nil); err != nil {
+			d.cfg.Logger.Warn(err.Error())
+		}
+	}
 	if d.cfg.Ports != nil {
 		errs = append(errs, d.cfg.Ports.Quit())
 	}

@@ -36,7 +36,8 @@
 //	               need them. follow.go is the thread that follows interfaces when they go away,
 //	               come back or change. sockets.go gets AF_XDP sockets for it when the daemon
 //	               itself may no longer make any
-//	members.go     the peers: those in the peers file, whose changes it follows, and those found
+//	members.go     the peers: those in the peers file, whose changes it follows, and those found.
+//	               table.go follows a table in etcd instead, and takes GIDs there
 //	presence.go    says which groups are here, for whose absence the NIC program answers
 //	hello.go       hellos to other cards: which peers are there and, with discover, which hosts
 //	               are on the segment

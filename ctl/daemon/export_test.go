@@ -104,3 +104,15 @@ func (d *Daemon) Departing(gid uint16) bool {
 	defer d.mu.Unlock()
 	return d.departing[gid] != nil
 }
+
+// Waiting returns how many jobs are being made.
+func (d *Daemon) Waiting() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		if !j.made {
+			n++
+		}
+	}
+	return n
+}

@@ -40,6 +40,7 @@ type job struct {
 	conn    *connection
 
 	why  string // reason of its end, for its processes; "": its launcher ended it
+	lost error  // why another job of the cluster has the GID now (table.go); Daemon.mu guards it
 	gone bool   // the card no longer has its routes; belongs to the card's thread
 	// moved is the sum of traffic of the job's ended contexts; it belongs to the card's thread.
 	moved engine.Traffic
@@ -53,6 +54,9 @@ func (c *connection) makeJob(r *attach.JobRequest) (err error) {
 		if !d.knows(card) {
 			return fmt.Errorf("making a job whose node %d is on card %d, which the peers file of card %d does not have: %w", node, card, d.cfg.Card, attach.ErrRoute)
 		}
+	}
+	if err := d.uncontested(r.Cards); err != nil {
+		return fmt.Errorf("making a job: %w", err)
 	}
 	if err := d.reachable(r.Cards); err != nil {
 		return fmt.Errorf("making a job: %w", err)
@@ -90,7 +94,12 @@ func (c *connection) makeJob(r *attach.JobRequest) (err error) {
 	if j.direct {
 		j.fates = newFates(j.cards, d.cfg.Card)
 	}
-	if err := d.reserve(j, r.GID, d.lives(r.Cards)); err != nil {
+	lives := d.lives(r.Cards)
+	err = d.reserve(j, r.GID, lives)
+	if err == nil {
+		err = c.enlist(j, r.GID, lives)
+	}
+	if err != nil {
 		d.give(c.peer.account, c.rule, j.use())
 		return err
 	}
@@ -202,7 +211,8 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 			continue
 		}
 		placed = true
-		if d.jobs[d.nextGID] == nil && !d.heirs.others(d.nextGID, arctic.JobTag(j.token[:], d.nextGID)) {
+		if d.jobs[d.nextGID] == nil && !d.takenElsewhere(j, d.nextGID) && !d.heirs.others(d.nextGID,
+			arctic.JobTag(j.token[:], d.nextGID)) {
 			return d.enter(j, d.nextGID)
 		}
 	}
@@ -307,6 +317,8 @@ func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest, direct bool) (*
 		return nil, d.ended.refusal(r.GID, r.Token)
 	case !j.token.Equal(r.Token):
 		return nil, attach.ErrToken
+	case j.lost != nil:
+		return nil, fmt.Errorf("its job has lost it while etcd was away: %w: %w", j.lost, attach.ErrTaken)
 	case j.direct != direct:
 		return nil, attach.ErrCarriage
 	case int(r.Node) >= len(j.cards):
@@ -364,6 +376,7 @@ func (d *Daemon) endJob(j *job, why string) {
 	delete(d.jobs, j.gid)
 	d.depart(j.gid)
 	d.mu.Unlock()
+	d.delist(j)
 	d.give(j.peer.account, j.rule, j.use())
 	ended := fmt.Sprintf("job %d has ended", j.gid)
 	if j.why != "" {

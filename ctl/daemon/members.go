@@ -1,8 +1,9 @@
 package daemon
 
 // This file follows hosts that join the cluster, leave it or get another NIC while the daemon runs.
-// It looks at the peers file each second, hears of hosts that were found (hello.go), and tells the
-// card the changes. The file takes precedence over what was heard about a card.
+// It looks at the peers file each second, or follows a table in etcd (table.go), hears of hosts
+// that were found (hello.go), and tells the card the changes. The file takes precedence over what
+// was heard about a card.
 //
 // A file that is not a valid peers file, or that gives this host's number to another host, changes
 // nothing but the log. Nor does a half-written file, until it is whole. Packets to removed hosts
@@ -33,6 +34,7 @@ func (d *Daemon) followPeers() {
 	var told toldKeys
 	t := time.NewTicker(lookPeers)
 	defer t.Stop()
+	table := &tabled{asked: map[uint16]bool{}, gone: map[uint16]bool{}, answers: make(chan answer, askedAtOnce)}
 	for {
 		now, _ := stateOf(d.cfg.PeersPath) // reading will say what is wrong
 		if now != was && d.cfg.PeersPath != "" {
@@ -44,6 +46,11 @@ func (d *Daemon) followPeers() {
 		d.tellKeys(&told)
 		select {
 		case <-t.C:
+			d.followTable(table, true)
+		case <-d.news():
+			d.followTable(table, false)
+		case a := <-table.answers:
+			d.answered(table, a)
 		case <-d.heard:
 			if err := d.takeHeard(); err != nil && !errors.Is(err, ErrEnded) {
 				d.cfg.Logger.Warn(fmt.Sprintf("taking who was found for peers: %v", err))
@@ -83,6 +90,12 @@ func (d *Daemon) readPeers() error {
 	if err != nil {
 		return err
 	}
+	return d.takePeers(d.cfg.PeersPath, to)
+}
+
+// takePeers changes the card's peers to those of a file, or of a table in etcd; name stands for it
+// in errors.
+func (d *Daemon) takePeers(name string, to *cluster.File) (err error) {
 	d.mu.Lock()
 	c := d.cfg
 	d.mu.Unlock()
@@ -96,13 +109,13 @@ func (d *Daemon) readPeers() error {
 	switch {
 	case to.Encap != from.Encap || to.Port != from.Port:
 		return fmt.Errorf("%s: another encapsulation or port; restart funid on all hosts for that: %w",
-			d.cfg.PeersPath, config.ErrConfig)
+			name, config.ErrConfig)
 	case to.Encap == cluster.Ethernet && !slices.Equal(own.MAC, was.MAC):
-		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", d.cfg.PeersPath,
+		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", name,
 			c.Card, config.ErrConfig)
 	case to.Encap == cluster.UDP && own.Address != was.Address:
 		return fmt.Errorf("%s: node %d is this host, and has another address; restart funid for that: %w",
-			d.cfg.PeersPath, c.Card, config.ErrConfig)
+			name, c.Card, config.ErrConfig)
 	}
 	d.members.file = to
 	for card := range d.members.found {

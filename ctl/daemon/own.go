@@ -108,3 +108,21 @@ func interfaceOf(f *cluster.File, p *cluster.Peer) ([]string, error) {
 	}
 	return names, nil
 }
+
+// ReachedAt chooses the address by which another host reaches the interface: its first global IPv4
+// address, or else its first global address.
+func ReachedAt(addresses []net.Addr) (found netip.Addr) {
+	for _, a := range addresses {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil || !p.Addr().IsGlobalUnicast() {
+			continue
+		}
+		if p.Addr().Is4() {
+			return p.Addr()
+		}
+		if !found.IsValid() {
+			found = p.Addr()
+		}
+	}
+	return found
+}

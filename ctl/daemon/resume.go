@@ -53,6 +53,9 @@ func (d *Daemon) inherit() error {
 
 // disinherit ends the jobs and ports that are not asked for in time.
 func (d *Daemon) disinherit() {
+	if d.cfg.Table != nil {
+		defer d.cfg.Table.Sweep()
+	}
 	if d.cfg.Ports == nil {
 		return
 	}

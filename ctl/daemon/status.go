@@ -90,6 +90,7 @@ func (d *Daemon) statusFor(asks *connection) report.Status {
 	d.ways(&s, asks)
 	s.Hello, s.Notices = asks.helloStatus(), d.loop.post.counters()
 	s.Keys, s.KeysLeftOut = d.keyStatus()
+	s.Table = d.tableStatus()
 	var n engine.Counters
 	if asks.onCard(nil, func() { n = d.loop.card.Counters() }) == nil {
 		s.Counters = &n

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -89,7 +90,14 @@ func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 		return keys
 	}
 	before := len(keys)
-	add(c.Key)
+	if strings.Contains(c.Key, config.KeyEpoch) { // those of all epochs that are here
+		epochs, _ := filepath.Glob(strings.ReplaceAll(c.Key, config.KeyEpoch, "[0-9]*"))
+		for _, file := range epochs {
+			add(file)
+		}
+	} else {
+		add(c.Key)
+	}
 	named(c.Peers)
 	for i := before; i < len(keys); i++ {
 		keys[i].Service = d.State != Answers && installed()

@@ -11,10 +11,12 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/xdp"
@@ -62,6 +64,11 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		p.Problem,
 			p.Cure =
 			"a number is a node of a peers file, and none is given, or a card that funid of this host knows, and none answers", "say which with --peers, or name the peer's address"
+		return ""
+	}
+	if strings.HasPrefix(o.Peers, config.EtcdScheme) {
+		p.Problem, p.Cure = "--peers names a table in etcd, which only funid reads",
+			"leave --peers out: funid knows the hosts"
 		return ""
 	}
 	f, err := cluster.Load(o.Peers)

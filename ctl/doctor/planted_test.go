@@ -457,6 +457,17 @@ var planted = []struct {
 		}
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: name})
 	}, doctor.Fail, "peer", "node 1 as absent"},
+	{"table in etcd in place of a peers file", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1",
+			Peers: "etcd://192.0.2.1:2379/lab"})
+	}, doctor.Fail, "peer", "which only funid reads"},
+	{"key file of an epoch that others read", lab.Options{}, func(w *ward) []doctor.Finding {
+		config := w.config("key: key-{epoch}\n", 32, 0o600)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(config), "key-7"), make([]byte, 32), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+		return w.look(doctor.Options{Config: config})
+	}, doctor.Fail, "key file", "mode 0644"},
 	{"this host is not in the peers file", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.answer(1, "fu0", nil)
 		w.link(0, "fu0", func(l netlink.Link) error {

@@ -179,6 +179,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if err := r.writePeers(w); err != nil {
 		return err
 	}
+	r.writeTable(w)
 	r.writeKeys(w)
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", output.Count(r.Connections, "connection"),
 		output.Count(r.Bytes, "byte"), memory)
@@ -329,6 +330,23 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 		rows = append(rows, output.Row(p.Card, p.Address, p.Host, from, heard, trip, p.Key.Words()))
 	}
 	return rest(w, rows, h.LeftOut)
+}
+
+// writeTable writes how this host stands with the cluster's table in etcd, if there is one.
+func (r *serviceStatus) writeTable(w io.Writer) {
+	t := r.Table
+	if t == nil {
+		return
+	}
+	since := time.Duration(t.Since * 1e9).Round(time.Second)
+	if t.Answers {
+		fmt.Fprintf(w, "table %s answers, for %v; %s\n", t.Name, since, output.Count(t.Hosts, "host"))
+	} else {
+		fmt.Fprintf(w, "table %s does not answer, for %v; new jobs wait\n%s\n", t.Name, since, t.Why)
+	}
+	for _, gid := range t.Lost {
+		fmt.Fprintf(w, "job %d has lost its GID to another job; no process may join it\n", gid)
+	}
 }
 
 // writeKeys writes this host's keys, their effect on frames, and the frames refused because of

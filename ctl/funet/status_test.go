@@ -56,6 +56,27 @@ func TestStatusShowsPeers(t *testing.T) {
 	}
 }
 
+// Rule: `funet status` says how this host stands with a table in etcd, and nothing without one.
+func TestStatusShowsTable(t *testing.T) {
+	for _, c := range []struct {
+		table *report.TableStatus
+		want  string
+	}{
+		{nil, ""},
+		{&report.TableStatus{Name: "etcd://a:1/lab", Answers: true, Since: 61, Hosts: 2},
+			"table etcd://a:1/lab answers, for 1m1s; 2 hosts\n"},
+		{&report.TableStatus{Name: "etcd://a:1/lab", Since: 3, Why: "why", Lost: []uint16{7}},
+			"table etcd://a:1/lab does not answer, for 3s; new jobs wait\nwhy\n" +
+				"job 7 has lost its GID to another job; no process may join it\n"},
+	} {
+		var out strings.Builder
+		(&serviceStatus{report.Status{Table: c.table}}).writeTable(&out)
+		if out.String() != c.want {
+			t.Errorf("%+v: %q", c.table, &out)
+		}
+	}
+}
+
 // Rule: `funet status` says in one line what daemons have told each other of processes with direct
 // ports, and nothing where they have told nothing.
 func TestStatusShowsNotices(t *testing.T) {

@@ -68,6 +68,7 @@ privileges attach to it through a Unix socket. A configuration file:
 ` + "  card: 0                 # number of this host in the peers file; or left out, and its address tells\n" +
 			"  encap: udp              # where routers lie between the hosts; otherwise leave it out\n" +
 			"  peers: peers.yaml       # beside the file; `funid peer` prints a line of it\n" +
+			"  # peers: etcd://a:2379/lab   # or a table in etcd: funet help etcd\n" +
 			"  discover: lab-2         # or find the hosts of this cluster on the segment, by interfaces: [eth1]\n" +
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `
@@ -90,7 +91,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringVar(&f.socket, "socket", "", "path of the socket (default "+daemon.DefaultSocket+")")
 	p.IntVar(&f.card, "card", -1,
 		"number of this host in the peers file (default: the node whose address this host has)")
-	p.StringVar(&f.peers, "peers", "", "peers file")
+	p.StringVar(&f.peers, "peers", "", "peers file, or a table in etcd: etcd://HOST:PORT/NAME")
 	p.StringSliceVar(&f.ifaces, "iface", nil,
 		"interface to use, or several with commas (default: those of the peers file, or that with this host's address there)")
 	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
@@ -153,6 +154,9 @@ func (f *flags) run(c *cobra.Command) error {
 		return err
 	}
 	if f.check {
+		if err := daemon.LookAtTable(c.Context(), &cfg); err != nil {
+			return err
+		}
 		if err := cfg.Check(); err != nil {
 			return err
 		}
@@ -199,6 +203,9 @@ func (f *flags) run(c *cobra.Command) error {
 		defer maker.Close()
 		cfg.MakeSocket = maker.Socket
 	}
+	if err := daemon.JoinTable(c.Context(), &cfg); err != nil {
+		return err
+	}
 	if err := daemon.ChooseCarriage(c.Context(), &cfg, portsCommand); err != nil {
 		return err
 	}
@@ -233,7 +240,12 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		}
 		cfg.Card, cfg.FindCard = uint16(f.card), false
 	}
-	if f.peers != "" {
+	if strings.HasPrefix(f.peers, config.EtcdScheme) {
+		if err = cfg.At(f.peers); err != nil {
+			return cfg, fmt.Errorf("--%w", err)
+		}
+	} else if f.peers != "" {
+		cfg.Etcd = nil
 		if cfg.Peers, err = cluster.Load(f.peers); err != nil {
 			return cfg, err
 		}

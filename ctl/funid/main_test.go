@@ -248,6 +248,9 @@ func TestRefuses(t *testing.T) {
 		"use adaptive, spin or": {"--peers", peers, "--polling", "lazy"},
 		"loopback":              {"--card", "0", "--peers", peers, "--metrics", "0.0.0.0:80"},
 		"pinning to processor":  {"--card", "0", "--peers", peers, "--socket", socket, "--cpu", "4000"},
+		"no host with a port":   {"--card", "0", "--peers", "etcd://a"},
+		"number of its own":     {"--peers", "etcd://127.0.0.1:1/x"},
+		"interface leads to":    {"--card", "0", "--peers", "etcd://127.0.0.1:1/x"},
 		"unknown command":       {"start"},
 	} {
 		out, err := exec.Command(path, args...).CombinedOutput()

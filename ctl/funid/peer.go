@@ -4,11 +4,10 @@ package main
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/xdp"
 )
@@ -57,7 +56,7 @@ func peerLine(name string, node int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the addresses of %s: %w", name, err)
 	}
-	ip := addressFor(addresses)
+	ip := daemon.ReachedAt(addresses)
 	switch {
 	case len(i.HardwareAddr) == 6 && ip.IsValid():
 		return fmt.Sprintf("  - {node: %d, mac: %q, address: %q}", node, i.HardwareAddr, ip), nil
@@ -65,22 +64,4 @@ func peerLine(name string, node int) (string, error) {
 		return fmt.Sprintf("  - {node: %d, mac: %q}", node, i.HardwareAddr), nil
 	}
 	return "", fmt.Errorf("--iface %s has no Ethernet address; name the interface of a NIC", name)
-}
-
-// addressFor chooses the address by which another host reaches the interface: its first global IPv4
-// address, or else its first global address.
-func addressFor(addresses []net.Addr) (found netip.Addr) {
-	for _, a := range addresses {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil || !p.Addr().IsGlobalUnicast() {
-			continue
-		}
-		if p.Addr().Is4() {
-			return p.Addr()
-		}
-		if !found.IsValid() {
-			found = p.Addr()
-		}
-	}
-	return found
 }

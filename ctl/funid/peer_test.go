@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/config"
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/cluster"
 )
@@ -67,7 +68,7 @@ func TestAddressOfAPeer(t *testing.T) {
 			}
 			all = append(all, &net.IPNet{IP: ip, Mask: n.Mask})
 		}
-		if got := addressFor(all).String(); got != want {
+		if got := daemon.ReachedAt(all).String(); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 var files embed.FS
 
 // order is that of lists of pages: from a first trial to a cluster, then programs, then the rest.
-var order = []string{"labs", "service", "ports", "systemd", "hosts", "clouds", "routers", "hubs", "keys", "kubernetes",
+var order = []string{"labs", "service", "ports", "systemd", "hosts", "etcd", "clouds", "routers", "hubs", "keys",
+	"kubernetes",
 	"nics", "tuning", "troubleshooting", "sharing", "moving", "programs", "mpi", "sockets", "windows", "words", "benchmarks",
 	"profiles", "simulation", "limits", "changes"}
 

@@ -64,8 +64,20 @@ type Status struct {
 	// there are no direct ports.
 	Notices *NoticeCounters `json:"notices,omitempty"`
 	// Keys are those that this host shares with others. KeysLeftOut counts those that had no room.
-	Keys        []KeyStatus `json:"keys"`
-	KeysLeftOut int         `json:"keys_left_out,omitempty"`
+	Keys        []KeyStatus  `json:"keys"`
+	KeysLeftOut int          `json:"keys_left_out,omitempty"`
+	Table       *TableStatus `json:"table,omitempty"` // nil: the cluster has none in etcd
+}
+
+// TableStatus is the cluster's table in etcd, as this host sees it.
+type TableStatus struct {
+	Name    string  `json:"name"`
+	Answers bool    `json:"answers"`       // etcd does, and this host has its number
+	Since   float64 `json:"since_seconds"` // how long that has been so
+	Why     string  `json:"why,omitempty"` // it does not answer
+	Hosts   int     `json:"hosts"`         // this one included
+	// Lost are the first GIDs of jobs here that other jobs have taken.
+	Lost []uint16 `json:"lost"`
 }
 
 // JobStatus is a job.

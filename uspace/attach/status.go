@@ -58,6 +58,9 @@ const (
 	// card, or the other way round.
 	ErrCarriage
 	ErrNoPort // reports that the daemon gives no direct ports, or none for such a job
+	// ErrCluster reports that etcd, where the cluster keeps its groups, does not answer for this
+	// host.
+	ErrCluster
 
 	statuses
 )
@@ -92,6 +95,7 @@ var statusText = [statuses]string{
 	ErrKey:             "the two hosts exchange nothing because their keys differ; `funet doctor` with that card's number says what to do",
 	ErrCarriage:        "the job has direct ports and no contexts, or the other way round; programs that use funi.h or package attach themselves need contexts: `funet run --card daemon`",
 	ErrNoPort:          "the daemon gives no direct ports for this job; use `funet run --card daemon`, or have the administrator configure carriage: auto on all hosts",
+	ErrCluster:         "new jobs wait until etcd answers; `funet status` says since when it does not",
 }
 
 // Error returns what the number means and what to do about it.

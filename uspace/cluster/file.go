@@ -193,7 +193,7 @@ func (f *File) check(at func(i int) string) error {
 	nodes := make(map[uint16]int, len(f.Peers))
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
-		if err := p.check(f.Encap); err != nil {
+		if err := p.Validate(f.Encap); err != nil {
 			return fmt.Errorf("%s: node %d %w", at(i), p.Node, err)
 		}
 		if p.Address.IsValid() {
@@ -234,8 +234,9 @@ func (f *File) check(at func(i int) string) error {
 	return nil
 }
 
-// check applies the rules that concern one peer; its errors go on after the words "node 3".
-func (p *Peer) check(e Encap) error {
+// Validate applies the rules that concern one peer, such as one that is not in a file; its errors
+// go on after the words "node 3".
+func (p *Peer) Validate(e Encap) error {
 	switch {
 	case p.Absent && (p.MAC != nil || p.Iface != "" || p.Groups != nil || p.Key != "" || p.Address.IsValid()):
 		return fmt.Errorf("has a mac, an address, an iface, groups or a key; leave them out, or absent: %w", ErrAbsent)

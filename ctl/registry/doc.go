@@ -1,0 +1,40 @@
+// Package registry keeps the table of a cluster in etcd: its hosts, the groups that its jobs have
+// taken, and which key of the hosts is in use. A daemon with `peers: etcd://...` is a [Member] of
+// such a table (package ctl/daemon). The keys, below the prefix that the URL names:
+//
+//	hosts/3        host 3: its name, address, encapsulation, and the life of its daemon. Its lease
+//	               is the daemon's, so the key goes soon after the daemon
+//	groups/17/3    the job of GID 17 on host 3: a fingerprint of GID and token, the user, and the
+//	               nodes that are on that host. It has the same lease
+//	epoch          the number of the key that hosts use, and its identity. An administrator writes
+//	               it. No key is ever in etcd
+//
+// The journey of a value: client.go reaches etcd; session.go reads everything, takes this host's
+// keys, and watches from that revision on; table.go keeps what was read, and makes the
+// [cluster.File] that a peers file would have been; value.go reads and writes single values.
+// groups.go takes GIDs and gives them back.
+//
+// Rules:
+//   - Values are not trusted. They are bounded, and valid as a whole or not at all; an error begins
+//     with the key's name. A host whose value is invalid, or contradicts that of a
+//     host which was there before it, is not in the table; all others are.
+//   - A GID is taken by a transaction that fails if anything below groups/GID/ has changed since it
+//     was read. So of two jobs that take a GID at once one gets it. The hosts of one job have the
+//     same fingerprint, and share the GID.
+//   - A host takes GIDs only for itself: a key groups/17/3 counts only if its lease is that of
+//     hosts/3. The first mostClaims keys of a host count, so one host that lies leaves half of all
+//     GIDs to the others.
+//   - While etcd is away nothing changes: hosts and groups stay as they were. [Member.Take] waits
+//     for etcd within the caller's time.
+//   - A lease that etcd has ended while its daemon lived is replaced. The daemon then takes its own
+//     keys again. If another host has the number, or another job a GID, that one keeps it: the
+//     member reports the number (Take fails), and the groups that are lost ([Member.Lost]).
+//   - A daemon that finds hosts/N of its own address takes it over with its lease, because the
+//     daemon before it is dead. Groups of that daemon that are not taken again go with
+//     [Member.Sweep].
+//   - After each break everything is read anew. A table of an earlier revision than was seen, such
+//     as that of an etcd which was restored or began with an empty folder, is read anew, too. An
+//     etcd of another cluster ID is refused until the daemon is restarted.
+//
+// Every function may be called from any goroutine.
+package registry

@@ -1,0 +1,541 @@
+package registry
+
+// This file follows the table: a goroutine has sessions with etcd, one after the other. A session
+// reads everything, takes this host's keys, and watches from that revision on.
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/funet/funet/ctl/config"
+)
+
+const (
+	// askWithin is how long etcd may take for one answer, and joinWithin for all that Join asks.
+	askWithin, joinWithin = 3 * time.Second, 10 * time.Second
+	// leastPause and mostPause bound the time between two sessions.
+	leastPause, mostPause = 100 * time.Millisecond, 3 * time.Second
+	// page is how many keys are read at once; mostKeys is how many are read at all.
+	page, mostKeys = 1000, 1 << 20
+)
+
+// Errors that callers can tell apart.
+var (
+	// ErrAway reports that etcd does not answer, or not for this host.
+	ErrAway = errors.New("etcd is away")
+	// ErrNumber reports that another host has this host's number.
+	ErrNumber = errors.New("another host has this number")
+	// ErrTaken reports that another job has the GID, on any host.
+	ErrTaken = errors.New("another job of the cluster has the GID")
+	// ErrOther reports an etcd with another cluster ID than before.
+	ErrOther = errors.New("another etcd cluster")
+)
+
+// errAgain ends a session that is to be followed by another at once.
+var errAgain = errors.New("the table is read anew")
+
+// Options is what Join needs.
+type Options struct {
+	Etcd       *config.Etcd
+	Own        Host     // Life is drawn by Join
+	Interfaces []string // of this host
+	Log        func(line string)
+}
+
+// Member is a host's part in a table.
+type Member struct {
+	o      Options
+	client *clientv3.Client
+	prefix string
+	cancel context.CancelFunc
+	ended  chan struct{}
+	news   chan struct{} // has one: the table, or a group that is lost
+	cache  hostCache     // used by the goroutine that calls Peers
+
+	mu      sync.Mutex
+	table   *table
+	cluster uint64 // etcd's; 0: not known yet
+	lease   clientv3.LeaseID
+	up      chan struct{} // closed while etcd answers and this host has its number
+	isUp    bool
+	why     error     // why it is not up
+	since   time.Time // of the last change of isUp
+	wanted  map[uint16]*group
+	// back has the GIDs whose keys are to be looked at: written if they are wanted, else deleted.
+	// settled is closed when one has been, nudged has one if there is a new one, and swept says
+	// that groups which are not wanted are those of nobody.
+	back    map[uint16]bool
+	settled chan struct{}
+	nudged  chan struct{}
+	swept   bool
+
+	begun bool // Join has begun the session; used by the goroutine of sessions
+}
+
+// Join makes a host a member of a table. It fails if etcd cannot be reached, or another host has
+// the number. Errors wrap config.ErrConfig, ErrAway or ErrNumber.
+func Join(ctx context.Context, o Options) (*Member, error) {
+	if err := o.Etcd.Check(); err != nil {
+		return nil, err
+	}
+	var random [lifeSize / 2]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	o.Own.Life = hex.EncodeToString(random[:])
+	if _, err := ParseHost(hostName(o.Own.Node), o.Own.Node, o.Own.Marshal()); err != nil {
+		return nil, fmt.Errorf("joining %v: %w: %w", o.Etcd, err, config.ErrConfig)
+	}
+	client, err := dial(o.Etcd)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{o: o, client: client, prefix: o.Etcd.Prefix, ended: make(chan struct{}), news: make(chan struct{}, 1),
+		cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
+		wanted: map[uint16]*group{}, back: map[uint16]bool{}, settled: make(chan struct{}),
+		nudged: make(chan struct{}, 1),
+		why:    ErrAway}
+	within, stop := context.WithTimeout(ctx, joinWithin)
+	defer stop()
+	for {
+		wrong := m.begin(within, true)
+		if wrong == nil || err == nil || within.Err() == nil {
+			err = wrong // else the last one that was not for want of time
+		}
+		if err == nil || errors.Is(err, ErrNumber) || within.Err() != nil {
+			break
+		}
+		select {
+		case <-time.After(leastPause):
+		case <-within.Done():
+		}
+	}
+	if err != nil {
+		_ = client.Close() // it has nothing left to do
+		return nil, fmt.Errorf("joining %v: %w", o.Etcd, away(err))
+	}
+	living, cancel := context.WithCancel(context.Background())
+	m.cancel, m.begun = cancel, true
+	go m.life(living)
+	return m, nil
+}
+
+// quiet drops the error of a client that was closed on the way.
+func quiet(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Leave ends the membership. Unless keep, all keys of this host go at once, if etcd answers before
+// the context ends; with keep they stay until their lease ends, for the next daemon of this host.
+func (m *Member) Leave(ctx context.Context, keep bool) error {
+	m.cancel()
+	<-m.ended
+	var err error
+	if m.mu.Lock(); !keep && m.isUp {
+		_, err = m.client.Revoke(ctx, m.lease)
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			err = nil
+		}
+	}
+	m.mu.Unlock()
+	if err = errors.Join(err, quiet(m.client.Close())); err != nil {
+		return fmt.Errorf("leaving %v: %w; its keys go when the lease ends", m.o.Etcd, plain(err))
+	}
+	return nil
+}
+
+// News has an event when the table may have changed, or a group was lost or found again.
+func (m *Member) News() <-chan struct{} { return m.news }
+
+func (m *Member) tell() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// Peers returns the table as it is now. Only one goroutine may call it.
+func (m *Member) Peers() *Peers {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.table.peers(&m.o.Own, m.o.Interfaces, m.cache)
+}
+
+// State is how a member stands with etcd.
+type State struct {
+	Up    bool
+	Since time.Time // of the last change of Up
+	Why   error     // why it is not up
+}
+
+// State returns the state.
+func (m *Member) State() State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return State{m.isUp, m.since, m.why}
+}
+
+// stand changes the state; why is nil if etcd answers and this host has its number.
+func (m *Member) stand(why error) {
+	m.mu.Lock()
+	was, told := m.isUp, m.why
+	if m.isUp = why == nil; m.isUp != was {
+		m.since = time.Now()
+	}
+	switch m.why = why; {
+	case m.isUp && !was:
+		close(m.up)
+	case !m.isUp && was:
+		m.up = make(chan struct{})
+	}
+	m.mu.Unlock()
+	switch {
+	case m.o.Log == nil:
+	case why != nil && (was || told == nil || told.Error() != why.Error()):
+		m.o.Log(fmt.Sprintf("%v: %v; what runs goes on, and new jobs wait", m.o.Etcd, why))
+	case why == nil && !was:
+		m.o.Log(fmt.Sprintf("%v: answers", m.o.Etcd))
+	}
+}
+
+// life has sessions until the context ends.
+func (m *Member) life(ctx context.Context) {
+	defer close(m.ended)
+	for pause := leastPause; ctx.Err() == nil; {
+		began := time.Now()
+		err := m.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, errAgain) {
+			m.stand(away(err))
+		}
+		if pause = min(2*pause, mostPause); time.Since(began) > mostPause {
+			pause = leastPause
+		}
+		select {
+		case <-time.After(pause/2 + mathrand.N(pause/2)): // not all hosts at once
+		case <-ctx.Done():
+		}
+	}
+}
+
+// away makes an error one of those that callers can tell apart.
+func away(err error) error {
+	if errors.Is(err, ErrNumber) || errors.Is(err, ErrOther) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", plain(err), ErrAway)
+}
+
+// plain shortens an error of etcd's client to one line of bounded length.
+func plain(err error) error {
+	s := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if len(s) > 200 {
+		s = s[:200] + "..."
+	}
+	return errors.New(s)
+}
+
+// begin reads the table, and takes this host's keys.
+func (m *Member) begin(ctx context.Context, first bool) error {
+	t, err := m.read(ctx)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.table = t
+	m.mu.Unlock()
+	m.tell() // hosts are followed even without a number
+	if err := m.keepLease(ctx, t, first); err != nil {
+		return err
+	}
+	return m.sit(ctx, t, first)
+}
+
+// session is one session: it returns when etcd has to be asked for everything anew.
+func (m *Member) session(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var err error
+	if !m.begun {
+		err = m.begin(ctx, false)
+	}
+	if m.begun = false; err != nil && !errors.Is(err, ErrNumber) {
+		return err
+	}
+	if err != nil {
+		m.stand(err)
+	} else {
+		m.retake()
+		if err := m.settle(ctx); err != nil {
+			return err
+		}
+		m.stand(nil)
+	}
+	m.mu.Lock()
+	from := m.table.revision + 1
+	m.mu.Unlock()
+	watch := m.client.Watch(clientv3.WithRequireLeader(ctx), m.prefix, clientv3.WithPrefix(), clientv3.WithRev(from))
+	alive, err := m.client.KeepAlive(ctx, m.lease)
+	if err != nil {
+		return err
+	}
+	patience := m.o.Etcd.Lease * 2 / 3 // etcd is asked twice in that time
+	silent := time.NewTimer(patience)
+	defer silent.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-silent.C:
+			return fmt.Errorf("no answer for %v", patience)
+		case <-m.nudged:
+			if m.State().Up {
+				if err := m.settle(ctx); err != nil {
+					return err
+				}
+			}
+		case a, ok := <-alive:
+			if !ok || a.TTL <= 0 {
+				return fmt.Errorf("the lease of this host has ended: %w", errAgain)
+			}
+			if err := m.same(a.ResponseHeader.GetClusterId()); err != nil {
+				return err
+			}
+			if a.ResponseHeader.GetRevision() < from-1 {
+				return fmt.Errorf("it is at revision %d, and was at %d: %w", a.ResponseHeader.GetRevision(), from-1,
+					errAgain)
+			}
+			silent.Reset(patience)
+		case w, ok := <-watch:
+			switch {
+			case !ok:
+				return fmt.Errorf("the watch has ended: %w", errAgain)
+			case w.CompactRevision != 0:
+				return fmt.Errorf("revision %d was compacted: %w", from, errAgain)
+			case w.Err() != nil:
+				return w.Err()
+			}
+			from = max(from, w.Header.Revision+1)
+			if m.apply(w.Events, w.Header.Revision) {
+				return errAgain
+			}
+		}
+	}
+}
+
+// apply enters events into the table. It reports whether a key of this host has changed otherwise
+// than by this member.
+func (m *Member) apply(events []*clientv3.Event, revision int64) (robbed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changed := false
+	for _, e := range events {
+		key := strings.TrimPrefix(string(e.Kv.Key), m.prefix)
+		k, gid, host := readKey(key)
+		changed = changed || k != claimKey
+		if e.Type == clientv3.EventTypeDelete {
+			m.table.set(key, nil)
+			robbed = robbed || k == hostKey && host == m.o.Own.Node
+		} else {
+			x := entryOf(e.Kv.Value, e.Kv.CreateRevision, e.Kv.ModRevision, e.Kv.Lease)
+			m.table.set(key, &x)
+			robbed = robbed || k == hostKey && host == m.o.Own.Node && x.lease != int64(m.lease)
+		}
+		g := m.wanted[gid]
+		if k != claimKey || g == nil {
+			continue
+		}
+		switch {
+		case host != m.o.Own.Node && g.lost != nil: // perhaps it is free again
+		case host == m.o.Own.Node && g.revision != 0 && e.Kv.ModRevision > g.revision &&
+			m.table.groups[gid][host].value != g.claim.Marshal(): // not this member's doing
+		default:
+			continue
+		}
+		m.back[gid] = true
+		m.nudge()
+	}
+	m.table.revision = max(m.table.revision, revision)
+	if changed {
+		m.tell()
+	}
+	return robbed
+}
+
+func entryOf(value []byte, made, modified, lease int64) entry {
+	e := entry{made: made, modified: modified, lease: lease}
+	if len(value) <= MaxValue {
+		e.value = string(value)
+	}
+	return e
+}
+
+// read reads the whole table, at one revision.
+func (m *Member) read(ctx context.Context) (*table, error) {
+	t, keys := newTable(), 0
+	// Hosts come first, since groups count only with them.
+	for _, part := range []string{"hosts/", "groups/", ""} {
+		key, end := m.prefix+part, clientv3.GetPrefixRangeEnd(m.prefix+part)
+		for {
+			o := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(page)}
+			if t.revision != 0 {
+				o = append(o, clientv3.WithRev(t.revision))
+			}
+			r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+				return m.client.Get(ctx,
+					key, o...)
+			})
+			if err != nil {
+				return nil, err
+			}
+			if err := m.same(r.Header.GetClusterId()); err != nil {
+				return nil, err
+			}
+			if t.revision == 0 {
+				t.revision = r.Header.Revision
+			}
+			for _, kv := range r.Kvs {
+				name := strings.TrimPrefix(string(kv.Key), m.prefix)
+				if part == "" && (strings.HasPrefix(name, "hosts/") || strings.HasPrefix(name, "groups/")) {
+					continue // read before
+				}
+				e := entryOf(kv.Value, kv.CreateRevision, kv.ModRevision, kv.Lease)
+				t.set(name, &e)
+			}
+			if keys += len(r.Kvs); keys > mostKeys {
+				return nil, fmt.Errorf("more than %d keys below %s; remove those of others: %w", mostKeys, m.prefix,
+					ErrValue)
+			}
+			if !r.More || len(r.Kvs) == 0 {
+				break
+			}
+			key = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+		}
+	}
+	return t, nil
+}
+
+// ask bounds the time of one question.
+func ask[T any](ctx context.Context, do func(context.Context) (T, error)) (T, error) {
+	ctx, stop := context.WithTimeout(ctx, askWithin)
+	defer stop()
+	return do(ctx)
+}
+
+// same refuses an etcd of another cluster ID than before.
+func (m *Member) same(cluster uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cluster == 0 {
+		m.cluster = cluster
+	}
+	if cluster != m.cluster {
+		return fmt.Errorf("its cluster ID is %x, and was %x: %w; restart funid if that is meant", cluster,
+			m.cluster, ErrOther)
+	}
+	return nil
+}
+
+// keepLease makes sure that this member has a lease. At its start it takes over that of a daemon
+// before it, with everything that hangs on it.
+func (m *Member) keepLease(ctx context.Context, t *table, first bool) error {
+	lease := m.lease
+	if e, ok := t.hosts[m.o.Own.Node]; first && ok {
+		if h, err := ParseHost("", m.o.Own.Node, e.value); err == nil && m.mine(h) {
+			lease = clientv3.LeaseID(e.lease)
+		}
+	}
+	if lease != 0 {
+		_, err := ask(ctx, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+			return m.client.KeepAliveOnce(ctx, lease)
+		})
+		if err == nil {
+			m.mu.Lock()
+			m.lease = lease
+			m.mu.Unlock()
+			return nil
+		}
+		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return err
+		}
+	}
+	g, err := ask(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return m.client.Grant(ctx, int64(m.o.Etcd.Lease/time.Second))
+	})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.lease = g.ID
+	m.mu.Unlock()
+	return nil
+}
+
+// mine reports whether an entry is of a daemon on this host.
+func (m *Member) mine(h *Host) bool {
+	return h.Name == m.o.Own.Name && h.Encap == m.o.Own.Encap && h.place() == m.o.Own.place()
+}
+
+// sit takes hosts/N for this host. Errors: ErrNumber.
+func (m *Member) sit(ctx context.Context, t *table, first bool) error {
+	key := m.prefix + hostName(m.o.Own.Node)
+	e, there := t.hosts[m.o.Own.Node]
+	if there {
+		h, err := ParseHost(hostName(m.o.Own.Node), m.o.Own.Node, e.value)
+		switch {
+		case err == nil && h.Life == m.o.Own.Life && e.lease == int64(m.lease):
+			return nil
+		case err == nil && h.Life == m.o.Own.Life, err == nil && first && m.mine(h):
+		case err == nil:
+			return fmt.Errorf("number %d is that of host %s at %s: %w; give one of the two hosts another, or wait until that host's lease has ended",
+				m.o.Own.Node, h.Name, h.place(), ErrNumber)
+		default:
+			return fmt.Errorf("number %d is taken, with a value that is none: %w: %w; `etcdctl del %s` if no host has it",
+				m.o.Own.Node, plain(err), ErrNumber, key)
+		}
+	}
+	value := m.o.Own.Marshal()
+	r, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return m.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", e.modified)).
+			Then(clientv3.OpPut(key, value, clientv3.WithLease(m.lease))).Commit()
+	})
+	switch {
+	case err != nil:
+		return err
+	case !r.Succeeded:
+		return fmt.Errorf("%s has changed meanwhile: %w", key, errAgain)
+	}
+	own := entry{value: value, made: r.Header.Revision, modified: r.Header.Revision, lease: int64(m.lease)}
+	m.mu.Lock()
+	m.table.set(hostName(m.o.Own.Node), &own)
+	m.mu.Unlock()
+	return nil
+}
+
+// Look reads a table once, for a look at it.
+func Look(ctx context.Context, o Options) (*Peers, error) {
+	client, err := dial(o.Etcd)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{o: o, client: client, prefix: o.Etcd.Prefix}
+	t, err := m.read(ctx)
+	if err = errors.Join(err, quiet(client.Close())); err != nil {
+		return nil, fmt.Errorf("reading %v: %w", o.Etcd, away(err))
+	}
+	return t.peers(&o.Own, slices.Clone(o.Interfaces), hostCache{}), nil
+}
