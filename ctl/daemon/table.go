@@ -32,8 +32,8 @@ import (
 const (
 	// takeWithin is how long a new job waits for etcd.
 	takeWithin = 3 * time.Second
-	// takeCost is what a user pays for what etcd and the other hosts do for a job, however long they
-	// take. So a user cannot keep etcd busy.
+	// takeCost is what a user pays for the work of etcd on a job, however long that takes. So one
+	// user cannot keep etcd busy.
 	takeCost = 2 * time.Millisecond
 	// leaveWithin is how long the end of the daemon waits for etcd.
 	leaveWithin = 500 * time.Millisecond

@@ -61,8 +61,7 @@ func (m *member) leave(keep bool) error {
 func (m *member) sees(nodes ...int) *registry.Peers {
 	m.t.Helper()
 	return m.until(fmt.Sprintf("hosts %v", nodes), func(p *registry.Peers) bool {
-		return slices.Equal(present(p),
-			nodes)
+		return slices.Equal(present(p), nodes)
 	})
 }
 

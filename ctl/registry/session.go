@@ -102,8 +102,7 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	m := &Member{o: o, client: client, prefix: o.Etcd.Prefix, ended: make(chan struct{}), news: make(chan struct{}, 1),
 		cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
 		wanted: map[uint16]*group{}, back: map[uint16]bool{}, settled: make(chan struct{}),
-		nudged: make(chan struct{}, 1),
-		why:    ErrAway}
+		nudged: make(chan struct{}, 1), why: ErrAway}
 	within, stop := context.WithTimeout(ctx, joinWithin)
 	defer stop()
 	for {
@@ -396,8 +395,7 @@ func (m *Member) read(ctx context.Context) (*table, error) {
 				o = append(o, clientv3.WithRev(t.revision))
 			}
 			r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-				return m.client.Get(ctx,
-					key, o...)
+				return m.client.Get(ctx, key, o...)
 			})
 			if err != nil {
 				return nil, err
