@@ -224,7 +224,9 @@ TOOL_PACKAGES := tshark man-db valgrind gcc libc6-dev python3 libfabric-bin libf
 tools:
 	@all=1; for t in $(TOOLS); do command -v $$t >/dev/null || all=; done; [ "$$all" ] && [ -e /usr/include/rdma/fabric.h ] || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install $(TOOL_PACKAGES) first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(TOOL_PACKAGES); }
+		here=$$(command -v etcd); \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(TOOL_PACKAGES); \
+		[ "$$here" ] || [ ! -d /run/systemd/system ] || systemctl disable -q --now etcd; } # the package starts a service that no test wants
 
 # Says what runs, and every 15 seconds that it still does.
 TOLD = told() { echo "$$*" >&2; (trap 'kill $$!' TERM; for ((s = 15;; s += 15)); do sleep 15 & wait $$!; echo "  $$1 $$2: $$s s" >&2; done) & local clock=$$!; trap "kill $$clock" EXIT; "$$@"; }; told
