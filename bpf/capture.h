@@ -67,8 +67,8 @@ static __always_inline int funet_put(void *ctx, const int xdp, void *ring, const
 	if (!to)
 		return 0;
 	*to = *seen;
-	/* Keeps the compiler from passing seen->kept itself, whose bound verifiers before Linux 6.8 do not
-	 * follow from that of last. */
+	/* Keeps the compiler from passing seen->kept itself, whose bound verifiers before Linux 6.8 do
+	 * not follow from that of last. */
 	asm volatile("" : "+r"(last));
 	if (last < room)
 		failed = xdp ? bpf_xdp_load_bytes(ctx, 0, to + 1, last + 1) : bpf_skb_load_bytes(ctx, 0, to + 1, last + 1);

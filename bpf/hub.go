@@ -198,7 +198,7 @@ type HubCounters struct {
 	Long      uint64 `json:"frames_too_long_routed"` // it goes on behind a station, or is too long
 	Nowhere   uint64 `json:"frames_nowhere"`         // the route names a port that leads nowhere
 	Down      uint64 `json:"frames_down"`            // the route names a port that is down
-	Forged    uint64 `json:"frames_forged"`          // from a station, with another's source address
+	Forged    uint64 `json:"frames_forged"`          // from a station in another's name
 	// Forwarded counts by port.
 	Forwarded [HubPorts]uint64 `json:"frames_forwarded"`
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// routerOf starts host 0 of a mesh as the router between hosts 1 and 2, and returns the peers file of
-// those two.
+// routerOf starts host 0 of a mesh as the router between hosts 1 and 2, and returns the peers file
+// of those two.
 func routerOf(t *testing.T, l *lab.Lab) (p *process, peers string) {
 	t.Helper()
 	text := "peers:\n"

@@ -152,7 +152,8 @@ func (r *router) plug(p int) error {
 	r.held = append(r.held, every)
 	mode := r.Mode
 	if mode == xdp.AttachAuto && l.Type() == "veth" {
-		mode = xdp.AttachGeneric // the native mode of a veth forwards only to ends with a program of their own
+		// The native mode of a veth forwards only to ends with a program of their own.
+		mode = xdp.AttachGeneric
 	}
 	a, err := xdp.Attach(r.hub.Program(), index, mode)
 	if err != nil {
@@ -199,7 +200,8 @@ func (r *router) forward() error {
 type membership int
 
 func promiscuous(index int) (membership, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0 receives nothing
+	// Protocol 0 receives nothing.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}

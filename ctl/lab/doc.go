@@ -26,8 +26,9 @@
 //
 // In [Star], [Hypercube], [FatTree] and [Butterfly] there is a namespace for each router. The hub
 // program (package bpf) is attached to all of its ports, and forwards frames of FUNet by their
-// routes. The wiring and the ways are those of package topology. The programs and their maps live as long as
-// the interfaces. Whoever opens the lab later finds them there ([Lab.Routers], [Lab.SetWire]).
+// routes. The wiring and the ways are those of package topology. The programs and their maps live
+// as long as the interfaces. Whoever opens the lab later finds them there ([Lab.Routers],
+// [Lab.SetWire]).
 //
 // # Two kinds
 //

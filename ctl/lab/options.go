@@ -51,8 +51,9 @@ const (
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
 	// Router is a hub namespace that routes IP, with one veth pair and network to each host.
 	Router Topology = "router"
-	// Star is a router in a namespace of its own, for up to 8 hosts. Hypercube, FatTree and Butterfly
-	// are networks of such routers. These forward FUNet's frames in the kernel (package topology).
+	// Star is a router in a namespace of its own, for up to 8 hosts. Hypercube, FatTree and
+	// Butterfly are networks of such routers. These forward FUNet's frames in the kernel (package
+	// topology).
 	Star      Topology = "star"
 	Hypercube Topology = "hypercube"
 	FatTree   Topology = "fat-tree"

@@ -1,7 +1,7 @@
 package attack
 
-// This file attacks a network of routers (bpf/hub.c) as a foreign host does, whose root may send any
-// frame.
+// This file attacks a network of routers (bpf/hub.c) as a foreign host does, whose root may send
+// any frame.
 
 import (
 	"encoding/binary"
@@ -52,7 +52,8 @@ func (p *player) openRaw() error {
 		return err
 	}
 	protocol := binary.NativeEndian.Uint16([]byte{bpf.EtherType >> 8, bpf.EtherType & 0xff})
-	if r.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil { // it receives nothing
+	// Protocol 0 receives nothing.
+	if r.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("opening a raw socket: %w", err)
 	}
 	p.raw = r
@@ -89,8 +90,8 @@ func (p *player) misroute(b []byte) {
 	}
 }
 
-// pose makes a frame of a group and node at random, often the victim's, to another card. It does not
-// know the group's token.
+// pose makes a frame of a group and node at random, often the victim's, to another card. It does
+// not know the group's token.
 func (p *player) pose(b []byte) {
 	le := binary.LittleEndian
 	b[versionAt] = []byte{bpf.Version, bpf.VersionDirect, bpf.VersionHello, byte(rand.Uint32())}[rand.IntN(4)]

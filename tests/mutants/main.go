@@ -302,7 +302,7 @@
 //	detour             a way through a fat tree passes the first common ancestor by
 //	updigit            routers of a large fat tree choose another way up than its ways take
 //	onepage            peers of all pages of card numbers share a page
-//	strangers          a node beyond the route table is on a card that is no peer
+//	nopeer             a node beyond the route table is on a card that is no peer
 //	tableless          a card without route tables has only the moved node in a group's table
 //	tooearly           a part of a network runs ahead of what another part may send it
 //	anyorder           a part takes what other parts have sent in any order

@@ -1044,7 +1044,7 @@ var mutations = []mutation{
 	{"onepage", "link/cards.go",
 		`if *page == 0 {`, `if false {`,
 		link("TestCardsAreAMap")},
-	{"strangers", "route.go",
+	{"nopeer", "route.go",
 		`(node == r.cfg.Card || r.link.IsPeer(node))`, `int(node) < r.link.Cards()+1`,
 		unit("TestNodesAreCards")},
 	{"tableless", "forward.go",

@@ -23,7 +23,6 @@ type nic struct {
 	deaf     bool // it answers nothing
 	dead     bool // the card behind it hears nothing
 	answered int
-	frames   [][]byte // its answers
 }
 
 func (n *nic) Receive(into [][]byte) int {
