@@ -136,6 +136,9 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.loop, err = newLoop(card, d.links, c.Polling); err != nil {
 		return nil, err
 	}
+	if c.Turns == config.TurnsTogether {
+		d.clock = turns.NewClock(c.Card, d.loop.clock())
+	}
 	d.loop.hello, d.loop.heard = d.newStation(), d.heard
 	if c.Ports != nil {
 		d.loop.post = &post{heard: make(chan heardNotice, mostHeard)}
