@@ -4,21 +4,23 @@ package turns
 
 const (
 	// listens is how long a new clock listens before it tells its time.
-	listens = 300 * Slot
+	listens = 300 * Turn
 	// quiet is how long the card that tells the time may be silent.
-	quiet = 300 * Slot
-	// jumpGap is the least time between two jumps of the number of the slot.
-	jumpGap = 1000 * Slot
+	quiet = 300 * Turn
+	// jumpGap is the average time between two jumps of the number of the turn, at least. Of jumps
+	// that were not made, jumps may follow each other at once.
+	jumpGap = 1000 * Turn
+	jumps   = 3
 	// sampleGap is the least time between two times that are heard. Earlier ones are ignored.
-	sampleGap = Slot
+	sampleGap = Turn
 	samples   = 8
-	// settled is how many times a card has told before the number of the slot jumps to its own. The
+	// settled is how many times a card has told before the number of the turn jumps to its own. The
 	// first that is heard need not be the one that others follow.
 	settled = 3
 	// slewing is by which part of itself time runs faster or slower until the clock is right.
 	slewing = 8
 	// near is how far from the time that was heard the clock may be to be called coordinated.
-	near = Slot / 10
+	near = Turn / 10
 )
 
 // Clock is a clock that hosts share. A time of it is the sum of the host's own time and the offset.
@@ -39,7 +41,7 @@ type Clock struct {
 }
 
 // NewClock makes the clock of a card.
-func NewClock(card uint16, now int64) *Clock { return &Clock{card: card, started: now, jump: now} }
+func NewClock(card uint16, now int64) *Clock { return &Clock{card: card, started: now, jump: now - jumps*jumpGap} }
 
 // Heard takes the time that another card has told.
 func (c *Clock) Heard(now int64, card uint16, told uint64) {
@@ -71,9 +73,9 @@ func (c *Clock) expire(now int64) {
 	}
 }
 
-// apart returns by how much the clock is behind the leader's: a number of slots, and at most half a
-// slot.
-func (c *Clock) apart() (slots, rest int64) {
+// apart returns by how much the clock is behind the leader's: a number of turns, and at most half of
+// one.
+func (c *Clock) apart() (turns, rest int64) {
 	if !c.follows {
 		return 0, 0
 	}
@@ -81,34 +83,34 @@ func (c *Clock) apart() (slots, rest int64) {
 	for _, s := range c.ring[1:min(c.n, samples)] {
 		d = max(d, int64(s-c.offset))
 	}
-	slots, rest = d/Slot, d%Slot
-	if rest > Slot/2 {
-		return slots + 1, rest - Slot
+	turns, rest = d/Turn, d%Turn
+	if rest > Turn/2 {
+		return turns + 1, rest - Turn
 	}
-	if rest < -Slot/2 {
-		return slots - 1, rest + Slot
+	if rest < -Turn/2 {
+		return turns - 1, rest + Turn
 	}
-	return slots, rest
+	return turns, rest
 }
 
 // slew brings the clock nearer to the leader's, within bounds.
 func (c *Clock) slew(now int64) {
-	slots, rest := c.apart()
+	turns, rest := c.apart()
 	most := (now - c.slewed) / slewing
 	c.slewed = now
 	c.offset += uint64(min(max(rest, -most), most))
-	if slots != 0 && now >= c.jump && c.n >= settled {
-		c.offset += uint64(slots * Slot)
-		c.jump = now + jumpGap
+	if turns != 0 && now >= c.jump && c.n >= settled {
+		c.offset += uint64(turns * Turn)
+		c.jump = max(c.jump, now-(jumps-1)*jumpGap) + jumpGap
 	}
 }
 
-// slot returns the number of the slot at a time, and when the slot ends.
-func (c *Clock) slot(now int64) (k uint64, end int64) {
+// turn returns the number of the turn at a time, and when the turn ends.
+func (c *Clock) turn(now int64) (k uint64, end int64) {
 	c.expire(now)
 	c.slew(now)
 	t := uint64(now) + c.offset
-	return t / uint64(Slot), now + Slot - int64(t%uint64(Slot))
+	return t / uint64(Turn), now + Turn - int64(t%uint64(Turn))
 }
 
 // State is what a clock says about itself.
@@ -126,6 +128,6 @@ func (c *Clock) State(now int64) State {
 	if !c.follows {
 		return State{Leader: c.card, Together: now-c.started >= listens}
 	}
-	slots, rest := c.apart()
-	return State{c.leader, slots == 0 && max(rest, -rest) <= near, slots*Slot + rest}
+	turns, rest := c.apart()
+	return State{c.leader, turns == 0 && max(rest, -rest) <= near, turns*Turn + rest}
 }

@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-const second = 100 * Slot
+const second = 100 * Turn
 
 // Rule: clocks that begin anywhere and run at different rates come together, follow the
-// lowest-numbered card that lives, and its end moves nobody by more than a hundredth of a slot.
+// lowest-numbered card that lives, and its end moves nobody by more than a hundredth of a turn.
 func TestClocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type host struct {
@@ -44,7 +44,7 @@ func TestClocks(t *testing.T) {
 					}
 				}
 				for _, h := range hosts {
-					h.clock.slot(own(h, now))
+					h.clock.turn(own(h, now))
 				}
 			}
 		}
@@ -61,22 +61,22 @@ func TestClocks(t *testing.T) {
 				time := uint64(own(h, now)) + h.clock.offset
 				least, most = min(least, time), max(most, time)
 			}
-			if most-least > uint64(Slot/20) {
+			if most-least > uint64(Turn/20) {
 				t.Fatalf("clocks are %d us apart", (most-least)/1000)
 			}
 		}
 		run(0, 20*second)
 		check(20*second, 0)
-		slot := func(now int64) uint64 {
-			k, _ := hosts[1].clock.slot(own(hosts[1], now))
+		turn := func(now int64) uint64 {
+			k, _ := hosts[1].clock.turn(own(hosts[1], now))
 			return k
 		}
-		before := slot(20 * second)
+		before := turn(20 * second)
 		hosts[0].dead = true
 		run(20*second, 26*second)
 		check(26*second, 1)
-		if went := slot(26*second) - before; went < 599 || went > 601 {
-			t.Fatalf("%d slots in 6 s", went)
+		if went := turn(26*second) - before; went < 599 || went > 601 {
+			t.Fatalf("%d turns in 6 s", went)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestNewcomerTakesOver(t *testing.T) {
 			newcomer.Heard(now+20_000, 4, told)
 		}
 		if told, ok := newcomer.Tell(now); ok {
-			if apart := int64(told - uint64(now) - 77*uint64(second)); max(apart, -apart) > Slot/50 {
+			if apart := int64(told - uint64(now) - 77*uint64(second)); max(apart, -apart) > Turn/50 {
 				t.Fatalf("it tells a time that is %d us away", apart/1000)
 			}
 			old.Heard(now+20_000, 0, told)

@@ -13,15 +13,15 @@ import (
 const Never = math.MaxInt64
 
 const (
-	// Slot is the length of a turn in nanoseconds.
-	Slot = int64(10 * time.Millisecond)
+	// Turn is the length of a turn in nanoseconds.
+	Turn = int64(10 * time.Millisecond)
 	// pause is the time between two looks at what the groups do.
-	pause = Slot / 10
+	pause = Turn / 10
 	// patient is how long a switch waits for acknowledgments.
-	patient = 10 * Slot
+	patient = 10 * Turn
 	// looks bounds the contexts that are out and looked at in one look.
 	looks = 1024
-	// overdue is how many slots a group waits, for each group that is awake, before it goes first.
+	// overdue is how many turns a group waits, for each group that is awake, before it goes first.
 	overdue = 4
 )
 
@@ -42,8 +42,8 @@ type Turns struct {
 	room   int
 	clock  *Clock // nil: this host takes its turns alone
 	groups []*group
-	slot   uint64
-	end    int64 // of the slot
+	turn   uint64
+	end    int64 // of the turn
 	look   int64 // time of the next look
 	cursor int   // index of the group at which the next look begins
 	stale  bool  // groups have come or gone since the last choice
@@ -58,10 +58,13 @@ type group struct {
 	on      bool
 	next    bool // it will be on the card after the switch
 	rests   bool
-	moved   uint64
-	waited  int // slots without a turn; negative: slots on the card
-	rank    uint64
-	asked   bool // it goes first until it is on the card
+	// stirs says that it has moved packets in this turn, or had some to move. Then it does not
+	// begin to rest before the next one: what it waits for may be on the way.
+	stirs  bool
+	moved  uint64
+	waited int // turns off the card; negative: turns on it
+	rank   uint64
+	asked  bool // it goes first until it is on the card
 }
 
 // New makes the turns on a card with room for the given number of groups. Without a clock the host
@@ -153,7 +156,7 @@ func (t *Turns) Step(now int64) (next int64) {
 	}
 	t.change()
 	if t.look = now + pause; now-t.since > pause {
-		t.end = now + Slot // a slow switch leaves nothing of its slot
+		t.end = now + Turn // a slow switch leaves nothing of its turn
 	}
 	t.out = false
 	return now
@@ -172,17 +175,17 @@ func (t *Turns) change() {
 	}
 }
 
-// advance begins the next slot when it is time to, and reports whether it did.
+// advance begins the next turn when it is time to, and reports whether it did.
 func (t *Turns) advance(now int64) bool {
 	if now < t.end {
 		return false
 	}
-	k, end := t.slot+1, now+Slot
+	k, end := t.turn+1, now+Turn
 	if t.clock != nil {
-		k, end = t.clock.slot(now)
+		k, end = t.clock.turn(now)
 	}
-	same := k == t.slot && end-t.end < Slot/2 // time has slowed down
-	if t.slot, t.end = k, end; same {
+	same := k == t.turn && end-t.end < Turn/2 // time has slowed down
+	if t.turn, t.end = k, end; same {
 		return false
 	}
 	awake := 0
@@ -198,7 +201,7 @@ func (t *Turns) advance(now int64) bool {
 		if !g.rests {
 			awake++
 		}
-		g.rank, g.asked = rank(g.gid, k), g.asked && !g.on
+		g.rank, g.asked, g.stirs = rank(g.gid, k), g.asked && !g.on, false
 	}
 	slices.SortStableFunc(t.groups, func(a, b *group) int {
 		if a.asked != b.asked {
@@ -220,19 +223,19 @@ func before(first bool) int {
 	return 1
 }
 
-// rank returns a group's place in the order of a slot: the group with the highest one is the first.
-func rank(gid uint16, slot uint64) uint64 {
-	x := slot>>1*0x9e3779b97f4a7c15 ^ uint64(gid)*0xd6e8feb86659fd93 // splitmix64, Steele 2014
+// rank returns the place of a group in the order of a turn: the highest is the first.
+func rank(gid uint16, turn uint64) uint64 {
+	x := turn>>1*0x9e3779b97f4a7c15 ^ uint64(gid)*0xd6e8feb86659fd93 // splitmix64, Steele 2014
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	if x ^= x >> 31; slot&1 != 0 {
+	if x ^= x >> 31; turn&1 != 0 {
 		x = ^x
 	}
 	return x
 }
 
 // watch finds out which groups rest. Together, a group that is off the card does not begin to rest:
-// in its slot it waits on the card for what others of the group send in that slot.
+// in its turn it waits on the card for what others of the group send in that turn.
 func (t *Turns) watch(now int64) {
 	due, left, awake := now >= t.look, looks, false
 	first := t.cursor % len(t.groups)
@@ -240,11 +243,12 @@ func (t *Turns) watch(now int64) {
 		switch g := t.groups[(first+n)%len(t.groups)]; {
 		case g.on && due:
 			moved := g.count()
-			g.rests = moved == g.moved && !g.waits()
-			g.moved = moved
+			g.stirs = g.stirs || moved != g.moved || g.waits()
+			g.rests, g.moved = !g.stirs, moved
 		case !g.on && !g.asked && (g.rests || t.clock == nil) && left > 0:
 			left -= len(g.members)
-			g.rests = !g.waits()
+			g.stirs = g.waits()
+			g.rests = !g.stirs
 			if left <= 0 {
 				t.cursor = first + n + 1
 			}

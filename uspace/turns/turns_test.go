@@ -4,6 +4,7 @@ package turns
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -74,15 +75,15 @@ func (c *card) on() (gids []uint16) {
 	return gids
 }
 
-// counted lets slots pass and counts those that each group was on the card in.
-func (c *card) counted(slots int) map[uint16]int {
+// counted lets turns pass and counts those that each group was on the card in.
+func (c *card) counted(turns int) map[uint16]int {
 	n := map[uint16]int{}
-	for range slots {
-		c.run(Slot/2, nil)
+	for range turns {
+		c.run(Turn/2, nil)
 		for _, gid := range c.on() {
 			n[gid]++
 		}
-		c.run(Slot/2, nil)
+		c.run(Turn/2, nil)
 	}
 	return n
 }
@@ -99,15 +100,15 @@ func TestSameChoice(t *testing.T) {
 		b := newCard(room, NewClock(0, 0), other...)
 		same := 0
 		for range 200 {
-			a.run(Slot, nil)
-			b.run(Slot, nil)
+			a.run(Turn, nil)
+			b.run(Turn, nil)
 			if slices.Equal(a.on(), b.on()) {
 				same++
 			}
 		}
 		// A group that has waited for long goes first where it has.
 		if same < 190 {
-			t.Fatalf("the same groups in %d of 200 slots", same)
+			t.Fatalf("the same groups in %d of 200 turns", same)
 		}
 	})
 }
@@ -119,10 +120,10 @@ func TestFirstIsEverywhere(t *testing.T) {
 	a, b := newCard(1, NewClock(0, 0), all[:4]...), newCard(1, NewClock(0, 0), all[2:]...)
 	same, most := 0, 0
 	for range 400 {
-		a.run(Slot, nil)
-		b.run(Slot, nil)
+		a.run(Turn, nil)
+		b.run(Turn, nil)
 		first := slices.MaxFunc(all, func(x, y uint16) int {
-			if rank(x, a.slot) < rank(y, a.slot) {
+			if rank(x, a.turn) < rank(y, a.turn) {
 				return -1
 			}
 			return 1
@@ -135,11 +136,11 @@ func TestFirstIsEverywhere(t *testing.T) {
 		}
 	}
 	if most < 80 || same < most*9/10 {
-		t.Errorf("in %d of %d slots", same, most)
+		t.Errorf("in %d of %d turns", same, most)
 	}
 }
 
-// Rule: groups that are awake have the same share, alone to the slot, together over many slots, and
+// Rule: groups that are awake have the same share, alone to the turn, together over many turns, and
 // two groups every other one.
 func TestFairShares(t *testing.T) {
 	for _, groups := range []int{2, 3, 7, 20} {
@@ -152,41 +153,41 @@ func TestFairShares(t *testing.T) {
 			if together {
 				clock = NewClock(0, 0)
 			}
-			const slots = 4000
-			fair := slots / groups
+			const turns = 4000
+			fair := turns / groups
 			least, most := fair-1, fair+1
 			if together && groups > 2 {
 				least, most = fair*3/4, fair*5/4
 			}
-			n := newCard(1, clock, gids...).counted(slots)
+			n := newCard(1, clock, gids...).counted(turns)
 			for _, gid := range gids {
 				if n[gid] < least || n[gid] > most {
-					t.Errorf("together %v: of %d groups one has %d of %d slots", together, groups, n[gid], slots)
+					t.Errorf("together %v: of %d groups one has %d of %d turns", together, groups, n[gid], turns)
 				}
 			}
 		}
 	}
 }
 
-// Rule: a group that does nothing gives its slots to the others, and has its own again soon after
+// Rule: a group that does nothing gives its turns to the others, and has its own again soon after
 // it begins. With all idle nothing is switched.
 func TestIdleGroups(t *testing.T) {
 	for _, clock := range []*Clock{nil, NewClock(0, 0)} {
 		c := newCard(1, clock, 1, 2, 3)
 		c.members[1].idle, c.members[2].idle = true, true
-		c.run(10*Slot, nil)
+		c.run(10*Turn, nil)
 		if n := c.counted(300); n[3] < 299 {
-			t.Errorf("beside idle groups: %v of 300 slots", n)
+			t.Errorf("beside idle groups: %v of 300 turns", n)
 		}
 		c.members[1].idle = false
-		c.run(10*Slot, nil)
+		c.run(10*Turn, nil)
 		if n := c.counted(300); n[1] < 149 || n[3] < 149 {
-			t.Errorf("after one has begun, alone %v: %v of 300 slots", clock == nil, n)
+			t.Errorf("after one has begun, alone %v: %v of 300 turns", clock == nil, n)
 		}
 		c.members[1].idle, c.members[3].idle = true, true
-		c.run(10*Slot, nil)
+		c.run(10*Turn, nil)
 		on := c.on()
-		c.run(100*Slot, func() {
+		c.run(100*Turn, func() {
 			if !slices.Equal(c.on(), on) {
 				t.Fatal("groups are switched that do nothing")
 			}
@@ -194,7 +195,7 @@ func TestIdleGroups(t *testing.T) {
 	}
 }
 
-// Rule: whatever another card tells about the time, no group waits longer than its bound, no slot
+// Rule: whatever another card tells about the time, no group waits longer than its bound, no turn
 // is much shorter or longer, and no group has less than half of its share.
 func TestLiar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -204,19 +205,19 @@ func TestLiar(t *testing.T) {
 		seen := map[uint16]int64{}
 		had := map[uint16]int64{}
 		end, began := c.end, int64(0)
-		const slots = 1500
-		for range slots {
+		const turns = 1500
+		for range turns {
 			for range rapid.IntRange(0, 2).Draw(t, "lies") {
 				told := rapid.OneOf(rapid.Uint64(), rapid.Custom(func(t *rapid.T) uint64 {
-					return uint64(c.now) + clock.offset + uint64(rapid.Int64Range(-Slot, Slot).Draw(t, "by"))
+					return uint64(c.now) + clock.offset + uint64(rapid.Int64Range(-Turn, Turn).Draw(t, "by"))
 				})).Draw(t, "told")
 				clock.Heard(c.now, rapid.Uint16Range(0, 8).Draw(t, "card"), told)
 			}
 			was := c.now
-			c.run(Slot, func() {
-				if c.end > end+Slot/2 {
-					if took := c.now - began; began > 0 && (took < Slot*8/10 || took > Slot*12/10) {
-						t.Fatalf("a slot took %d us", took/1000)
+			c.run(Turn, func() {
+				if c.end > end+Turn/2 {
+					if took := c.now - began; began > 0 && (took < Turn*8/10 || took > Turn*12/10) {
+						t.Fatalf("a turn took %d us", took/1000)
 					}
 					began = c.now
 				}
@@ -227,18 +228,40 @@ func TestLiar(t *testing.T) {
 				}
 				was = c.now
 				for _, gid := range gids {
-					if wait := c.now - seen[gid]; wait > (2*overdue+1)*int64(len(gids))*Slot*12/10 {
+					if wait := c.now - seen[gid]; wait > (2*overdue+1)*int64(len(gids))*Turn*12/10 {
 						t.Fatalf("group %d of %d has waited for %d ms", gid, len(gids), wait/1_000_000)
 					}
 				}
 			})
 		}
 		for _, gid := range gids {
-			if had[gid] < slots*Slot/int64(2*len(gids)) {
-				t.Fatalf("group %d of %d had %d of %d ms", gid, len(gids), had[gid]/1_000_000, slots*Slot/1_000_000)
+			if had[gid] < turns*Turn/int64(2*len(gids)) {
+				t.Fatalf("group %d of %d had %d of %d ms", gid, len(gids), had[gid]/1_000_000, turns*Turn/1_000_000)
 			}
 		}
 	})
+}
+
+// Rule: the numbers of turns hold no run of a thousand, for which a liar could have the number jump,
+// in which a group is the first less than half as often as others.
+func TestChosenNumbers(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	const run, groups = uint64(jumpGap / Turn), 8
+	for range 3000 {
+		first, k := 0, random.Uint64()
+		for turn := k; turn != k+run; turn++ {
+			first++
+			for gid := range uint16(groups - 1) {
+				if rank(gid+2, turn) > rank(1, turn) {
+					first--
+					break
+				}
+			}
+		}
+		if first < int(run)/groups/2 {
+			t.Fatalf("from turn %d on a group is the first %d times in %d turns", k, first, run)
+		}
+	}
 }
 
 // Rule: a switch waits for packets in flight, but not for ever, and a slow one does not use up the
@@ -246,11 +269,11 @@ func TestLiar(t *testing.T) {
 func TestSlowSwitch(t *testing.T) {
 	for _, clock := range []*Clock{nil, NewClock(0, 0)} {
 		c := newCard(1, clock, 1, 2)
-		c.run(Slot/2, nil)
+		c.run(Turn/2, nil)
 		on := c.on()[0]
 		c.members[on].flying = 1 << 40
 		var began, ended int64
-		c.run(40*Slot, func() {
+		c.run(40*Turn, func() {
 			switch {
 			case began == 0 && c.members[on].off:
 				began = c.now
@@ -258,7 +281,7 @@ func TestSlowSwitch(t *testing.T) {
 				ended = c.now
 			}
 		})
-		if began < patient || began > patient+4*Slot || ended-began < Slot {
+		if began < patient || began > patient+4*Turn || ended-began < Turn {
 			t.Errorf("switched at %d us, and back at %d us", began/1000, ended/1000)
 		}
 	}
@@ -270,13 +293,13 @@ func TestGroupsEndWhileTheySwitch(t *testing.T) {
 	c := newCard(1, nil, 1, 2, 3)
 	for !c.out {
 		c.members[1].flying = 1 << 40
-		c.run(Slot/100, nil)
+		c.run(Turn/100, nil)
 	}
 	for gid := range uint16(2) {
 		c.Leave(c.members[gid+1])
 		delete(c.members, gid+1)
 	}
-	c.run(Slot/10, nil)
+	c.run(Turn/10, nil)
 	if on := c.on(); !slices.Equal(on, []uint16{3}) {
 		t.Errorf("on the card: %v", on)
 	}
@@ -294,7 +317,7 @@ func TestNext(t *testing.T) {
 			for _, m := range c.members {
 				m.idle = i%2 > 0
 			}
-			c.run(Slot*7/10, nil)
+			c.run(Turn*7/10, nil)
 			gid := uint16(1)
 			for gid = range uint16(3) {
 				if c.members[gid+1].off {
@@ -304,7 +327,7 @@ func TestNext(t *testing.T) {
 			if !c.Next(gid + 1) {
 				t.Fatal("a group is not there")
 			}
-			c.run(Slot/100, nil)
+			c.run(Turn/100, nil)
 			if on := fmt.Sprint(c.on()); on != fmt.Sprintf("[%d]", gid+1) {
 				t.Errorf("asked for %d, on the card: %s", gid+1, on)
 			}
@@ -325,12 +348,12 @@ func TestManyContexts(t *testing.T) {
 		c.members[gid+2] = &member{idle: true}
 		c.Enter(gid+2, c.members[gid+2])
 	}
-	c.run(100*Slot, nil) // they begin to rest
+	c.run(100*Turn, nil) // they begin to rest
 	for gid := range uint16(20) {
 		c.members[gid+2].idle = false
-		c.run(3*20*Slot, nil)
+		c.run(3*20*Turn, nil)
 		if n := c.counted(40); n[gid+2] < 19 {
-			t.Errorf("group %d is on the card in %d of 40 slots", gid+2, n[gid+2])
+			t.Errorf("group %d is on the card in %d of 40 turns", gid+2, n[gid+2])
 		}
 		c.members[gid+2].idle = true
 	}
