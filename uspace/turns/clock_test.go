@@ -3,6 +3,7 @@ package turns
 // This file tests the clock that hosts share.
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,5 +104,25 @@ func TestNewcomerTakesOver(t *testing.T) {
 	}
 	if s := newcomer.State(60 * second); s.Leader != 0 || !s.Together {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Rule: whatever is told, the number of the turn jumps three times, and then once in ten seconds.
+func TestJumps(t *testing.T) {
+	c := NewClock(5, 0)
+	random := rand.New(rand.NewPCG(1, 1))
+	last, _ := c.turn(0)
+	jumps := 0
+	for now := int64(0); now < 100*second; now += Turn {
+		c.Heard(now, uint16(random.IntN(5)), random.Uint64())
+		c.Heard(now+Turn/2, 0, uint64(now/second/4)*1_000_000_007)
+		k, _ := c.turn(now + Turn)
+		if k-last > 2 {
+			jumps++
+		}
+		last = k
+	}
+	if jumps < 3 || jumps > 13 {
+		t.Errorf("%d jumps in 100 s", jumps)
 	}
 }

@@ -225,7 +225,7 @@ func (k *gang) rates(d time.Duration) (all []float64) {
 
 // together makes hosts whose clocks have met for 3.5 seconds.
 func together(t *testing.T) *gang {
-	k := newGang(t, 1, true)
+	k := newGang(t, 5, true)
 	k.w.Run(int64(3500*time.Millisecond), nil)
 	return k
 }
@@ -244,7 +244,7 @@ func (k *gang) leads(card uint16) {
 // of them, each have at least 0.9 of half of what one has alone, although the hosts' clocks differ,
 // and while another card takes over the time. Where each host takes its turns alone, they do not.
 func TestGangs(t *testing.T) {
-	alone := newGang(t, 1, false)
+	alone := newGang(t, 5, false)
 	alone.job(all...)
 	alone.rates(60 * time.Millisecond)
 	half := alone.rates(100 * time.Millisecond)[0] / 2
@@ -261,7 +261,7 @@ func TestGangs(t *testing.T) {
 			}
 		}
 	}
-	measure(newGang(t, 1, false), "turns of each host alone", false)
+	measure(newGang(t, 5, false), "turns of each host alone", false)
 	k := together(t)
 	k.leads(0)
 	measure(k, "turns together", true)
@@ -282,7 +282,7 @@ func TestGangsOnSomeHosts(t *testing.T) {
 	k := together(t)
 	least := [...]float64{0.3, 0.9, 0.9}
 	for i, on := range [][]int{all, {0, 1}, {2, 3}} {
-		alone := newGang(t, 1, false)
+		alone := newGang(t, 5, false)
 		alone.job(on...)
 		alone.rates(60 * time.Millisecond)
 		half := alone.rates(40 * time.Millisecond)[0] / 2
