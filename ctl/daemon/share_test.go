@@ -46,7 +46,8 @@ func TestTurnsTogether(t *testing.T) {
 	coordinated(0)
 	daemons[0].stop(t)
 	coordinated(1)
-	if s := b.start(0, func(c *daemon.Config) { c.Profile = few(t, 1) }).status(t); s.Turns == nil || s.Turns.Together ||
+	s := b.start(0, func(c *daemon.Config) { c.Profile = few(t, 1) }).status(t)
+	if s.Turns == nil || s.Turns.Together ||
 		s.Turns.String() != "groups take turns on the card, 1 at once, on this host alone" {
 		t.Errorf("a host that takes its turns alone: %+v", s.Turns)
 	}

@@ -41,7 +41,9 @@ type Clock struct {
 }
 
 // NewClock makes the clock of a card.
-func NewClock(card uint16, now int64) *Clock { return &Clock{card: card, started: now, jump: now - jumps*jumpGap} }
+func NewClock(card uint16, now int64) *Clock {
+	return &Clock{card: card, started: now, jump: now - jumps*jumpGap}
+}
 
 // Heard takes the time that another card has told.
 func (c *Clock) Heard(now int64, card uint16, told uint64) {
@@ -73,8 +75,8 @@ func (c *Clock) expire(now int64) {
 	}
 }
 
-// apart returns by how much the clock is behind the leader's: a number of turns, and at most half of
-// one.
+// apart returns by how much the clock is behind the leader's: a number of turns, and at most half
+// of one.
 func (c *Clock) apart() (turns, rest int64) {
 	if !c.follows {
 		return 0, 0

@@ -24,8 +24,9 @@ func TestClocks(t *testing.T) {
 		}
 		var hosts []*host
 		for card := range rapid.IntRange(2, 6).Draw(t, "hosts") {
-			h := &host{ahead: rapid.Int64Range(0, 3600*second).Draw(t, "ahead"), begin: rapid.Int64Range(0, 2*second).Draw(t, "begin"),
-				fast: rapid.Int64Range(-100, 100).Draw(t, "fast")}
+			h := &host{ahead: rapid.Int64Range(0, 3600*second).Draw(t, "ahead"),
+				begin: rapid.Int64Range(0, 2*second).Draw(t, "begin"),
+				fast:  rapid.Int64Range(-100, 100).Draw(t, "fast")}
 			h.clock = NewClock(uint16(card), h.ahead+h.begin+h.begin*h.fast/1_000_000)
 			hosts = append(hosts, h)
 		}

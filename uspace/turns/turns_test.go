@@ -242,8 +242,8 @@ func TestLiar(t *testing.T) {
 	})
 }
 
-// Rule: the numbers of turns hold no run of a thousand, for which a liar could have the number jump,
-// in which a group is the first less than half as often as others.
+// Rule: there is no run of a thousand turns, to which a liar could have the number jump, in which a
+// group is the first less than half as often as others.
 func TestChosenNumbers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	const run, groups = uint64(jumpGap / Turn), 8

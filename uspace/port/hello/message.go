@@ -80,7 +80,7 @@ type Message struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Put composes the hello in b, and returns its length, Size or with a time Longest. Names are cut to
+// Put composes the hello in b and returns its length, Size or with a time Longest. Names are cut to
 // MaxName bytes.
 func (m *Message) Put(b []byte, to, from [6]byte) int {
 	n := Size

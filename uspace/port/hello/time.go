@@ -26,13 +26,13 @@ func (s *Station) tellTime(now int64) (next int64) {
 	if s.telling > now {
 		return s.telling
 	}
+	time, ok := s.c.Clock.Tell(now)
+	if s.telling = now + timeGap; !ok {
+		return s.telling
+	}
 	s.telling = now + max(second/timesPerSecond, timeGap/int64(len(s.order)))
-	if time, ok := s.c.Clock.Tell(now); ok {
-		s.teller = (s.teller + 1) % len(s.order)
-		p := s.order[s.teller]
-		if p.silent() {
-			return s.telling
-		}
+	s.teller = (s.teller + 1) % len(s.order)
+	if p := s.order[s.teller]; !p.silent() {
 		m := Message{Kind: Announcement, To: p.Card, Nonce: s.random.Uint64(), Arrived: NoQueue, Time: max(time, 1)}
 		s.send(p.Port, p.Address, &m, 0)
 	}

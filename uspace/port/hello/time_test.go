@@ -42,8 +42,8 @@ func TestTimeIsTold(t *testing.T) {
 	s.run(10*second, nil)
 	if n := len(its.heard[0]) - before; n < 90 || n > 110 || len(other.heard[0]) < 90 || len(mine.heard) > 0 ||
 		len(its.heard) > 1 {
-		t.Errorf("in 10 s one heard %d times, %d in all; the others %d and %v", n, len(its.heard[0]), len(other.heard[0]),
-			mine.heard)
+		t.Errorf("in 10 s one heard %d times, %d in all; the others %d and %v", n, len(its.heard[0]),
+			len(other.heard[0]), mine.heard)
 	}
 	for i, told := range its.heard[0] {
 		if late := its.times[i] - int64(told); late < 0 || late > 100_000 {
