@@ -49,6 +49,19 @@ var carriages = [...]string{attach.CarriageDaemon, attach.CarriageDirect, attach
 
 func (c Carriage) String() string { return carriages[c] }
 
+// Turns says by which time groups take turns on a card that has room for few of them.
+type Turns int
+
+const (
+	// TurnsAlone have each host take its turns for itself.
+	TurnsAlone Turns = iota
+	// TurnsTogether have all hosts that say so take turns at the same time.
+	TurnsTogether
+)
+
+// String returns the name that the configuration uses.
+func (t Turns) String() string { return [...]string{"alone", "together"}[t&1] }
+
 // LogFormat is the format of lines.
 type LogFormat int
 

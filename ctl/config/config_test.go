@@ -30,6 +30,7 @@ vlan: 4094
 queue: 5
 cpu: 2
 polling: sleep
+turns: together
 slots: 64
 refused_accesses: suspend
 refused_limit: 17
@@ -50,7 +51,7 @@ rules:
 	encap, queue := cluster.UDP, 5
 	want := File{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"},
 		Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
-		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64,
+		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Turns: TurnsTogether, Slots: 64,
 		Accesses: SuspendWindows, RefusedLimit: 17, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464",
 		Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
@@ -112,6 +113,7 @@ func TestParseRefuses(t *testing.T) {
 		"polling: fast":                    "want adaptive, spin, sleep",
 		"refused_accesses: ban":            "want count, suspend",
 		"refused_limit: 0":                 "1 to 1000000",
+		"turns: apart":                     "want alone, together",
 		"drain: 5":                         "want a time such as",
 		"drain: -5s":                       "want a time such as",
 		"slots: 1":                         "from 2 to 65536",

@@ -40,6 +40,8 @@
 //	helper: /run/funet-ports/socket   # that makes them, if it has a unit of its own; default:
 //	                                  # funid starts one
 //	profile: native             # or a file of limits; see profile.go
+//	turns: alone                # together: groups for which a card has too little room take their
+//	                            # turns at the same time on all hosts; see share.go
 //	slots: 1024                 # of each queue, for programs that do not say
 //	refused_accesses: count     # count, suspend: have a window suspended that forbids what others
 //	                            # of the job want; see accesses.go

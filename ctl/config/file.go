@@ -63,7 +63,10 @@ type File struct {
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile
-	Slots   int // per queue, for a process that does not say; DefaultSlots
+	// Turns says whether groups take turns at the same time on all hosts (share.go). It trusts
+	// everybody on the segment with the time of turns, within bounds (package turns).
+	Turns Turns
+	Slots int // per queue, for a process that does not say; DefaultSlots
 	// Accesses says what is done about refused accesses to windows (accesses.go). With
 	// SuspendWindows, RefusedLimit refused accesses of one node suspend a window: 1 to 1,000,000;
 	// 0: DefaultRefusedLimit.

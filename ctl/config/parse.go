@@ -124,6 +124,7 @@ func Parse(name string, data []byte) (c File, peers string, err error) {
 		strictyaml.Choice("carriage", &c.Carriage, DaemonCarriage, DirectCarriage, AutoCarriage),
 		strictyaml.Text("helper", &c.Helper),
 		strictyaml.Choice("polling", &c.Polling, Adaptive, Spin, Sleep),
+		strictyaml.Choice("turns", &c.Turns, TurnsAlone, TurnsTogether),
 		strictyaml.Number("slots", &c.Slots, 2, 1<<16),
 		strictyaml.Choice("refused_accesses", &c.Accesses, CountAccesses, SuspendWindows),
 		strictyaml.Number("refused_limit", &c.RefusedLimit, 1, MostRefused),

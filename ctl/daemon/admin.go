@@ -180,8 +180,10 @@ func (d *Daemon) switchTo(m *report.Command) (any, error) {
 			return fmt.Errorf("which group or context? say gid or context: %w", attach.ErrCommand)
 		case l.share == nil:
 			return fmt.Errorf("the profile has all groups on the card at once: %w", attach.ErrCommand)
+		case !l.share.Next(*gid):
+			return fmt.Errorf("group %d has no context here: %w", *gid, attach.ErrCommand)
 		}
-		return l.share.next(*gid)
+		return nil
 	})
 	return d.profileStatus(), err
 }

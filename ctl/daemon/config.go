@@ -189,6 +189,8 @@ func (c *Config) limits(bad func(string, ...any) error) error {
 		return bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
 	case c.RefusedLimit < 1 || c.RefusedLimit > config.MostRefused:
 		return bad("refused_limit %d; use 1 to %d", c.RefusedLimit, config.MostRefused)
+	case c.Turns != config.TurnsAlone && c.Turns != config.TurnsTogether:
+		return bad("turns %d; use alone or together", c.Turns)
 	case c.Polling > config.Sleep:
 		return bad("polling %d; use adaptive, spin or sleep", c.Polling)
 	case c.Helper != "" && c.Carriage == config.DaemonCarriage:

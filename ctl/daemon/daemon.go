@@ -21,6 +21,7 @@ import (
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/turns"
 )
 
 // Daemon is a card with its socket. Its methods may be called from any goroutine.
@@ -37,6 +38,7 @@ type Daemon struct {
 	graves      chan int // sockets that are to be closed (closing.go)
 
 	capacity     capacity
+	clock        *turns.Clock // of the turns that hosts take together; nil: each takes its own
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
 	peers        atomic.Pointer[cluster.File] // those of the file, and those found
@@ -138,6 +140,9 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.loop, err = newLoop(card, d.links, c.Polling); err != nil {
 		return nil, err
 	}
+	if c.Turns == config.TurnsTogether {
+		d.clock = turns.NewClock(c.Card, d.loop.clock())
+	}
 	d.loop.hello, d.loop.heard = d.newStation(), d.heard
 	if c.Ports != nil {
 		d.loop.post = &post{heard: make(chan heardNotice, mostHeard)}
@@ -148,7 +153,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.follower, err = newFollower(d); err != nil {
 		return nil, err
 	}
-	d.loop.share, d.loop.memory, d.loop.spoil, d.loop.report = shareOf(c.Profile), d.memory, d.spoil, d.fail
+	d.loop.share, d.loop.memory, d.loop.spoil, d.loop.report = shareOf(c.Profile, d.clock), d.memory, d.spoil, d.fail
 	if d.capacity, err = capacityOf(c.MostMemory); err != nil {
 		return nil, err
 	}
@@ -202,7 +207,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 		}
 		l.card.Leave()
 		l.card.Step(l.clock())
-		l.card, l.share = card, shareOf(c.Profile)
+		l.card, l.share = card, shareOf(c.Profile, d.clock)
 		l.hello.SetIncarnation(d.incarnation.Load())
 		l.card.Observe(l.see)
 		return nil

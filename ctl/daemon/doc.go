@@ -30,7 +30,7 @@
 //	               this host
 //	fate.go        tells processes with direct ports when one of their peers ends or is back;
 //	               notice.go has the messages between daemons
-//	share.go       gives groups turns, where the card has room for few contexts
+//	share.go       gives groups turns (uspace/turns), where the card has room for few contexts
 //
 //	links.go       the interfaces that the card is plugged into (port/hello), and the jobs that
 //	               need them. follow.go is the thread that follows interfaces when they go away,

@@ -47,6 +47,9 @@ func (d *Daemon) newStation() *hello.Station {
 		Self: hello.Said{Card: d.cfg.Card, Incarnation: d.incarnation.Load(), Frames: arctic.Version,
 			Encap: uint8(d.cfg.Peers.Encap), Cluster: d.cfg.Discover, Host: hostName()}}
 	_, _ = rand.Read(c.Seed[:]) // it never fails
+	if d.clock != nil {
+		c.Clock = d.clock
+	}
 	for _, l := range d.links {
 		address := l.mac
 		if l.config.UDP != nil {

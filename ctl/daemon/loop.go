@@ -25,6 +25,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/hello"
+	"github.com/funet/funet/uspace/turns"
 	"github.com/funet/funet/uspace/wait"
 )
 
@@ -106,8 +107,8 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	share      *sharing   // the turns of groups; nil: all contexts are on the card at once
-	traces     []*tracing // the traces that go on
+	share      *turns.Turns // the turns of groups; nil: all contexts are on the card at once
+	traces     []*tracing   // the traces that go on
 	// see takes the frames of a capture; nil: there is no capture.
 	see func(port int, frame []byte, fate engine.Fate)
 }
@@ -327,7 +328,7 @@ func (l *loop) step() (next int64) {
 		next = l.now
 	}
 	if l.share != nil {
-		next = min(next, l.share.turn(l))
+		next = min(next, l.share.Step(l.now))
 	}
 	l.call()
 	return next

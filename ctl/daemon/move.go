@@ -316,7 +316,7 @@ func (c *connection) takeImage() error {
 		}
 		a.active.Store(true)
 		if l.share != nil {
-			l.share.enter(l, a)
+			l.share.Enter(a.job.gid, turn{l.card, a})
 		}
 	})
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/machine"
+	"github.com/funet/funet/uspace/turns"
 )
 
 // runnable refuses profiles of machines whose time is modelled, or that are only a table of costs.
@@ -28,9 +29,9 @@ func limit(c *engine.Config, p *hwprofiles.Profile) {
 }
 
 // shareOf returns the turns of groups on a card with the profile; nil: all groups are on it.
-func shareOf(p *hwprofiles.Profile) *sharing {
+func shareOf(p *hwprofiles.Profile, clock *turns.Clock) *turns.Turns {
 	if p.Card.Contexts == 0 {
 		return nil
 	}
-	return &sharing{room: p.Card.Contexts}
+	return turns.New(p.Card.Contexts, clock)
 }

@@ -92,7 +92,7 @@ func (d *Daemon) statusFor(asks *connection) report.Status {
 	s.Keys, s.KeysLeftOut = d.keyStatus()
 	s.Table = d.tableStatus()
 	var n engine.Counters
-	if asks.onCard(nil, func() { n = d.loop.card.Counters() }) == nil {
+	if asks.onCard(nil, func() { n, s.Turns = d.loop.card.Counters(), d.turnsStatus() }) == nil {
 		s.Counters = &n
 	}
 	if look, err := d.lookAtPeers(); err == nil {
@@ -154,6 +154,20 @@ func (d *Daemon) ways(s *report.Status, asks *connection) {
 			s.Missing = append(s.Missing, way)
 		}
 	}
+}
+
+// turnsStatus describes how groups take turns, or returns nil if they do not. The card's thread
+// calls it.
+func (d *Daemon) turnsStatus() *report.TurnsStatus {
+	if d.loop.share == nil && d.clock == nil {
+		return nil
+	}
+	t := &report.TurnsStatus{Room: d.profileStatus().Contexts, Together: d.clock != nil}
+	if d.clock != nil {
+		state := d.clock.State(d.loop.clock())
+		t.Card, t.Coordinated, t.Apart = state.Leader, state.Together, float64(state.Apart)/1e3
+	}
+	return t
 }
 
 // contextStatus describes the connection's context, if it has one, or its row. Remote stays empty,

@@ -59,3 +59,17 @@ func TestStatusRoom(t *testing.T) {
 		}
 	})
 }
+
+// Rule: a line says how groups take turns, and whether hosts do so together.
+func TestTurnsInWords(t *testing.T) {
+	for want, s := range map[string]report.TurnsStatus{
+		"groups take turns on the card, 2 at once, on this host alone":            {Room: 2},
+		"groups take turns on the card, 1 at once, not yet coordinated by card 3": {Room: 1, Together: true, Card: 3},
+		"all groups are on the card at once, coordinated by card 0 (-12 us apart)": {
+			Together: true, Coordinated: true, Apart: -12.3},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func (l *loop) strike(a *attachment) {
 		l.unwatch(a.card)
 	}
 	if l.share != nil {
-		l.share.leave(a)
+		l.share.Leave(turn{l.card, a})
 	}
 	t := a.ctx.Traffic()
 	a.job.moved.Add(&t)

@@ -181,6 +181,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	}
 	r.writeTable(w)
 	r.writeKeys(w)
+	if r.Turns != nil {
+		fmt.Fprintln(w, r.Turns)
+	}
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", output.Count(r.Connections, "connection"),
 		output.Count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)

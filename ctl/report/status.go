@@ -60,6 +60,9 @@ type Status struct {
 	Paths   int           `json:"paths,omitempty"`
 	Missing []paths.State `json:"missing_paths,omitempty"`
 	Hello   HelloStatus   `json:"hello"`
+	// Turns says how groups take turns; nil: all of them are on the card at once, and the host does
+	// not say when others take theirs.
+	Turns *TurnsStatus `json:"turns,omitempty"`
 	// Notices counts notices between this daemon and others about processes with direct ports; nil:
 	// there are no direct ports.
 	Notices *NoticeCounters `json:"notices,omitempty"`
@@ -78,6 +81,34 @@ type TableStatus struct {
 	Hosts   int     `json:"hosts"`         // this one included
 	// Lost are the first GIDs of jobs here that other jobs have taken.
 	Lost []uint16 `json:"lost"`
+}
+
+// TurnsStatus says how groups take turns on the card.
+type TurnsStatus struct {
+	Room int `json:"room_groups"` // groups on the card at once; 0: all
+	// Together says that the configuration wants turns at the same time on all hosts. The other
+	// fields are set only then.
+	Together bool `json:"together"`
+	// Card is the card whose time counts. Coordinated says that this host has that time, and Apart
+	// by how much its own is behind.
+	Card        uint16  `json:"card"`
+	Coordinated bool    `json:"coordinated"`
+	Apart       float64 `json:"apart_us"`
+}
+
+// String describes the turns in a line.
+func (t *TurnsStatus) String() string {
+	room := "all groups are on the card at once"
+	if t.Room > 0 {
+		room = fmt.Sprintf("groups take turns on the card, %d at once", t.Room)
+	}
+	switch {
+	case !t.Together:
+		return room + ", on this host alone"
+	case !t.Coordinated:
+		return fmt.Sprintf("%s, not yet coordinated by card %d", room, t.Card)
+	}
+	return fmt.Sprintf("%s, coordinated by card %d (%.0f us apart)", room, t.Card, t.Apart)
 }
 
 // JobStatus is a job.

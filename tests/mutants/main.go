@@ -308,6 +308,13 @@
 //	anyorder           a part takes what other parts have sent in any order
 //	takentwice         a node of a pattern takes a message twice
 //	around             the closed form of hops leaves out messages around the end
+//	unslewed           the clock of turns of groups is not brought nearer to the one that counts
+//	orphaned           it goes on following a card that has fallen silent
+//	jumpy              the number of the turn jumps as often as somebody says so
+//	tireless           a group that does nothing keeps its turn
+//	forwards           the second of two turns has the order of the first
+//	brief              a slow switch leaves nothing of the turn that it begins
+//	listless           a group rests although it has moved packets in this turn
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the
 // source changes, its mutation is written anew. The mutant is a file in a temporary folder, which
@@ -364,7 +371,7 @@ func run(ctx context.Context, names []string) error {
 		}
 	}
 	rows = append(rows, passes...)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, sim and scale.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, turns, sim and scale.\n\n", chaosRun, engineFolder)
 	wrong := play(ctx, rows)
 	switch {
 	case ctx.Err() != nil:

@@ -23,8 +23,7 @@ type mutation struct {
 const (
 	engineFolder = "uspace/engine"
 	linkFolder   = engineFolder + "/link"
-	// These are the folders of packages am, rats, rma and funi. Mutations name files there relative
-	// to engineFolder.
+	// These are the folders of other packages. Mutations name files there relative to engineFolder.
 	libraryFolder = "uspace/am"
 	ratsFolder    = "uspace/rats"
 	rmaFolder     = "uspace/rma"
@@ -34,6 +33,7 @@ const (
 	wiringFolder  = "uspace/topology"
 	simFolder     = "uspace/sim"
 	scaleFolder   = "uspace/sim/scale"
+	turnsFolder   = "uspace/turns"
 )
 
 var (

@@ -16,6 +16,7 @@ func board(test string) []check   { return []check{{folder: boardFolder, test: t
 func wiring(test string) []check  { return []check{{folder: wiringFolder, test: test}} }
 func sim(test string) []check     { return []check{{folder: simFolder, test: test}} }
 func scale(test string) []check   { return []check{{folder: scaleFolder, test: test}} }
+func turning(test string) []check { return []check{{folder: turnsFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -1070,4 +1071,25 @@ var mutations = []mutation{
 	{"around", "../sim/scale/hops.go",
 		`max(block-(nodes-distance), 0)`, `0`,
 		scale("TestClosedForm")},
+	{"unslewed", "../turns/clock.go",
+		`min(max(rest, -most), most)`, `min(max(rest, -most), most, 0)`,
+		turning("TestClocks")},
+	{"orphaned", "../turns/clock.go",
+		`now-c.heard > quiet || `, ``,
+		turning("TestClocks")},
+	{"jumpy", "../turns/clock.go",
+		`now >= c.jump && `, ``,
+		turning("TestJumps")},
+	{"tireless", "../turns/turns.go",
+		`g.rests, g.moved = !g.stirs, moved`, `g.rests, g.moved = false, moved`,
+		turning("TestIdleGroups")},
+	{"forwards", "../turns/turns.go",
+		`turn&1 != 0 {`, `false {`,
+		turning("TestFairShares")},
+	{"brief", "../turns/turns.go",
+		`now-t.since > pause {`, `false {`,
+		turning("TestSlowSwitch")},
+	{"listless", "../turns/turns.go",
+		`g.stirs = g.stirs || moved != g.moved`, `g.stirs = moved != g.moved`,
+		turning("TestGangs")},
 }

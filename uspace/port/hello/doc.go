@@ -10,7 +10,8 @@
 //
 //	question      to one card: who are you? By turns to every peer, and when somebody asks (Ask).
 //	answer        to the asker, with the nonce of the question and no longer than the question
-//	announcement  to everybody on the segment, by a station that discovers
+//	announcement  to everybody on the segment, by a station that discovers; and to each peer by
+//	              turns, by the station whose time counts for turns of groups (Config.Clock)
 //	goodbye       to everybody on the segment, by a station that ends
 //
 // Discovery: a station that discovers (Config.Discover) announces itself a few times soon after its
@@ -37,7 +38,7 @@
 //	                                         which source ports to choose
 //	16  length (2): bytes from offset 14 to the end, at least 106
 //	18  kind (1)                         19  flags (1): bit 0 the sender is a card, bit 1 it
-//	                                         discovers
+//	                                         discovers, bit 2 it tells a time
 //	20  incarnation (4)                  24  source card (2)   26  destination card (2)
 //	28  nonce (8): of an answer, that of the question
 //	36  queue that the hello is sent on (2)
@@ -46,6 +47,7 @@
 //	44  "FUhello1" (8)                   52  CRC-32C (4) of all bytes from offset 14 on, without
 //	                                         these four
 //	56  cluster (32), padded with zeroes 88  host (32), padded with zeroes
+//	120 with bit 2 of the flags: time in ns, by which groups take turns (8)
 //
 // Rules:
 //
@@ -59,7 +61,9 @@
 //     goodbye, has budgets as well (cause.go): for its purpose, for the peer that is asked, and,
 //     except for a goodbye, for the address that causes it. These questions to a peer are so rare
 //     that they never use up its answers, even when all cards of the cluster ask it.
-//   - Questions by turns are at most turnsPerSecond, however many peers there are.
+//   - Questions by turns are at most turnsPerSecond, and times that are told at most
+//     timesPerSecond, however many peers there are. A time counts only if it comes from the address
+//     of a peer.
 //   - Faults, questions that wait, and frames that wait between two steps are bounded. Those beyond
 //     a bound are dropped and counted. No frame causes a log entry.
 //   - An answer counts only with the nonce of a question that waits, from the address that the

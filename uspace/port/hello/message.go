@@ -18,7 +18,9 @@ const (
 	Version = 255
 	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can
 	// use has room for it.
-	Size    = 120
+	Size = 120
+	// Longest is the length of one that tells a time.
+	Longest = Size + 8
 	MaxName = 32     // the longest name of a cluster or host in bytes. Longer ones are cut.
 	NoQueue = 0xffff // stands for a queue that is not known
 
@@ -30,8 +32,9 @@ const (
 	nonceAt, queueAt, arrivedAt                 = 28, 36, 38
 	frameAt, framesAt, encapAt                  = 40, 42, 43
 	markAt, crcAt, clusterAt, hostAt            = 44, 52, 56, 88
+	timeAt                                      = Size
 
-	cardFlag, discoversFlag = 1, 2
+	cardFlag, discoversFlag, timeFlag = 1, 2, 4
 )
 
 // ErrMessage reports bytes that are not a hello.
@@ -71,26 +74,36 @@ type Message struct {
 	Nonce   uint64
 	Queue   uint16 // that the hello was sent on
 	Arrived uint16 // of an answer: that the question came in on
+	// Time is the time in nanoseconds by which the sender's groups take turns; 0: it says none.
+	Time uint64
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Put composes the hello in b, which has at least Size bytes, and returns its length. Names are cut
-// to MaxName bytes.
+// Put composes the hello in b and returns its length, Size or with a time Longest. Names are cut to
+// MaxName bytes.
 func (m *Message) Put(b []byte, to, from [6]byte) int {
-	b = b[:Size]
+	n := Size
+	if m.Time != 0 {
+		n = Longest
+	}
+	b = b[:n]
 	clear(b)
 	copy(b, to[:])
 	copy(b[6:], from[:])
 	binary.BigEndian.PutUint16(b[12:], arctic.EtherType)
 	b[versionAt], b[wayAt], b[kindAt] = Version, m.Way, byte(m.Kind)
 	le := binary.LittleEndian
-	le.PutUint16(b[lengthAt:], Size-before)
+	le.PutUint16(b[lengthAt:], uint16(n-before))
 	if m.IsCard {
 		b[flagsAt] |= cardFlag
 	}
 	if m.Discovers {
 		b[flagsAt] |= discoversFlag
+	}
+	if m.Time != 0 {
+		b[flagsAt] |= timeFlag
+		le.PutUint64(b[timeAt:], m.Time)
 	}
 	le.PutUint32(b[incarnationAt:], m.Incarnation)
 	le.PutUint16(b[sourceAt:], m.Card)
@@ -104,7 +117,7 @@ func (m *Message) Put(b []byte, to, from [6]byte) int {
 	copy(b[clusterAt:clusterAt+MaxName], m.Cluster)
 	copy(b[hostAt:hostAt+MaxName], m.Host)
 	le.PutUint32(b[crcAt:], sum(b))
-	return Size
+	return n
 }
 
 // sum returns the checksum of a hello, from offset 14 to the end of b.
@@ -151,6 +164,14 @@ func (v view) encap() uint8        { return v[encapAt] }
 func (v view) cluster() []byte     { return named(v[clusterAt : clusterAt+MaxName]) }
 func (v view) host() []byte        { return named(v[hostAt : hostAt+MaxName]) }
 
+// time returns the time that the sender tells, or 0.
+func (v view) time() uint64 {
+	if v[flagsAt]&timeFlag == 0 || len(v) < Longest {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(v[timeAt:])
+}
+
 // named returns a field without the zeroes at its end.
 func named(b []byte) []byte {
 	for len(b) > 0 && b[len(b)-1] == 0 {
@@ -185,5 +206,5 @@ func Parse(frame []byte) (m Message, from [6]byte, err error) {
 		return m, from, ErrMessage
 	}
 	return Message{Kind: v.kind(), Way: v[wayAt], Said: v.said(), To: binary.LittleEndian.Uint16(v[destinationAt:]),
-		Nonce: v.nonce(), Queue: v.queue(), Arrived: v.arrived()}, v.source(), nil
+		Nonce: v.nonce(), Queue: v.queue(), Arrived: v.arrived(), Time: v.time()}, v.source(), nil
 }

@@ -17,6 +17,7 @@ func drawMessage(t *rapid.T) Message {
 		To:    rapid.Uint16().Draw(t, "to"),
 		Nonce: rapid.Uint64().Draw(t, "nonce"), Queue: rapid.Uint16().Draw(t, "queue"),
 		Arrived: rapid.Uint16().Draw(t, "arrived"),
+		Time:    rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64()).Draw(t, "time"),
 		Said: Said{Card: rapid.Uint16().Draw(t, "card"), Incarnation: rapid.Uint32().Draw(t, "incarnation"),
 			IsCard:    rapid.Bool().Draw(t, "card?"),
 			Discovers: rapid.Bool().Draw(t, "discovers"), FrameSize: rapid.Uint16().Draw(t, "frame"),
@@ -43,17 +44,17 @@ func TestMessages(t *testing.T) {
 
 // Rule: a hello with one flipped bit is none, wherever the bit is behind the addresses.
 func TestDamagedMessages(t *testing.T) {
-	m := Message{Kind: Question, Said: Said{Card: 3, Cluster: "c", Host: "h"}}
-	good := make([]byte, Size)
+	m := Message{Kind: Question, Said: Said{Card: 3, Cluster: "c", Host: "h"}, Time: 7}
+	good := make([]byte, Longest)
 	m.Put(good, broadcast, [6]byte{2})
-	for bit := 12 * 8; bit < Size*8; bit++ {
+	for bit := 12 * 8; bit < Longest*8; bit++ {
 		b := append([]byte{}, good...)
 		b[bit/8] ^= 1 << (bit % 8)
 		if _, _, err := Parse(b); err == nil {
 			t.Errorf("bit %d of byte %d is not missed", bit%8, bit/8)
 		}
 	}
-	for n := range Size {
+	for n := range Longest {
 		if _, _, err := Parse(good[:n]); err == nil {
 			t.Errorf("%d bytes are a hello", n)
 		}
@@ -76,6 +77,17 @@ func TestLongerMessages(t *testing.T) {
 	}
 }
 
+// Rule: a hello that says that it tells a time, and is too short for one, tells none.
+func TestTimeThatIsMissing(t *testing.T) {
+	b := make([]byte, Size)
+	(&Message{Kind: Announcement, Said: Said{Card: 3}}).Put(b, broadcast, [6]byte{2})
+	b[flagsAt] |= timeFlag
+	binary.LittleEndian.PutUint32(b[crcAt:], sum(b))
+	if got, _, err := Parse(append(b, 1, 2, 3, 4, 5, 6, 7, 8)); err != nil || got.Time != 0 {
+		t.Fatal(got, err)
+	}
+}
+
 // Rule: names that come from elsewhere have nothing that a terminal or a log would obey.
 func TestNames(t *testing.T) {
 	b := make([]byte, Size)
@@ -94,6 +106,9 @@ func FuzzParse(f *testing.F) {
 	(&Message{Kind: Answer, Said: Said{Card: 7, Cluster: "c", Host: "h", IsCard: true}}).Put(b, broadcast, [6]byte{2})
 	f.Add(b, true)
 	f.Add(b[:80], false)
+	b = make([]byte, Longest)
+	(&Message{Kind: Announcement, Said: Said{Card: 7, IsCard: true}, Time: 1 << 40}).Put(b, broadcast, [6]byte{2})
+	f.Add(b, true)
 	f.Fuzz(func(t *testing.T, b []byte, seal bool) {
 		if seal && len(b) >= Size {
 			n := before + int(binary.LittleEndian.Uint16(b[lengthAt:]))
@@ -106,9 +121,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := make([]byte, Size)
-		m.Put(again, broadcast, from)
-		if got, _, err := Parse(again); err != nil || !cmp.Equal(got, m) {
+		again := make([]byte, Longest)
+		if got, _, err := Parse(again[:m.Put(again, broadcast, from)]); err != nil || !cmp.Equal(got, m) {
 			t.Fatalf("%+v became %+v, %v", m, got, err)
 		}
 	})

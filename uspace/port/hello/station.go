@@ -31,6 +31,9 @@ type Config struct {
 	// Seed determines the nonces, which nobody can guess while Seed is secret, and the times of
 	// announcements.
 	Seed [32]byte
+	// Clock is the clock of turns of groups. The station passes on what peers tell, and tells its
+	// time while it is the one that counts; nil: the station does neither.
+	Clock Clock
 }
 
 // Station sends and answers hellos for a card. All its methods are for the goroutine of the card's
@@ -58,6 +61,9 @@ type Station struct {
 	questions [mostQuestions]question
 	waits     [purposes]int // questions by purpose
 
+	telling int64 // when the clock's time is told next
+	teller  int   // index in order of the peer to which it is told
+
 	announced int   // how many times
 	announce  int64 // time of the next announcement
 
@@ -71,7 +77,7 @@ type Station struct {
 	sources                 [256]bucket      // answers, by hash of the address
 	causing                 [256]bucket      // questions, by hash of the address that causes them
 	caused                  [purposes]bucket // questions that others cause, all of a purpose
-	scratch                 [Size]byte
+	scratch                 [Longest]byte
 
 	n Counters
 }
@@ -129,7 +135,7 @@ func (s *Station) Step(now int64) {
 		s.n.Dropped += p.dropped
 		p.dropped = 0
 	}
-	s.Due = min(s.expire(now), s.takeTurn(now), s.prove(now), s.announceSelf(now))
+	s.Due = min(s.expire(now), s.takeTurn(now), s.prove(now), s.announceSelf(now), s.tellTime(now))
 	for i, sent := range s.sent {
 		if sent {
 			s.c.Ports[i].Flush()
@@ -158,6 +164,7 @@ func (s *Station) receive(now int64, port int, frame []byte, queue uint16) {
 		s.answered(now, port, v, queue)
 	case Announcement:
 		s.meet(now, port, v)
+		s.hearTime(now, v)
 	case Goodbye:
 		s.leaving(now, port, v)
 	}

@@ -1,0 +1,33 @@
+// Package turns gives groups turns on a card that has room for few of them (thesis 4.2), at the
+// same time on all hosts if they share a clock (4.3).
+//
+// The journey of a turn: time is cut into turns with numbers. At the beginning of one, Turns puts
+// the groups in an order. The first ones that are awake are on the card next, as many as there is
+// room for. The others are switched out. Packets in flight are answered first (CTXR1), at most for
+// patient; then the switch goes on without the answers, and the engine keeps them when they come.
+// Contexts of one group are always together, so that they can answer each other. A group rests that
+// has moved no packet in its turn so far and has none to move: it gives way to groups that are
+// awake. With room for all groups there are no switches.
+//
+// Without a Clock each host takes its turns alone. A group that waits goes before one that had a
+// turn, and no group leaves the card before the turn ends.
+//
+// With a Clock hosts agree on the number of the turn. The order of the groups depends on that
+// number and on their GIDs alone. So hosts with the same groups choose the same ones. Hosts with
+// different groups choose the same ones wherever the first ones are on both. No host tells another
+// which groups it has. Of two turns in a row the second has the order of the first backwards, so
+// that two groups have every other turn each. A group that begins to rest gives what is left of the
+// turn to the next one in the order, and takes its place again when it wakes.
+//
+// The clock: one card tells its time, the lowest-numbered one that is heard, and the others follow
+// it. A card that is new listens first, and takes over the time that the others have. When the card
+// falls silent, the others go on with the time that they have, and the next one tells it.
+//
+// Rules:
+//   - Turns and Clock are state machines. They own no goroutine, socket or lock, and time comes in.
+//   - Each look looks at a bounded number of contexts that are out.
+//   - Whatever the clock is told, a turn takes from 8 to 12 ms. A group that is awake waits at most
+//     overdue turns for each group that is awake, and as long again for others that are overdue.
+//     Numbers jump at most once in 10 s on average, so that nobody can keep choosing orders in
+//     which a group is late.
+package turns
