@@ -3,11 +3,13 @@ package daemon
 // This file is the mailbox of the card's thread. Accounts take turns there, by measured time.
 //
 // Each account has a queue. After a command its account rests. Command and rest together take
-// stepsFirst+1 times the processor time of the command, times the number of accounts that wait or
-// rest. So all commands together take at most about a quarter of the thread's time from the
-// messages, and each account has an equal part of that quarter. Of the accounts that do not rest,
-// the one that has rested for the longest is next. So an account that seldom asks waits for at most
-// one command that has begun, however long and however many the commands of others are.
+// stepsFirst+1 times the processor time of the command, times the number of accounts. These are the
+// accounts that wait or rest, or that did so less than a rest ago: else one that always asks just
+// as its rest ends would not count. So all commands together take at most about a quarter of the
+// thread's time from the messages, and each account has an equal part of that quarter. Of the
+// accounts that do not rest, the one that has rested for the longest is next. So an account that
+// seldom asks waits for at most one command that has begun, however long and however many the
+// commands of others are.
 //
 // A queue holds at most one command of each goroutine that serves a connection, and the goroutine
 // waits for its command. So a queue is as bounded as connections are. The daemon's own commands
@@ -40,6 +42,7 @@ type mailbox struct {
 type box struct {
 	waiting []*command // in their order
 	due     int64      // earliest time of the next command
+	counts  int64      // it counts among the accounts until then, though it has nothing
 	since   uint64     // breaks ties: taken, when the first command came
 }
 
@@ -94,7 +97,7 @@ func (m *mailbox) take(now int64) (c *command, accounts int64) {
 				cmp.Compare(account, next.waiting[0].account())) < 0 {
 				next = b
 			}
-		case b.due <= now: // it has nothing, and has rested
+		case b.counts <= now:
 			delete(m.boxes, account)
 			continue
 		}
@@ -116,6 +119,7 @@ func (m *mailbox) take(now int64) (c *command, accounts int64) {
 // given number of accounts.
 func (m *mailbox) rest(c *command, now, took, accounts int64) {
 	if b := m.boxes[c.account()]; b != nil {
-		b.due = now + stepsFirst*took + (stepsFirst+1)*took*(max(accounts, 1)-1)
+		rest := stepsFirst*took + (stepsFirst+1)*took*(max(accounts, 1)-1)
+		b.due, b.counts = now+rest, now+2*rest
 	}
 }
