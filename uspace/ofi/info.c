@@ -23,7 +23,7 @@
 #define RX_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
 #define ORDER FI_ORDER_SAS
 /* Any numbers that no other provider has. */
-#define PROTOCOL (FI_PROV_SPECIFIC | 0x4655)
+#define PROTOCOL (1u << 31 | 0x4655) /* the highest bit: a provider's own */
 #define PROTOCOL_VERSION 1
 
 /* Says in one line why something is not offered, and returns from getinfo. */

@@ -25,6 +25,11 @@
 
 extern struct fi_provider ofi_provider;
 
+/* The object whose field this is. libfabric's headers had it until version 2. */
+#ifndef container_of
+#define container_of(at, type, field) ((type *)((char *)(at) - offsetof(type, field)))
+#endif
+
 /* Words that several threads use are plain, so that cgo knows their types, and are used by
  * these. */
 #define LOAD(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
