@@ -119,7 +119,7 @@ func verified(t *testing.T, s *service, program ...string) {
 	allToAll(t, s.run(rounds("20")...).ok(), "[0] ", 3, 20)
 	s.free()
 	p := s.run(rounds("1000000000")...)
-	eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+3 })
+	eventually(t, "all nodes are attached", func() bool { return s.attached() >= 3 })
 	p.signal(syscall.SIGINT)
 	if code := p.wait(); code != 128+int(syscall.SIGINT) {
 		t.Errorf("interrupted: exit code %d, and it said %q", code, p.stderr.String())

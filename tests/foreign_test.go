@@ -269,8 +269,9 @@ func (a *attack) damages() map[string]struct {
 			slices.DeleteFunc(bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) }),
 				// but the cards, which are looked at before
 				func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })},
-		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
-		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(5, 8, flip(15))},
+		"length within the frame": {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
+		"flags that nothing is": {"engine.dropped_reserved_bits",
+			slices.Concat(bits(5, 6, flip(15)), bits(7, 8, flip(15)))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
 		"tag of a frame without packets": {"engine.dropped_reserved_bits", bits(0, 64, func(bit int) []byte {
 			b := a.withReject(func([]byte) {})

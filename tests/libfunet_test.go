@@ -124,7 +124,7 @@ func TestLibraryPingPong(t *testing.T) {
 			}
 			s.free()
 			p := s.run("-n", "2", "--", program, "100000000")
-			eventually(t, "both nodes are attached", func() bool { return s.inUse() >= 2*2 })
+			eventually(t, "both nodes are attached", func() bool { return s.attached() >= 2 })
 			p.signal(syscall.SIGINT)
 			if code := p.wait(); code != 128+int(syscall.SIGINT) ||
 				!strings.Contains(p.stderr.String(), ": interrupted\n") {

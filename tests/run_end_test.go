@@ -132,7 +132,7 @@ func TestRunKilled(t *testing.T) {
 	s := daemons(t)
 	for range 3 {
 		p := s.run("-n", "4", "--", "funet", "pingpong", "--exchanges", "1000000000")
-		eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+4 })
+		eventually(t, "all nodes are attached", func() bool { return s.attached() >= 4 })
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestRunKilled(t *testing.T) {
 		s.free()
 	}
 	p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
-	eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+2 })
+	eventually(t, "all nodes are attached", func() bool { return s.attached() >= 2 })
 	victim := daemonPID(t, s.sockets[1])
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,21 @@ func (s *service) run(args ...string) *process {
 
 // inUse returns how many jobs, contexts and ports the daemons have, as root sees them, and on how
 // many memory counts.
-func (s *service) inUse() (n int) {
+func (s *service) inUse() int {
+	s.t.Helper()
+	attached, others := s.counts()
+	return attached + others
+}
+
+// attached returns how many contexts and ports the daemons have.
+func (s *service) attached() int {
+	s.t.Helper()
+	attached, _ := s.counts()
+	return attached
+}
+
+// counts returns how many contexts and ports there are, and what else inUse counts.
+func (s *service) counts() (attached, others int) {
 	s.t.Helper()
 	for _, socket := range s.sockets {
 		var status struct {
@@ -78,12 +92,12 @@ func (s *service) inUse() (n int) {
 		if status.Jobs == nil || status.Contexts == nil {
 			s.t.Fatalf("the status of %s has no jobs or contexts: %s", socket, out)
 		}
-		n += len(status.Jobs) + len(status.Contexts) + len(status.Ports)
-		if status.Bytes != 0 {
-			n++
+		attached += len(status.Contexts) + len(status.Ports)
+		if others += len(status.Jobs); status.Bytes != 0 {
+			others++
 		}
 	}
-	return n
+	return attached, others
 }
 
 // free checks that the daemons have nothing of anybody soon.

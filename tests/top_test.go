@@ -124,7 +124,7 @@ func TestTop(t *testing.T) {
 	long.Test(t)
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
-	eventually(t, "both nodes are attached", func() bool { return s.inUse() >= 2+2 })
+	eventually(t, "both nodes are attached", func() bool { return s.attached() >= 2 })
 
 	out := start(t, nobody(exec.Command(command, "top", "--json", "--count", "2", "--socket", s.sockets[0])), nil).ok()
 	documents := strings.Split(strings.TrimSpace(out), "\n")

@@ -44,7 +44,7 @@ func TestTraceOfAJob(t *testing.T) {
 	long.Test(t)
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
-	eventually(t, "both nodes are attached", func() bool { return s.inUse() >= 2+2 })
+	eventually(t, "both nodes are attached", func() bool { return s.attached() >= 2 })
 	dir, err := os.MkdirTemp("", "funet-trace")
 	if err != nil {
 		t.Fatal(err)
