@@ -61,6 +61,17 @@ func statusOf(t *testing.T, d *running) report.Status {
 	return s
 }
 
+// paired starts an etcd and two daemons in its table, and makes a job of two nodes on them.
+func paired(t *testing.T) (s *etcd.Server, logs *[2]journal, daemons []*running, nodes []*client) {
+	t.Helper()
+	b := newBed(t)
+	s, logs = etcd.Start(t), new([2]journal)
+	daemons = []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
+	logs[0].says(t, "card 1 has joined")
+	_, nodes = group(t, daemons, 0, 1)
+	return s, logs, daemons, nodes
+}
+
 // exchange has the two nodes of a job send each other a word.
 func exchange(t *testing.T, nodes []*client) {
 	t.Helper()
@@ -165,12 +176,7 @@ func TestClusterInEtcd(t *testing.T) {
 // where it answers, tells what is wrong with its key's name, and refuses jobs with a number that
 // two hosts have.
 func TestLiesInEtcd(t *testing.T) {
-	b := newBed(t)
-	s := etcd.Start(t)
-	var logs [2]journal
-	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
-	logs[0].says(t, "card 1 has joined")
-	_, nodes := group(t, daemons, 0, 1)
+	s, logs, daemons, nodes := paired(t)
 	exchange(t, nodes)
 	host := func(n int) string {
 		return fmt.Sprintf(`{"host":"liar","life":"0123456789abcdef","iface":"eth1","mac":"02:66:66:66:66:%02x","encap":"ethernet"}`, n)
@@ -284,12 +290,7 @@ func TestEpochsInEtcd(t *testing.T) {
 // Rule: while etcd does not answer, only what asks it waits: other users' requests and messages go
 // on. What waits ends with the daemon, or with its time.
 func TestSlowEtcd(t *testing.T) {
-	b := newBed(t)
-	s := etcd.Start(t)
-	var logs [2]journal
-	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
-	logs[0].says(t, "card 1 has joined")
-	_, nodes := group(t, daemons, 0, 1)
+	s, _, daemons, nodes := paired(t)
 	s.Pause(true)
 	waiting := make(chan error, 1)
 	k := dial(t, daemons[0].socket)

@@ -125,7 +125,8 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 				}
 				return r.hub.Counters()
 			}
-			if p, ours := r.at[int(u.Index)]; ours && r.hear(p, u.Header.Type == unix.RTM_DELLINK || !carries(u.Link)) {
+			gone := u.Header.Type == unix.RTM_DELLINK || !Carries(u.Attrs())
+			if p, ours := r.at[int(u.Index)]; ours && r.hear(p, gone) {
 				if err := r.forward(); err != nil {
 					return counters, err
 				}
@@ -134,8 +135,8 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 	}
 }
 
-// carries reports whether both ends of a link are up.
-func carries(l netlink.Link) bool { return l.Attrs().RawFlags&unix.IFF_LOWER_UP != 0 }
+// Carries reports whether both ends of a link are up.
+func Carries(a *netlink.LinkAttrs) bool { return a.RawFlags&unix.IFF_LOWER_UP != 0 }
 
 // plug attaches the program to a port's interface, which receives whatever comes from then on.
 func (r *router) plug(p int) error {
@@ -169,7 +170,7 @@ func (r *router) plug(p int) error {
 	}
 	r.at[index] = p
 	r.Tell(fmt.Sprintf("port %d: %s to %s, %s", p, name, r.leadsTo(p), a.Mode()))
-	if !carries(l) {
+	if !Carries(l.Attrs()) {
 		r.hear(p, true)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/hub"
@@ -174,7 +173,7 @@ func (l *Lab) SetWire(router, port int, up bool) (apart [][2]int, err error) {
 	if err == nil && up {
 		deadline := time.Now().Add(linkDeadline)
 		err = l.spaces[len(l.hosts)+router].netlink(func(handle *netlink.Handle) error {
-			return waitUp(handle, deadline, carries)
+			return waitUp(handle, deadline, hub.Carries) // for no wire that is broken
 		})
 	}
 	if err != nil {
@@ -182,9 +181,6 @@ func (l *Lab) SetWire(router, port int, up bool) (apart [][2]int, err error) {
 	}
 	return l.reroute()
 }
-
-// carries reports whether both ends of a link are up. A wire that is broken is not waited for.
-func carries(a *netlink.LinkAttrs) bool { return a.RawFlags&unix.IFF_LOWER_UP != 0 }
 
 // setPorts brings chosen ports of a router up or down, and reports whether there were any.
 func (l *Lab) setPorts(router int, chosen func(port int) bool, up bool) (found bool, err error) {

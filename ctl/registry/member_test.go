@@ -237,7 +237,7 @@ func TestOneNumberTwice(t *testing.T) {
 	}
 }
 
-// Rule: what contradicts an earlier host, or is none, is not in the table and is told with its key;
+// Rule: what contradicts an earlier host, or is no host, is not in the table and is told with its key;
 // everything else is.
 func TestLies(t *testing.T) {
 	s := etcd.Start(t)

@@ -502,7 +502,7 @@ func (m *Member) sit(ctx context.Context, t *table, first bool) error {
 			return fmt.Errorf("number %d is that of host %s at %s: %w; give one of the two hosts another, or wait until that host's lease has ended",
 				m.o.Own.Node, h.Name, h.place(), ErrNumber)
 		default:
-			return fmt.Errorf("number %d is taken, with a value that is none: %w: %w; `etcdctl del %s` if no host has it",
+			return fmt.Errorf("number %d is taken, with a value that is no host's: %w: %w; `etcdctl del %s` if no host has it",
 				m.o.Own.Node, plain(err), ErrNumber, key)
 		}
 	}

@@ -30,7 +30,7 @@ type table struct {
 	claimed   map[uint16]int              // how many GIDs a host has
 	epoch     entry
 	hasEpoch  bool
-	strangers map[string]bool // keys that are none; at most mostStrangers
+	strangers map[string]bool // keys of no known form; at most mostStrangers
 	revision  int64
 }
 
@@ -84,7 +84,7 @@ func (t *table) set(key string, e *entry) {
 	}
 }
 
-// counts reports whether a claim is one: it has the lease of its host, and is not beyond its share.
+// counts reports whether a claim counts: it has the lease of its host, and is not beyond its share.
 func (t *table) counts(gid, host uint16) bool {
 	e, ok := t.groups[gid][host]
 	h, there := t.hosts[host]
@@ -228,7 +228,7 @@ func (t *table) fits(h, own *Host, interfaces []string, places, addresses map[st
 	case h.Encap == cluster.UDP && h.Address.Is4() != own.Address.Is4():
 		return fmt.Errorf("%s: address %v, and this host has %v: %w", key, h.Address, own.Address, cluster.ErrFamily)
 	case len(interfaces) > 1 && !slices.Contains(interfaces, h.Iface):
-		return fmt.Errorf("%s: is behind interface %s, which is none of %s: %w", key, h.Iface,
+		return fmt.Errorf("%s: is behind interface %s, and this host has %s: %w", key, h.Iface,
 			strings.Join(interfaces, ", "), cluster.ErrIface)
 	}
 	if other, taken := places[h.place()]; taken {

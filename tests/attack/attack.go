@@ -73,6 +73,8 @@ type Attack struct {
 	Direct bool
 	// Rank is what the program rank does in the attack (ranks.go); "": it has no ranks.
 	Rank string
+	// Yardstick marks what is no attack on FUNet, but says how much of a loss is not FUNet's.
+	Yardstick bool
 	// Foreign marks an attack of hosts that are not the victim's, by their root.
 	Foreign bool
 	// Row marks an attack whose user needs a rule of RowContexts contexts on each host.

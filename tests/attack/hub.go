@@ -83,8 +83,8 @@ func (p *player) pour(change func(b []byte)) (sent int) {
 
 // misroute puts a route in place of the destination address.
 func (p *player) misroute(b []byte) {
-	binary.BigEndian.PutUint32(b[2:], rand.Uint32()>>rand.IntN(32))
-	b[0], b[1] = 0x0e, byte(rand.Uint32()>>rand.IntN(32))
+	to := bpf.HubRoute{Bits: rand.Uint32() >> rand.IntN(32), Left: int(rand.Uint32() >> rand.IntN(32))}.Address()
+	copy(b, to[:])
 	if rand.IntN(2) == 0 {
 		copy(b[6:], p.raw.macs[rand.IntN(len(p.raw.macs))])
 	}

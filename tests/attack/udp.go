@@ -18,7 +18,7 @@ const (
 // UDP lists the attacks by sockets. They have no groups.
 func UDP() []Attack {
 	return []Attack{{Name: "udp_flood", Does: "UDP without end between two sockets of the kernel, to compare with",
-		begin: (*player).openSocket, round: (*player).datagrams}}
+		Yardstick: true, begin: (*player).openSocket, round: (*player).datagrams}}
 }
 
 // openSocket connects a socket to the one of the other host's process.

@@ -160,21 +160,25 @@ func TestForeignHosts(t *testing.T) {
 
 // TestMet: others keep their share beside an attack if rate and p99 are within their bounds and the
 // attack went on: beside one that stands still nobody loses anything, unless it is one whose cards
-// go on without its processes.
+// go on without its processes. A yardstick does not count for all.
 func TestMet(t *testing.T) {
 	for _, row := range []struct {
-		name   string
-		rate   float64
-		did    float64
-		waits  bool
-		wanted bool
-	}{{"kept", 600, 10, false, true}, {"lost", 400, 10, false, false}, {"stands still", 600, 0, false, false},
-		{"waits", 600, 0, true, true}} {
-		r := newReport(&options{Rounds: 1, attacks: []attack.Attack{{Name: row.name, Waits: row.waits}}})
+		name      string
+		rate      float64
+		did       float64
+		waits     bool
+		yardstick bool
+		wanted    bool
+		all       bool
+	}{{"kept", 600, 10, false, false, true, true}, {"lost", 400, 10, false, false, false, false},
+		{"stands still", 600, 0, false, false, false, false}, {"waits", 600, 0, true, false, true, true},
+		{"lost beside a yardstick", 400, 10, false, true, false, true}} {
+		r := newReport(&options{Rounds: 1, attacks: []attack.Attack{{Name: row.name, Waits: row.waits,
+			Yardstick: row.yardstick}}})
 		quiet, beside := window{Rate: 1000, P99: 10, Pipelined: 1}, window{Rate: row.rate, P99: 10, Pipelined: 1}
 		r.alone, r.burner = []window{quiet}, []window{quiet, quiet}
 		r.add(0, quiet, beside, quiet, row.did)
-		if r.finish(); r.Attacks[0].Met != row.wanted || r.Met != row.wanted {
+		if r.finish(); r.Attacks[0].Met != row.wanted || r.Met != row.all {
 			t.Errorf("%s: met %v", row.name, r.Met)
 		}
 	}

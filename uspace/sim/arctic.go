@@ -68,7 +68,7 @@ type flit struct {
 	words   int32
 	behind  uint32 // the frame that waits behind it, plus one; 0: none
 	level   uint8  // 1: high
-	packets uint8  // FUNet's, of which the frame is one of Arctic's
+	packets uint8  // how many of FUNet's packets are in it
 }
 
 // channel is an output section, its link, and the input section at the far end. It has 64 bytes, a

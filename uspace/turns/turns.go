@@ -215,7 +215,7 @@ func (t *Turns) advance(now int64) bool {
 	return true
 }
 
-// before returns the order of two of which one goes first.
+// before returns the order of two groups; first says that the one on the left goes first.
 func before(first bool) int {
 	if first {
 		return -1
