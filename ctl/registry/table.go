@@ -84,7 +84,7 @@ func (t *table) set(key string, e *entry) {
 	}
 }
 
-// counts reports whether a claim counts: it has the lease of its host, and is not beyond its share.
+// counts reports whether a claim counts: it has its host's lease, and is not beyond the share.
 func (t *table) counts(gid, host uint16) bool {
 	e, ok := t.groups[gid][host]
 	h, there := t.hosts[host]
