@@ -237,8 +237,8 @@ func TestOneNumberTwice(t *testing.T) {
 	}
 }
 
-// Rule: what contradicts an earlier host, or is no host, is not in the table and is told with its key;
-// everything else is.
+// Rule: a host that contradicts an earlier one, or has a value that is no host's, is not in the
+// table, and is told with its key. All others are in it.
 func TestLies(t *testing.T) {
 	s := etcd.Start(t)
 	a, b := join(t, options(s, 0)), join(t, options(s, 1))
