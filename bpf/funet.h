@@ -19,6 +19,8 @@
 #define FUNET_VERSION 6
 /* between the ports of one job's processes; the switch looks at nothing else (switch.h) */
 #define FUNET_VERSION_DIRECT 7
+/* a bundle of frames, which routers take apart (hub.c) */
+#define FUNET_VERSION_BUNDLE 8
 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
 #define FUNET_VERSION_PROBE 0
 /* a hello of package uspace/port/hello, which is of no group and the same in all versions */

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -32,6 +33,7 @@ type HubPort struct {
 	Interface uint32  // its index in the router's network namespace
 	IsStation bool    // the port leads to a station, else to another router
 	Station   [6]byte // the station's address
+	Far       int     // of a port that leads to a router: the number of its port there
 }
 
 // HubRouter is how a router forwards.
@@ -96,8 +98,7 @@ func TakeHub(number uint32) (_ *Hub, err error) {
 		}
 		*slot = m
 	}
-	if h.objects.FunetHubCounters == nil || h.objects.FunetHubInputs == nil || h.objects.FunetHubLinks == nil ||
-		h.objects.FunetHubPorts == nil || h.objects.FunetHubRoutes == nil || h.objects.FunetRouter == nil {
+	if slices.Contains(h.maps(), nil) {
 		return nil, fmt.Errorf("program %d: %w", number, ErrHub)
 	}
 	return h, nil
@@ -112,8 +113,10 @@ func (h *Hub) slot(m *ebpf.Map) **ebpf.Map {
 		return &o.FunetHubCounters
 	case m.Type() == ebpf.Hash && m.KeySize() == 4 && m.ValueSize() == 4:
 		return &o.FunetHubInputs
-	case m.Type() == ebpf.DevMap:
+	case m.Type() == ebpf.DevMap && m.ValueSize() == 4:
 		return &o.FunetHubLinks
+	case m.Type() == ebpf.DevMap:
+		return &o.FunetHubCopies
 	case m.Type() == ebpf.Array && m.ValueSize() == 8 && m.MaxEntries() == HubPorts:
 		return &o.FunetHubPorts
 	case m.Type() == ebpf.Hash && m.KeySize() == 8 && m.ValueSize() == 8:
@@ -148,12 +151,18 @@ func (h *Hub) SetPort(port int, p HubPort) error {
 		return fmt.Errorf("wire port %d of a router: %w: it has %d", port, ErrRange, HubPorts)
 	}
 	const router, station = 1, 2
-	v := hubFunetHubPort{Kind: router}
+	if p.Far < 0 || p.Far >= HubPorts {
+		return fmt.Errorf("wire port %d of a router to port %d of another: %w: it has %d", port, p.Far, ErrRange, HubPorts)
+	}
+	v := hubFunetHubPort{Kind: router, Far: uint8(p.Far)}
 	if p.IsStation {
 		v.Kind, v.Station = station, p.Station
 	}
+	copies := hubBpfDevmapVal{Ifindex: p.Interface}
+	copies.BpfProg.Fd = int32(h.objects.FunetHubCopy.FD())
 	for _, err := range []error{
 		h.objects.FunetHubLinks.Put(uint32(port), p.Interface),
+		h.objects.FunetHubCopies.Put(uint32(port), copies),
 		h.objects.FunetHubInputs.Put(p.Interface, uint32(port)),
 		h.objects.FunetHubPorts.Put(uint32(port), v),
 	} {
@@ -186,7 +195,7 @@ func (h *Hub) RemoveRoute(station [6]byte) error {
 }
 
 // hubCounters is how many counters the program has.
-const hubCounters = 9 + HubPorts
+const hubCounters = 10 + HubPorts
 
 // HubCounters counts frames by what became of them, since the program was loaded.
 type HubCounters struct {
@@ -199,7 +208,8 @@ type HubCounters struct {
 	Nowhere   uint64 `json:"frames_nowhere"`         // the route names a port that leads nowhere
 	Down      uint64 `json:"frames_down"`            // the route names a port that is down
 	Forged    uint64 `json:"frames_forged"`          // from a station in another's name
-	// Forwarded counts by port.
+	Unbundled uint64 `json:"frames_no_bundle"`       // for many stations, and no bundle
+	// Forwarded counts by port. A bundle that leaves by several ports counts at each.
 	Forwarded [HubPorts]uint64 `json:"frames_forwarded"`
 }
 
@@ -211,7 +221,7 @@ func (h *Hub) Counters() (c HubCounters, err error) {
 	}
 	for _, one := range all {
 		for i, n := range []*uint64{&c.Passed, &c.Stranger, &c.Unrouted, &c.Unknown, &c.Exhausted, &c.Long, &c.Nowhere,
-			&c.Down, &c.Forged} {
+			&c.Down, &c.Forged, &c.Unbundled} {
 			*n += one.N[i]
 		}
 		for i := range c.Forwarded {
@@ -221,17 +231,25 @@ func (h *Hub) Counters() (c HubCounters, err error) {
 	return c, nil
 }
 
+// maps returns all maps.
+func (h *Hub) maps() []*ebpf.Map {
+	o := &h.objects
+	return []*ebpf.Map{o.FunetHubCopies, o.FunetHubCounters, o.FunetHubInputs, o.FunetHubLinks, o.FunetHubPorts,
+		o.FunetHubRoutes, o.FunetRouter}
+}
+
 // Close gives the handle back.
 func (h *Hub) Close() error {
 	var errs []error
-	for _, m := range []*ebpf.Map{h.objects.FunetHubCounters, h.objects.FunetHubInputs, h.objects.FunetHubLinks,
-		h.objects.FunetHubPorts, h.objects.FunetHubRoutes, h.objects.FunetRouter} {
+	for _, m := range h.maps() {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
 	}
-	if h.objects.FunetHub != nil {
-		errs = append(errs, h.objects.FunetHub.Close())
+	for _, p := range []*ebpf.Program{h.objects.FunetHub, h.objects.FunetHubCopy} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -13,16 +13,25 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type hubBpfDevmapVal struct {
+	_       structs.HostLayout
+	Ifindex uint32
+	BpfProg struct {
+		_  structs.HostLayout
+		Fd int32
+	}
+}
+
 type hubFunetHubCounts struct {
 	_ structs.HostLayout
-	N [17]uint64
+	N [18]uint64
 }
 
 type hubFunetHubPort struct {
-	_        structs.HostLayout
-	Kind     uint8
-	Reserved uint8
-	Station  [6]uint8
+	_       structs.HostLayout
+	Kind    uint8
+	Far     uint8
+	Station [6]uint8
 }
 
 type hubFunetHubRoute struct {
@@ -50,6 +59,7 @@ type hubFunetHubStation struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	hubMapFunetHubCopies   = "funet_hub_copies"
 	hubMapFunetHubCounters = "funet_hub_counters"
 	hubMapFunetHubInputs   = "funet_hub_inputs"
 	hubMapFunetHubLinks    = "funet_hub_links"
@@ -57,6 +67,7 @@ const (
 	hubMapFunetHubRoutes   = "funet_hub_routes"
 	hubMapFunetRouter      = "funet_router"
 	hubProgFunetHub        = "funet_hub"
+	hubProgFunetHubCopy    = "funet_hub_copy"
 )
 
 // loadHub returns the embedded CollectionSpec for hub.
@@ -101,13 +112,15 @@ type hubSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type hubProgramSpecs struct {
-	FunetHub *ebpf.ProgramSpec `ebpf:"funet_hub"`
+	FunetHub     *ebpf.ProgramSpec `ebpf:"funet_hub"`
+	FunetHubCopy *ebpf.ProgramSpec `ebpf:"funet_hub_copy"`
 }
 
 // hubMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type hubMapSpecs struct {
+	FunetHubCopies   *ebpf.MapSpec `ebpf:"funet_hub_copies"`
 	FunetHubCounters *ebpf.MapSpec `ebpf:"funet_hub_counters"`
 	FunetHubInputs   *ebpf.MapSpec `ebpf:"funet_hub_inputs"`
 	FunetHubLinks    *ebpf.MapSpec `ebpf:"funet_hub_links"`
@@ -142,6 +155,7 @@ func (o *hubObjects) Close() error {
 //
 // It can be passed to loadHubObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hubMaps struct {
+	FunetHubCopies   *ebpf.Map `ebpf:"funet_hub_copies"`
 	FunetHubCounters *ebpf.Map `ebpf:"funet_hub_counters"`
 	FunetHubInputs   *ebpf.Map `ebpf:"funet_hub_inputs"`
 	FunetHubLinks    *ebpf.Map `ebpf:"funet_hub_links"`
@@ -152,6 +166,7 @@ type hubMaps struct {
 
 func (m *hubMaps) Close() error {
 	return _HubClose(
+		m.FunetHubCopies,
 		m.FunetHubCounters,
 		m.FunetHubInputs,
 		m.FunetHubLinks,
@@ -171,12 +186,14 @@ type hubVariables struct {
 //
 // It can be passed to loadHubObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hubPrograms struct {
-	FunetHub *ebpf.Program `ebpf:"funet_hub"`
+	FunetHub     *ebpf.Program `ebpf:"funet_hub"`
+	FunetHubCopy *ebpf.Program `ebpf:"funet_hub_copy"`
 }
 
 func (p *hubPrograms) Close() error {
 	return _HubClose(
 		p.FunetHub,
+		p.FunetHubCopy,
 	)
 }
 

@@ -57,7 +57,7 @@ func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, m
 		if err != nil {
 			t.Fatal(err)
 		}
-		n = append(n, c.Passed, c.Stranger, c.Unrouted, c.Unknown, c.Exhausted, c.Long, c.Nowhere, c.Down, c.Forged)
+		n = append(n, c.Passed, c.Stranger, c.Unrouted, c.Unknown, c.Exhausted, c.Long, c.Nowhere, c.Down, c.Forged, c.Unbundled)
 		return append(n, c.Forwarded[:]...)
 	}
 	before := counts()
@@ -92,6 +92,7 @@ const (
 	hubNowhere
 	hubDown
 	hubForged
+	hubUnbundled
 	hubForwarded
 )
 

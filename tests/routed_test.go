@@ -262,7 +262,7 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 
 // TestRoutedRefusals: impossible combinations are refused by name, before anything is made.
 func TestRoutedRefusals(t *testing.T) {
-	funet(t, "pingpong", "--lab", "2", "--encap", "gre").fails("--encap gre: use ethernet or udp")
+	funet(t, "pingpong", "--lab", "2", "--encap", "gre").fails("--encap gre: use ethernet, udp or hub")
 	funet(t, "pingpong", "--lab", "2", "--ipv6").fails("IPv6 with topology pair, want router")
 	funet(t, "pingpong", "--lab", "2", "--topology", "router", "--encap",
 		"ethernet").fails("node 0 has no mac, which encap ethernet needs")

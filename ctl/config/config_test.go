@@ -103,7 +103,7 @@ func TestTotals(t *testing.T) {
 // Rule: an error names file, line and column and says what would be right.
 func TestParseRefuses(t *testing.T) {
 	for s, want := range map[string]string{
-		"encap: gre":                       "funid.yaml:1:8: encap is \"gre\", want ethernet, udp",
+		"encap: gre":                       "funid.yaml:1:8: encap is \"gre\", want ethernet, udp, hub",
 		"port: 0":                          "want a number from 1 to 65520",
 		"port: 65521":                      "want a number from 1 to 65520",
 		"sockets: x":                       "funid.yaml:1:1: unknown key \"sockets\", want socket, card",

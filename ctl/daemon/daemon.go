@@ -21,6 +21,8 @@ import (
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/bundle"
 	"github.com/funet/funet/uspace/turns"
 )
 
@@ -167,7 +169,11 @@ func Open(c Config) (_ *Daemon, err error) {
 func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	cfg := c.engine()
 	for _, l := range d.links {
-		cfg.Ports = append(cfg.Ports, l.hello)
+		var p port.Port = l.hello
+		if c.Peers.Encap == cluster.Hub {
+			p = bundle.New(p)
+		}
+		cfg.Ports = append(cfg.Ports, p)
 	}
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = d.links[cfg.Peers[i].Port].mac

@@ -45,7 +45,10 @@ func badCluster(name string) error {
 func (d *Daemon) newStation() *hello.Station {
 	c := hello.Config{Discover: d.cfg.Discover != "",
 		Self: hello.Said{Card: d.cfg.Card, Incarnation: d.incarnation.Load(), Frames: arctic.Version,
-			Encap: uint8(d.cfg.Peers.Encap), Cluster: d.cfg.Discover, Host: hostName()}}
+			Cluster: d.cfg.Discover, Host: hostName()}}
+	if d.cfg.Peers.Encap == cluster.UDP {
+		c.Self.Encap = 1
+	}
 	_, _ = rand.Read(c.Seed[:]) // it never fails
 	if d.clock != nil {
 		c.Clock = d.clock

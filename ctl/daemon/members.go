@@ -110,7 +110,7 @@ func (d *Daemon) takePeers(name string, to *cluster.File) (err error) {
 	case to.Encap != from.Encap || to.Port != from.Port:
 		return fmt.Errorf("%s: another encapsulation or port; restart funid on all hosts for that: %w",
 			name, config.ErrConfig)
-	case to.Encap == cluster.Ethernet && !slices.Equal(own.MAC, was.MAC):
+	case to.Encap != cluster.UDP && !slices.Equal(own.MAC, was.MAC):
 		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", name,
 			c.Card, config.ErrConfig)
 	case to.Encap == cluster.UDP && own.Address != was.Address:

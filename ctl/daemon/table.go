@@ -119,7 +119,7 @@ func (c *Config) tableOptions() (*registry.Options, error) {
 	switch {
 	case own.Encap == cluster.UDP && !own.Address.IsValid():
 		return bad("interface %s has no IP address that other hosts reach, which encap: udp needs", i.Name)
-	case own.Encap == cluster.Ethernet && own.MAC == nil:
+	case own.Encap != cluster.UDP && own.MAC == nil:
 		return bad("interface %s has no Ethernet address", i.Name)
 	}
 	c.defaults()

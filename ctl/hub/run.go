@@ -165,6 +165,9 @@ func (r *router) plug(p int) error {
 	if terminal, ok := r.Network.End(r.Router, p).Terminal(); ok {
 		port.IsStation, port.Station = true, r.Stations[terminal]
 	}
+	if _, far, ok := r.Network.Wire(r.Router, p); ok {
+		port.Far = far
+	}
 	if err := r.hub.SetPort(p, port); err != nil {
 		return err
 	}

@@ -91,6 +91,9 @@ func bringUpOne(handle *netlink.Handle, o Options, n *topology.Network, hosts []
 		if terminal, ok := n.End(router, port).Terminal(); ok {
 			p.IsStation, p.Station = true, [6]byte(hosts[terminal].Interfaces[0].MAC)
 		}
+		if _, far, ok := n.Wire(router, port); ok {
+			p.Far = far
+		}
 		if err := h.SetPort(port, p); err != nil {
 			return err
 		}

@@ -8,13 +8,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/tests/long"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/topology"
 )
 
@@ -53,11 +56,16 @@ func stations(t *testing.T, l *Lab) []station {
 	return all
 }
 
+// frame returns a frame to an address.
+func (s *station) frame(to [6]byte, text string) []byte {
+	return bytes.Join([][]byte{to[:], s.mac[:], {etherFUNet >> 8, etherFUNet & 0xff}, []byte(text),
+		make([]byte, 64)}, nil)
+}
+
 // send sends a frame to an address, and returns it.
 func (s *station) send(t *testing.T, to [6]byte, text string) []byte {
 	t.Helper()
-	frame := bytes.Join([][]byte{to[:], s.mac[:], {etherFUNet >> 8, etherFUNet & 0xff}, []byte(text),
-		make([]byte, 64)}, nil)
+	frame := s.frame(to, text)
 	if _, err := unix.Write(s.fd, frame); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +94,8 @@ func forwarded(t *testing.T, l *Lab) (forwarded, dropped uint64) {
 		for _, n := range c.Forwarded {
 			forwarded += n
 		}
-		dropped += c.Stranger + c.Unrouted + c.Unknown + c.Exhausted + c.Long + c.Nowhere + c.Down + c.Forged
+		dropped += c.Stranger + c.Unrouted + c.Unknown + c.Exhausted + c.Long + c.Nowhere + c.Down + c.Forged +
+			c.Unbundled
 	}
 	return forwarded, dropped
 }
@@ -162,6 +171,68 @@ func TestHubs(t *testing.T) {
 			}
 			if after, _ := forwarded(t, l); after != before {
 				t.Error("the routers forward what is not FUNet's")
+			}
+		})
+	}
+}
+
+// Rule: of a bundle each station gets its own frame, as it was sent, and nothing else. The frames
+// stay together as far as their ways do: the routers forward one frame on each wire of the tree.
+func TestBundles(t *testing.T) {
+	leavesNothing(t)
+	for _, c := range []struct {
+		topology Topology
+		hosts    int
+	}{{Star, 7}, {Hypercube, 16}, {FatTree, 8}, {FatTree, 16}, {Butterfly, 9}} {
+		if long.Short() && c.hosts > 9 {
+			continue
+		}
+		t.Run(fmt.Sprint(c.topology, c.hosts), func(t *testing.T) {
+			l, err := Up(Options{Hosts: c.hosts, Topology: c.topology})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			n, err := c.topology.Network(c.hosts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := stations(t, l)
+			random := rand.New(rand.NewPCG(1, uint64(c.hosts)))
+			b := make([]byte, 1500)
+			for range 50 {
+				from := random.IntN(c.hosts)
+				to := random.Perm(c.hosts)
+				to = slices.DeleteFunc(to, func(h int) bool { return h == from })
+				to = to[:2+random.IntN(min(len(to), arctic.MaxBundled)-1)]
+				var frames [][]byte
+				type way struct {
+					hops int
+					bits uint32
+				}
+				wires := map[way]bool{}
+				for _, h := range to {
+					frames = append(frames, all[from].frame(all[h].mac, fmt.Sprint(from, " to ", h)))
+					w := n.Way(from, h)
+					for hops := 1; hops <= w.Hops; hops++ {
+						wires[way{hops, w.Bits & (1<<(hops*n.Width()) - 1)}] = true
+					}
+				}
+				before, lost := forwarded(t, l)
+				if _, err := unix.Write(all[from].fd, b[:arctic.PutBundle(b, frames)]); err != nil {
+					t.Fatal(err)
+				}
+				for i, h := range to {
+					all[h].receives(t, frames[i])
+				}
+				if after, more := forwarded(t, l); after-before != uint64(len(wires)) || more != lost {
+					t.Fatalf("from host %d to %v: the routers have forwarded %d frames and dropped %d, want %d and none", from, to,
+						after-before, more-lost, len(wires))
+				}
+			}
+			for h := range all {
+				mark := all[(h+1)%c.hosts].send(t, all[h].mac, "the end")
+				all[h].receives(t, mark) // and nothing before it
 			}
 		})
 	}

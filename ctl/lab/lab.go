@@ -201,6 +201,8 @@ func (l *Lab) Peers(host int) *cluster.File {
 		}
 		if l.opts.Topology == Router {
 			f.Encap, p.MAC = cluster.UDP, nil // nobody reaches it
+		} else if l.opts.Topology.IsHub() {
+			f.Encap = cluster.Hub
 		}
 		f.Peers = append(f.Peers, p)
 	}

@@ -109,7 +109,7 @@ func (f *Flags) Register(c *cobra.Command) {
 	p.IntVar(&f.Node, "node", -1, "on a real host: number of this node")
 	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC or IP addresses")
 	p.StringVar(&f.Encap, "encap", "",
-		"ethernet: frames to MAC addresses on one segment; udp: in UDP datagrams to IP addresses, over routers (default: as the peers file says)")
+		"ethernet: frames to MAC addresses on one segment; udp: in UDP datagrams to IP addresses, over routers; hub: as ethernet, small frames for several nodes in one, over routers of funet hub (default: as the peers file says)")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: that of the peers file, or 1)")
 	p.StringVar(&f.Mode, "xdp", "auto", "where the NIC program runs: auto, native or generic; on a lab auto measures")
 	p.StringVar(&f.Bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
@@ -161,7 +161,9 @@ func (f *Flags) Check() error {
 	explicit := len(f.ifaces) > 0 || f.Node >= 0 || f.peers != ""
 	switch {
 	case f.Encap != "" && !known(f.Encap):
-		return fmt.Errorf("--encap %s: use ethernet or udp", f.Encap)
+		return fmt.Errorf("--encap %s: use ethernet, udp or hub", f.Encap)
+	case f.Encap == cluster.Hub.String() && f.Lab != 0 && !lab.Topology(f.Topology).IsHub():
+		return fmt.Errorf("--encap hub: the lab has no routers that take bundles apart; add --hub")
 	case f.Lab != 0 && explicit:
 		return errors.New("--lab makes its own hosts; leave out --iface, --node and --peers")
 	case f.Node < -1 || f.Node < 0 && len(f.ifaces) > 0 && f.peers != "":

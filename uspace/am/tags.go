@@ -86,6 +86,7 @@ type tags struct {
 	busy     []*pair       // pairs with something to send
 	closing  []*pair       // memory for the next busy
 	single   singleTag
+	each     []ID // memory for those of SendEach
 }
 
 // operation is the common part of sends and receives.
@@ -172,10 +173,37 @@ func (e *Endpoint) Exchange(tag uint32, to int, out []byte, from int, in []byte)
 	return what.Bytes, err
 }
 
+// SendEach is SendTag of one message to several nodes (MPI_Isend and MPI_Waitall). The card gets all
+// that is short at once. After an error some nodes may have no message. Package collective needs
+// this of an endpoint.
+func (e *Endpoint) SendEach(tag uint32, to []int, b []byte) error {
+	t := &e.tags
+	s := t.alone()
+	var err error
+	t.each = t.each[:0]
+	for _, node := range to {
+		s.left++
+		var id ID
+		if id, err = e.StartSendTag(node, tag, b, s.sent); err != nil {
+			break
+		}
+		t.each = append(t.each, id)
+	}
+	if err == nil {
+		err = t.wait(func() bool { return s.left == 0 || s.err != nil }, func() error { return t.probeEach(slices.Values(to)) })
+	}
+	if err = cmp.Or(s.err, err); err != nil {
+		for _, id := range t.each {
+			e.Cancel(id)
+		}
+	}
+	return err
+}
+
 // nobody stands for no node in an exchange; it differs from AnySource.
 const nobody = AnySource - 1
 
-// singleTag is the state of the send and the receive that wait; there is one of each at a time.
+// singleTag is the state of the sends and the receive that are waited for.
 type singleTag struct {
 	left     int // how many of them are under way
 	what     Received
@@ -184,18 +212,24 @@ type singleTag struct {
 	received func(Received, error)
 }
 
-// exchange starts a receive and a send, and waits for both. After an error it cancels what is under
-// way.
-func (t *tags) exchange(tag uint32, to int, out []byte, from int, in []byte) (Received, error) {
-	if err := t.refusal(max(to, from, 0), 0); err != nil {
-		return Received{}, err
-	}
+// alone returns the state for operations that are waited for, with none under way.
+func (t *tags) alone() *singleTag {
 	s := &t.single
 	if s.sent == nil {
 		s.sent = func(err error) { s.left, s.err = s.left-1, cmp.Or(s.err, err) }
 		s.received = func(what Received, err error) { s.what = what; s.sent(err) }
 	}
 	s.left, s.what, s.err = 0, Received{}, nil
+	return s
+}
+
+// exchange starts a receive and a send, and waits for both. After an error it cancels what is under
+// way.
+func (t *tags) exchange(tag uint32, to int, out []byte, from int, in []byte) (Received, error) {
+	if err := t.refusal(max(to, from, 0), 0); err != nil {
+		return Received{}, err
+	}
+	s := t.alone()
 	var send, receive ID
 	var err error
 	if from != nobody {

@@ -51,6 +51,7 @@ import (
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/bundle"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/wait"
@@ -112,6 +113,9 @@ type Config struct {
 	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has
 	// the card's own address, too.
 	UDP *UDP
+	// Bundles has small frames for several members leave in one, which the network's routers take
+	// apart (package bundle). A modelled card does not bundle.
+	Bundles bool
 	// Direct is a port that a daemon's helper made for this process, instead of Interfaces. Peers
 	// have no addresses then. Key, UDP, VLAN, Jumbo and the fields about sockets are not used.
 	Direct *Direct
@@ -345,6 +349,8 @@ func (k *Card) plugInterfaces(c *Config, cfg *engine.Config, m *machine.Machine,
 		var q port.Port = in
 		if m != nil {
 			q = k.modelled.port(in, m)
+		} else if c.Bundles {
+			q = bundle.New(in)
 		}
 		cfg.Ports = append(cfg.Ports, q)
 	}

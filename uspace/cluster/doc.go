@@ -10,7 +10,7 @@
 //	  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
 //
 //
-//	encap: udp                               # optional: ethernet or udp
+//	encap: udp                               # optional: ethernet, udp or hub
 //	port: 30600                              # optional: the UDP port
 //	peers:
 //	  - {node: 0, address: 192.0.2.1}

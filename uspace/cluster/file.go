@@ -46,7 +46,7 @@ var (
 	ErrIface    = errors.New("not an interface name") // empty, too long or with forbidden bytes
 	ErrGIDRange = errors.New("gid out of range")      // gid outside 1..2047
 	ErrTooLarge = strictyaml.ErrTooLarge              // beyond MaxBytes
-	ErrEncap    = errors.New("not an encapsulation")  // other than ethernet and udp
+	ErrEncap    = errors.New("not an encapsulation")  // other than ethernet, udp and hub
 	ErrPort     = errors.New("UDP port out of range") // port outside 1..65520
 	// malformed, multicast, unspecified, loopback, or with a zone, or missing with encapsulation
 	// UDP
@@ -76,15 +76,21 @@ type Encap int
 const (
 	Ethernet Encap = iota // without any, to MAC addresses on one segment
 	UDP                   // in UDP datagrams, to IP addresses
+	// Hub is Ethernet over the routers of `funet hub`: small frames for several nodes leave in a
+	// bundle, which the routers take apart (package bundle).
+	Hub
 )
 
 // Encaps lists all encapsulations.
-var Encaps = []Encap{Ethernet, UDP}
+var Encaps = []Encap{Ethernet, UDP, Hub}
 
 // String returns the encapsulation's name in a file.
 func (e Encap) String() string {
-	if e == UDP {
+	switch e {
+	case UDP:
 		return "udp"
+	case Hub:
+		return "hub"
 	}
 	return "ethernet"
 }
@@ -96,7 +102,7 @@ func ParseEncap(s string) (Encap, error) {
 			return e, nil
 		}
 	}
-	return 0, fmt.Errorf("encap %q, want ethernet or udp: %w", s, ErrEncap)
+	return 0, fmt.Errorf("encap %q, want ethernet, udp or hub: %w", s, ErrEncap)
 }
 
 // With returns the file with another encapsulation, if its peers have addresses for it. Errors:
@@ -242,8 +248,8 @@ func (p *Peer) Validate(e Encap) error {
 		return fmt.Errorf("has a mac, an address, an iface, groups or a key; leave them out, or absent: %w", ErrAbsent)
 	case p.Absent:
 		return nil
-	case p.MAC == nil && e == Ethernet:
-		return fmt.Errorf("has no mac, which encap ethernet needs: %w", ErrMAC)
+	case p.MAC == nil && e != UDP:
+		return fmt.Errorf("has no mac, which encap %v needs: %w", e, ErrMAC)
 	case !p.Address.IsValid() && e == UDP:
 		return fmt.Errorf("has no address, which encap udp needs: %w", ErrAddress)
 	case p.Groups != nil && len(p.Groups) == 0 || len(p.Groups) > MaxRanges:

@@ -185,7 +185,7 @@ func TestParseRefused(t *testing.T) {
 		{"token:\npeers:\n" + good, ErrSyntax, "p.yaml:1: token is nothing"},
 		{"token: a\ntoken: b\npeers:\n" + good, ErrDuplicateKey, "p.yaml:2: key given twice: \"token\""},
 		// An encapsulation is one that there is, and every node has an address for it.
-		{"encap: gre\npeers:\n" + good, ErrEncap, `p.yaml:1: encap "gre", want ethernet or udp`},
+		{"encap: gre\npeers:\n" + good, ErrEncap, `p.yaml:1: encap "gre", want ethernet, udp or hub`},
 		{"encap: UDP\npeers:\n" + good, ErrEncap, "p.yaml:1"},
 		{"encap: udp\npeers:\n" + good, ErrAddress, "p.yaml:3: node 0 has no address, which encap udp needs"},
 		{"encap: udp\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrAddress,

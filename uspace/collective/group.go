@@ -29,6 +29,9 @@ type Peers interface {
 	// (MPI_Sendrecv). It returns the length of the received message, and am.ErrTruncate if the
 	// message is longer than in. to or from may be Nobody.
 	Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error)
+	// SendEach sends one message with a tag to several nodes, and returns when b may be changed.
+	// Short messages leave together; a port that bundles sends them in one frame.
+	SendEach(tag uint32, to []int, b []byte) error
 }
 
 // Nobody stands for no node in an exchange.
@@ -40,6 +43,7 @@ type Group struct {
 	node, nodes int
 	number      uint32
 	room        []uint64 // for blocks that travel through this node
+	children    []int    // memory for the nodes that a broadcast is passed on to
 }
 
 // New makes the group of an endpoint. All nodes begin with the same number, 0.
@@ -129,7 +133,7 @@ func (g *Group) Broadcast(root int, b []byte) error {
 
 // broadcast goes down the binomial tree. Nodes are counted from the root. A node gets b from the
 // node whose number lacks its lowest bit. It passes b to the nodes with one further bit below that,
-// the largest subtree first.
+// the largest subtree first. Short messages leave together.
 func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 	me := g.after(-root)
 	bit := span(me, g.nodes)
@@ -138,11 +142,19 @@ func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 			return err
 		}
 	}
+	to := g.children[:0]
 	for bit /= 2; bit > 0; bit /= 2 {
 		if me+bit < g.nodes {
-			if err := g.send(tag, (me+bit+root)%g.nodes, b); err != nil {
-				return err
-			}
+			to = append(to, (me+bit+root)%g.nodes)
+		}
+	}
+	g.children = to
+	if len(b) <= Short {
+		return g.peers.SendEach(tag, to, b)
+	}
+	for _, node := range to {
+		if err := g.send(tag, node, b); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -52,6 +52,11 @@ func (p *peers) Exchange(tag uint32, to int, out []byte, from int, in []byte) (i
 	return what.Bytes, err
 }
 
+// SendEach sends a message with a tag of the group to several nodes.
+func (p *peers) SendEach(tag uint32, to []int, b []byte) error {
+	return p.endpoint.sendEach(p.ctx, tag, to, b)
+}
+
 // all carries out a collective operation. Operations of other goroutines wait until it is over.
 func (e *Endpoint) all(ctx context.Context, f func(g *collective.Group) error) error {
 	if err := e.lock(); err != nil { // a handler must not wait for its turn

@@ -61,5 +61,6 @@ func Members(file *cluster.File, node int, interfaces []string, keyPath string) 
 	if file.Encap == cluster.UDP {
 		cfg.UDP = &card.UDP{Port: file.Port}
 	}
+	cfg.Bundles = file.Encap == cluster.Hub
 	return cfg, nil
 }

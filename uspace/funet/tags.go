@@ -120,6 +120,47 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 	return what, err
 }
 
+// sendEach sends a message to several nodes, and waits until all have left. Those that leave at once
+// leave together.
+func (e *Endpoint) sendEach(ctx context.Context, tag uint32, to []int, b []byte) (err error) {
+	const doing = "exchanging"
+	if err := e.lock(); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	defer e.unlock()
+	sends := make([]am.ID, 0, 16)
+	waiters := make([]*waiter, 0, 16)
+	for _, node := range to {
+		if err = e.awaitTagged(ctx, doing); err != nil {
+			break
+		}
+		w := e.waiter()
+		id, failed := e.am.StartSendTag(node, tag, b, w.sent)
+		if err = failed; err != nil {
+			e.recycle(w)
+			break
+		}
+		sends, waiters = append(sends, id), append(waiters, w)
+	}
+	e.carrier.Drive()
+	missing := &am.Missing{}
+	for i, w := range waiters {
+		if err == nil {
+			err = e.await(ctx, w, doing)
+		}
+		if !w.done {
+			missing.Nodes = append(missing.Nodes, to[i])
+			e.cancel(sends[i])
+		}
+		e.recycle(w)
+	}
+	if len(missing.Nodes) > 0 {
+		missing.Err = err
+		return missing
+	}
+	return err
+}
+
 // awaitTagged waits until package am can begin a send and a receive without waiting. The lock is
 // held.
 func (e *Endpoint) awaitTagged(ctx context.Context, doing string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/bundle"
 )
 
 // Port is a port of a simulated network: *EthernetPort or *ArcticPort.
@@ -32,6 +33,7 @@ type Card struct {
 	token     uint64 // of the pending event
 	free      int64  // the time from which the processor is free for a step
 	slow      int64  // a step takes slow times StepTime
+	bundles   bool
 	told      []func(*engine.Card)
 	before    engine.Counters
 }
@@ -45,10 +47,17 @@ func (w *World) newCard(number int, p Port) *Card {
 	return c
 }
 
+// Bundle has the card send small frames in bundles from its next life on (package bundle). Its
+// network is an Ethernet, which takes them apart.
+func (c *Card) Bundle() { c.bundles = true }
+
 // Start starts a new life of the card, which must be down. The configuration needs an incarnation
 // that no earlier life had; Start fills in Ports.
 func (c *Card) Start(cfg engine.Config) error {
 	cfg.Ports = []port.Port{c.port}
+	if c.bundles {
+		cfg.Ports[0] = bundle.New(c.port)
+	}
 	e, err := engine.New(cfg)
 	if err != nil {
 		return fmt.Errorf("starting simulated card %d: %w", c.number, err)

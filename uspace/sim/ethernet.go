@@ -3,14 +3,16 @@ package sim
 // This file has the Ethernet model: a switch with a link to every card.
 //
 // The journey of a frame: EthernetPort.Flush puts it on the card's link, behind the frames that the
-// link still carries. At the switch the faults decide its fate. Then it waits in the queue of the
-// receiver's link, or is lost if the queue is full. At the far end the receive ring takes the
-// frame, or loses it if the ring is full.
+// link still carries. The switch takes bundles apart (package bundle). The faults decide the fate of
+// each frame. Then it waits in the queue of the receiver's link, or is lost if the queue is full. At
+// the far end the receive ring takes the frame, or loses it if the ring is full.
 
 import (
 	"cmp"
 	"math/rand/v2"
 	"time"
+
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // EthernetConfig configures a network.
@@ -46,6 +48,8 @@ type Ethernet struct {
 	arrives func(card int, frame []byte)    // see Watch
 	between *Switch                         // nil: there is none
 	absent  func(port int, gid uint16) bool // see Defer
+
+	bundled [][]byte // memory for the frames of a bundle
 
 	// Lost counts the frames that did not arrive, by reason.
 	Deferred uint64 // counts frames that hosts have answered (Defer)
@@ -154,6 +158,17 @@ func (e *Ethernet) send(p *EthernetPort, i uint32) {
 
 func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 	f := &e.pool.frames[i]
+	if frames, ok := arctic.Bundled(e.bundled[:0], f.bytes()); ok {
+		e.bundled = frames
+		for _, b := range frames {
+			j := e.pool.take(len(b))
+			one, whole := &e.pool.frames[j], &e.pool.frames[i]
+			one.n, one.sent, one.flow = copy(one.data, b), whole.sent, whole.flow
+			e.forward(from, j)
+		}
+		e.pool.give(i)
+		return
+	}
 	to := e.lookup(f.data)
 	if e.between != nil {
 		to = e.ports[f.to]

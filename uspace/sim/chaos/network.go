@@ -41,7 +41,8 @@ func ParseNetwork(s string) (Network, error) {
 func (n Network) String() string { return networkNames[n%2] }
 
 // faultsOfEthernet are the kinds of faults that Arctic does not have.
-const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes | Defer
+const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes | Defer |
+	Bundles
 
 // maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
 // levels of routers with 8 ports.
@@ -128,7 +129,10 @@ func (r *run) connect() error {
 			if longest := p.FrameSize(); r.scenario.Faults&Sizes != 0 && sizes.IntN(2) == 0 {
 				p.Limit(leastFrame + sizes.IntN(longest-leastFrame+1))
 			}
-			r.world.NewCard(p)
+			c := r.world.NewCard(p)
+			if r.scenario.Faults&Bundles != 0 && !r.scenario.Direct {
+				c.Bundle()
+			}
 		}
 		if r.scenario.Faults&(Forge|Replay) != 0 {
 			r.spy = newSpy(r.scenario.Seed)

@@ -60,12 +60,15 @@ const (
 	// Defer has hosts answer for groups that are absent, as NIC programs do (link/defer.go): any
 	// group, for a time
 	Defer
-	All = Defer<<1 - 1
+	// Bundles has cards send small frames in bundles, which the network takes apart (package
+	// bundle); those of direct cards do not
+	Bundles
+	All = Bundles<<1 - 1
 )
 
 var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow",
 	"crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma",
-	"chains", "moves", "ports", "notices", "paths", "sends", "defer"}
+	"chains", "moves", "ports", "notices", "paths", "sends", "defer", "bundles"}
 
 // ends are the faults that end processes. A scenario that asks for these and Moves has Moves if its
 // seed is even, and these if it is odd.
@@ -394,7 +397,7 @@ func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
 		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes ||
-			kind == Defer || kind&(remote|Notices) != 0 {
+			kind&(Defer|Bundles|remote|Notices) != 0 {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

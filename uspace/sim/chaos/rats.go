@@ -248,7 +248,7 @@ var explained = []arctic.Reason{arctic.ReasonNoContext, arctic.ReasonSilent, arc
 	arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey}
 
 // calm has the faults that explain no failure of a session.
-const calm = remote | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves | Defer
+const calm = remote | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves | Defer | Bundles
 
 // settle ends all sessions on the fair and silent network. It checks that they were complete and
 // that everything is free.
