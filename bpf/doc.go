@@ -198,6 +198,14 @@
 //	         a station, and routers left? ──────── yes ─> XDP_DROP      too_long_routed
 //	           └─ the rest of the route, or the station ─> XDP_REDIRECT  forwarded
 //
+// A bundle (arctic.PutBundle) has several frames, each with its own address, and is for 0x0f. The
+// tests above decide about each of its frames. A router notes in the bundle by which port each
+// frame leaves, so that the next one knows which are no longer the bundle's. Of one frame that is
+// left only that frame goes on. A bundle for several ports is copied by the kernel, to all ports; a
+// second program, at each port's way out, drops the copy of a port without a frame, and makes that
+// of a port with one frame the frame (a devmap's program, Linux 5.8; copies, 5.13). It writes
+// nothing, because copies may share their bytes. A bundle does not go back where it came from.
+//
 // So a forged route leads through 15 routers at most. The program keeps no level apart from the
 // other: a redirect by XDP has no queue to choose.
 //

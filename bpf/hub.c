@@ -19,7 +19,7 @@
 /* stations whose ways a router knows */
 #define FUNET_HUB_STATIONS 65536
 /* the first byte of a bundle's destination address: a route for many stations */
-#define FUNET_HUB_BUNDLE 0x0f
+#define FUNET_HUB_ROUTES 0x0f
 #define FUNET_BUNDLE_FRAMES 8
 #define FUNET_BUNDLE_MAX 4096 /* bytes; a power of two */
 #define FUNET_BUNDLE_NONE 0xff
@@ -58,10 +58,10 @@ struct funet_hub_station {
 	__u16 reserved;
 };
 
-/* A bundle: whole frames for several stations, one behind the other. Each frame has its own route.
- * Each router sends the bundle to the ports that its frames need, and the frames of one port are the
- * others' no more. It leaves a router with several frames for that port as it came, else as the frame.
- */
+/* A bundle: whole frames for several stations, one behind the other. Each frame has its own
+ * route. Each router sends the bundle to the ports that its frames need, and the frames of one
+ * port are the others' no more. It leaves a router with several frames for that port as it came,
+ * else as the frame. */
 struct funet_bundle {
 	__u8 destination_mac[6];
 	__u8 source_mac[6];
@@ -89,6 +89,7 @@ enum funet_hub_counter {
 	FUNET_HUB_DOWN,	     /* its route names a port that is down: dropped */
 	FUNET_HUB_FORGED,    /* from a station, with the source address of another: dropped */
 	FUNET_HUB_UNBUNDLED, /* a bundle that is none: dropped */
+	FUNET_HUB_BUNDLE,    /* a bundle, whose frames count besides */
 	FUNET_HUB_FORWARDED, /* by port 0; by port 1 is the next, and so on */
 	FUNET_HUB_COUNTERS = FUNET_HUB_FORWARDED + FUNET_HUB_PORTS,
 };
@@ -338,6 +339,7 @@ static __always_inline int unbundle(struct xdp_md *ctx, __u32 input, const struc
 			return count(FUNET_HUB_UNBUNDLED, XDP_DROP);
 		bundle->port[i] = to;
 	}
+	count(FUNET_HUB_BUNDLE, 0);
 	if (!onward)
 		return XDP_DROP;
 	if (onward == 1 && !take_out(ctx, first, upto))
@@ -369,7 +371,7 @@ int funet_hub(struct xdp_md *ctx)
 	struct funet_hub_port *from = bpf_map_lookup_elem(&funet_hub_ports, input);
 	if (!from || from->kind == FUNET_HUB_UNWIRED)
 		return count(FUNET_HUB_STRANGER, XDP_DROP);
-	if (frame->destination_mac[0] == FUNET_HUB_BUNDLE)
+	if (frame->destination_mac[0] == FUNET_HUB_ROUTES)
 		return unbundle(ctx, *input, from);
 	port = onward(router, from, frame->destination_mac, frame->source_mac);
 	if (port < 0)

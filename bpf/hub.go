@@ -195,7 +195,7 @@ func (h *Hub) RemoveRoute(station [6]byte) error {
 }
 
 // hubCounters is how many counters the program has.
-const hubCounters = 10 + HubPorts
+const hubCounters = 11 + HubPorts
 
 // HubCounters counts frames by what became of them, since the program was loaded.
 type HubCounters struct {
@@ -209,6 +209,7 @@ type HubCounters struct {
 	Down      uint64 `json:"frames_down"`            // the route names a port that is down
 	Forged    uint64 `json:"frames_forged"`          // from a station in another's name
 	Unbundled uint64 `json:"frames_no_bundle"`       // for many stations, and no bundle
+	Bundles   uint64 `json:"bundles"`                // came in; their frames count besides
 	// Forwarded counts by port. A bundle that leaves by several ports counts at each.
 	Forwarded [HubPorts]uint64 `json:"frames_forwarded"`
 }
@@ -221,7 +222,8 @@ func (h *Hub) Counters() (c HubCounters, err error) {
 	}
 	for _, one := range all {
 		for i, n := range []*uint64{&c.Passed, &c.Stranger, &c.Unrouted, &c.Unknown, &c.Exhausted, &c.Long, &c.Nowhere,
-			&c.Down, &c.Forged, &c.Unbundled} {
+			&c.Down, &c.Forged, &c.Unbundled,
+			&c.Bundles} {
 			*n += one.N[i]
 		}
 		for i := range c.Forwarded {

@@ -24,7 +24,7 @@ type hubBpfDevmapVal struct {
 
 type hubFunetHubCounts struct {
 	_ structs.HostLayout
-	N [18]uint64
+	N [19]uint64
 }
 
 type hubFunetHubPort struct {

@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // loopback is lo, by which the test's frames come in, and by which they leave.
@@ -48,16 +51,17 @@ func to(a [6]byte) func([]byte) { return func(f []byte) { copy(f, a[:]) } }
 // by sets the source address.
 func by(a [6]byte) func([]byte) { return func(f []byte) { copy(f[6:], a[:]) } }
 
-// forward runs the program on a frame that comes in. It returns the verdict, the frame as it
-// leaves, and the counter that has moved.
-func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, moved int) {
+// run runs the program on a frame that comes in. It returns the verdict, the frame as it leaves,
+// and the counters that have moved, one as often as it has.
+func (h *Hub) run(t testing.TB, frame []byte) (verdict uint32, out []byte, moved []int) {
 	t.Helper()
 	counts := func() (n []uint64) {
 		c, err := h.Counters()
 		if err != nil {
 			t.Fatal(err)
 		}
-		n = append(n, c.Passed, c.Stranger, c.Unrouted, c.Unknown, c.Exhausted, c.Long, c.Nowhere, c.Down, c.Forged, c.Unbundled)
+		n = append(n, c.Passed, c.Stranger, c.Unrouted, c.Unknown, c.Exhausted, c.Long, c.Nowhere, c.Down, c.Forged,
+			c.Unbundled, c.Bundles)
 		return append(n, c.Forwarded[:]...)
 	}
 	before := counts()
@@ -67,18 +71,22 @@ func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	out = run.DataOut
-	moved = -1
 	for i, n := range counts() {
-		if n == before[i] {
-			continue
+		for range n - before[i] {
+			moved = append(moved, i)
 		}
-		if n != before[i]+1 || moved >= 0 {
-			t.Fatalf("counters went from %v to %v for one frame", before, counts())
-		}
-		moved = i
 	}
-	return verdict, out, moved
+	return verdict, run.DataOut, moved
+}
+
+// forward runs the program on a frame that is no bundle, for which one counter moves.
+func (h *Hub) forward(t testing.TB, frame []byte) (verdict uint32, out []byte, moved int) {
+	t.Helper()
+	verdict, out, all := h.run(t, frame)
+	if len(all) != 1 {
+		t.Fatalf("counters %v moved for one frame", all)
+	}
+	return verdict, out, all[0]
 }
 
 // The places of the counters, as in hub.c.
@@ -93,6 +101,7 @@ const (
 	hubDown
 	hubForged
 	hubUnbundled
+	hubBundle
 	hubForwarded
 )
 
@@ -144,6 +153,126 @@ func TestHub(t *testing.T) {
 			}
 		})
 	}
+}
+
+// makeBundle returns a bundle of a station's frames for destination addresses, as it comes in by
+// the given port of a router that it left by port 2 of the last.
+func makeBundle(from int, addresses ...[6]byte) (bundle []byte, frames [][]byte) {
+	for i, a := range addresses {
+		frames = append(frames, makeFrame(100+4*i, by(station(from)), to(a)))
+	}
+	bundle = make([]byte, 1500)
+	bundle = bundle[:arctic.PutBundle(bundle, frames)]
+	for i := range frames {
+		bundle[20+i] = 2
+	}
+	return bundle, frames
+}
+
+// Rule: a bundle goes where its frames go; each frame consumes a digit; frames that the last router
+// sent elsewhere, and those that lead nowhere, are no longer the bundle's; of one frame that is
+// left the bundle is gone.
+func TestHubBundle(t *testing.T) {
+	route := func(left int, bits uint32) [6]byte { return HubRoute{Left: left, Bits: bits}.Address() }
+	for _, c := range []struct {
+		what    string
+		in      int
+		to      [][6]byte
+		change  func(bundle []byte)
+		verdict uint32
+		moved   []int  // counters, besides that of bundles
+		ports   []byte // by which the frames leave; nil: it is a frame again
+		leaves  [6]byte
+	}{
+		{"for two ports", 0, [][6]byte{station(3), station(9)}, nil, xdpRedirect,
+			[]int{hubForwarded + 1, hubForwarded + 3}, []byte{3, 1}, [6]byte{}},
+		{"for one port", 0, [][6]byte{station(9), route(2, 1)}, nil, xdpRedirect, []int{hubForwarded + 1}, []byte{1, 1},
+			[6]byte{}},
+		{"one leads nowhere", 0, [][6]byte{station(8), station(9)}, nil, xdpRedirect, []int{hubUnknown, hubForwarded + 1},
+			nil, route(1, 2)},
+		{"both lead nowhere", 0, [][6]byte{station(8), station(7)}, nil, xdpDrop, []int{hubUnknown, hubUnknown}, nil,
+			[6]byte{}},
+		{"back", 1, [][6]byte{route(1, 3), route(2, 1)}, nil, xdpRedirect, []int{hubNowhere, hubForwarded + 3}, nil,
+			station(3)},
+		{"one went elsewhere", 1, [][6]byte{route(1, 3), route(1, 0)}, func(b []byte) { b[20] = 1 }, xdpRedirect,
+			[]int{hubForwarded}, nil, station(0)},
+		{"in another's name", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[11]++ }, xdpDrop,
+			[]int{hubForged}, nil, [6]byte{}},
+		{"one in another's name", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[44+11]++ }, xdpRedirect,
+			[]int{hubForged, hubForwarded + 1}, nil, route(1, 2)},
+		{"one is another protocol's", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[44+12] = 8 }, xdpRedirect,
+			[]int{hubUnbundled, hubForwarded + 1}, nil, route(1, 2)},
+		{"one is a bundle", 0, [][6]byte{{0x0f}, station(9)}, nil, xdpRedirect, []int{hubUnrouted, hubForwarded + 1}, nil,
+			route(1, 2)},
+		{"another version", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[14] = 6 }, xdpDrop,
+			[]int{hubUnbundled}, nil, [6]byte{}},
+		{"of one frame", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[18] = 1 }, xdpDrop,
+			[]int{hubUnbundled}, nil, [6]byte{}},
+		{"of nine", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[18] = 9 }, xdpDrop,
+			[]int{hubUnbundled}, nil, [6]byte{}},
+		{"a frame shorter than a header", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[28] = 44 + 79 },
+			xdpDrop, []int{hubUnbundled}, nil, [6]byte{}},
+		{"a frame beyond the end", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[31]++ }, xdpDrop,
+			[]int{hubUnbundled}, nil, [6]byte{}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			h := theHub(t, c.in)
+			if c.in == 1 {
+				if err := h.SetPort(1, HubPort{Interface: loopback, Far: 2}); err != nil {
+					t.Fatal(err)
+				}
+				if err := h.objects.FunetHubInputs.Put(uint32(loopback), uint32(1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bundle, frames := makeBundle(c.in, c.to...)
+			if c.change != nil {
+				c.change(bundle)
+			}
+			verdict, out, moved := h.run(t, bundle)
+			moved = slices.DeleteFunc(moved, func(n int) bool { return n == hubBundle })
+			slices.Sort(c.moved)
+			if verdict != c.verdict || !slices.Equal(moved, c.moved) {
+				t.Fatalf("verdict %d, counters %v; want %d, %v", verdict, moved, c.verdict, c.moved)
+			}
+			switch {
+			case c.ports != nil:
+				if !bytes.Equal(out[20:20+len(c.ports)], c.ports) || len(out) != len(bundle) {
+					t.Errorf("%d bytes, frames by ports %v; want %d, %v", len(out), out[20:20+len(c.ports)], len(bundle), c.ports)
+				}
+			case verdict == xdpRedirect:
+				if i := slices.IndexFunc(frames, func(f []byte) bool { return bytes.Equal(f[6:], out[6:]) }); i < 0 ||
+					[6]byte(out) != c.leaves {
+					t.Errorf("it left as % x, want the frame for %x", out, c.leaves)
+				}
+			}
+		})
+	}
+}
+
+// Rule: any bytes behind the address of a bundle are dropped, or forwarded to ports of the router;
+// the program stays within them.
+func TestHubAnyBundle(t *testing.T) {
+	h := theHub(t, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		addresses := []([6]byte){station(3), station(9), station(8), HubRoute{Left: 2, Bits: 1}.Address()}
+		n := rapid.IntRange(2, arctic.MaxBundled).Draw(t, "frames")
+		bundle, _ := makeBundle(0, rapid.SliceOfN(rapid.SampledFrom(addresses), n, n).Draw(t, "to")...)
+		for range rapid.IntRange(0, 4).Draw(t, "changes") {
+			at := rapid.IntRange(14, 60).Draw(t, "at")
+			bundle[at] = rapid.Byte().Draw(t, "byte")
+		}
+		bundle = bundle[:rapid.IntRange(14, len(bundle)).Draw(t, "length")]
+		run := ebpf.RunOptions{Data: bundle, DataOut: make([]byte, len(bundle)+256), Repeat: 1,
+			Context: context{DataEnd: uint32(len(bundle)), IngressIfindex: loopback}}
+		verdict, err := h.Program().Run(&run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verdict != xdpDrop && verdict != xdpRedirect || len(run.DataOut) > len(bundle) {
+			t.Fatalf("verdict %d, %d bytes of %d", verdict, len(run.DataOut), len(bundle))
+		}
+	})
 }
 
 // Rule: a frame that comes before the router is set is not forwarded.

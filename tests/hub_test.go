@@ -44,6 +44,8 @@ type hubShow struct {
 		Forwarded []uint64 `json:"frames_forwarded"`
 		Down      []int    `json:"ports_down"`
 		Lost      uint64   `json:"frames_down"`
+		Bundles   uint64   `json:"bundles"`
+		Unbundled uint64   `json:"frames_no_bundle"`
 	} `json:"routers"`
 }
 
@@ -99,6 +101,14 @@ func TestHubDaemons(t *testing.T) {
 			t.Errorf("node 0 printed %s", out)
 		}
 		s.free()
+		// the broadcast of its last step leaves node 0 in bundles
+		var bundles, bad uint64
+		for _, r := range decode[hubShow](t, funet(t, "hub", "show", s.name, "--json").ok()).Routers {
+			bundles, bad = bundles+r.Bundles, bad+r.Unbundled
+		}
+		if bad > 0 || flags == nil && bundles == 0 {
+			t.Errorf("%v: %d bundles, and %d that are none", flags, bundles, bad)
+		}
 		funet(t, "lab", "down", s.name).ok()
 	}
 }
@@ -109,6 +119,7 @@ func TestHubRefuses(t *testing.T) {
 		funet(t, args...).fails("--hub", "star, hypercube, fat-tree or butterfly")
 	}
 	funet(t, "pingpong", "--lab", "2", "--hub", "hypercube", "--topology", "pair").fails("--topology")
+	funet(t, "pingpong", "--lab", "2", "--encap", "hub").fails("--encap hub", "--hub")
 	funet(t, "pingpong", "--lab", "17", "--hub", "hypercube").fails("17", "2 to 16")
 	funet(t, "topo", "show", "--nodes", "1").fails("--nodes")
 }

@@ -5,19 +5,20 @@ package main
 // The links' are caught by tests of package link; some of them by chaos, too, so that chaos is
 // known to notice such.
 
-func unit(test string) []check    { return []check{{folder: engineFolder, test: test}} }
-func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
-func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
-func rats(test string) []check    { return []check{{folder: ratsFolder, test: test}} }
-func rma(test string) []check     { return []check{{folder: rmaFolder, test: test}} }
-func virtni(test string) []check  { return []check{{folder: virtniFolder, test: test}} }
-func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
-func board(test string) []check   { return []check{{folder: boardFolder, test: test}} }
-func wiring(test string) []check  { return []check{{folder: wiringFolder, test: test}} }
-func sim(test string) []check     { return []check{{folder: simFolder, test: test}} }
-func scale(test string) []check   { return []check{{folder: scaleFolder, test: test}} }
-func turning(test string) []check { return []check{{folder: turnsFolder, test: test}} }
-func chaos(faults string) []check { return []check{{faults: faults}} }
+func unit(test string) []check     { return []check{{folder: engineFolder, test: test}} }
+func link(test string) []check     { return []check{{folder: linkFolder, test: test}} }
+func library(test string) []check  { return []check{{folder: libraryFolder, test: test}} }
+func rats(test string) []check     { return []check{{folder: ratsFolder, test: test}} }
+func rma(test string) []check      { return []check{{folder: rmaFolder, test: test}} }
+func virtni(test string) []check   { return []check{{folder: virtniFolder, test: test}} }
+func abi(test string) []check      { return []check{{folder: abiFolder, test: test}} }
+func board(test string) []check    { return []check{{folder: boardFolder, test: test}} }
+func wiring(test string) []check   { return []check{{folder: wiringFolder, test: test}} }
+func sim(test string) []check      { return []check{{folder: simFolder, test: test}} }
+func scale(test string) []check    { return []check{{folder: scaleFolder, test: test}} }
+func turning(test string) []check  { return []check{{folder: turnsFolder, test: test}} }
+func bundling(test string) []check { return []check{{folder: bundleFolder, test: test}} }
+func chaos(faults string) []check  { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
 func both(a, b []check) []check { return append(a, b...) }
@@ -427,6 +428,15 @@ var mutations = []mutation{
 			if`, `		if false {
 			if`,
 		unit("TestWindowCredit")},
+	{"rebundled", "../port/bundle/bundle.go",
+		`int32(f.Sequence()-m.sequence) > 0`, `true`,
+		bundling("TestTogether")},
+	{"twice", "../port/bundle/bundle.go",
+		`if [6]byte(k) == [6]byte(b) {`, `if len(k) == 0 {`,
+		bundling("TestPort")},
+	{"overtaking", "../port/bundle/bundle.go",
+		`case !p.release() || !p.pass(frame):`, `case !p.pass(frame) || !p.release():`,
+		bundling("TestPort")},
 	{"atomic", "atomics.go",
 		`		return atomic.AddUint64(p, a) - a, true`, `		old := *p
 		*p = old + a

@@ -319,8 +319,9 @@ func TestNoAllocationInCalls(t *testing.T) {
 		}
 	}
 	var into [2][48]byte
+	other := [2][]int{{1}, {0}}
 	together := func(e *am.Endpoint) error {
-		_, err := e.Exchange(1, 1-e.Node(), blank[:], 1-e.Node(), into[e.Node()][:])
+		_, err := e.Exchange(1, other[e.Node()], blank[:], 1-e.Node(), into[e.Node()][:])
 		return first(e.Barrier(), err)
 	}
 	next, stop := iter.Pull(func(y func(struct{}) bool) {

@@ -143,7 +143,7 @@ func waits() map[string]func(*deaf) error {
 			}
 			return until(d.Leave)
 		},
-		"Exchange":     func(d *deaf) error { return value(d.Exchange(1, 1, nil, 1, nil)) },
+		"Exchange":     func(d *deaf) error { return value(d.Exchange(1, []int{1, 2}, nil, 1, nil)) },
 		"ReadInt32":    func(d *deaf) error { return value(d.ReadInt32(1, segment)) },
 		"ReadFloat64":  func(d *deaf) error { return value(d.ReadFloat64(1, segment)) },
 		"WriteInt32":   func(d *deaf) error { return d.WriteInt32(1, segment, 1) },

@@ -69,7 +69,7 @@ var requests = []attempt{
 	{"Recv", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Recv(0, 9, nil); return err }},
 	{"StartRecv", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartRecv(0, 9, nil, nil); return err }},
 	{"Barrier", func(e *am.Endpoint, _ *am.Message) error { return e.Barrier() }},
-	{"Exchange", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Exchange(9, 0, nil, 0, nil); return err }},
+	{"Exchange", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Exchange(9, []int{0}, nil, 0, nil); return err }},
 }
 
 // block is a transfer that a node that has called shared may make.

@@ -86,7 +86,6 @@ type tags struct {
 	busy     []*pair       // pairs with something to send
 	closing  []*pair       // memory for the next busy
 	single   singleTag
-	each     []ID // memory for those of SendEach
 }
 
 // operation is the common part of sends and receives.
@@ -148,7 +147,7 @@ type tagReceive struct {
 // Errors are those of Request. SendTag ends with Undelivered when the node is gone, or when another
 // message has come back. The message may or may not have been sent then.
 func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
-	_, err := e.tags.exchange(tag, node, b, nobody, nil)
+	_, err := e.tags.exchange(tag, []int{node}, b, nobody, nil)
 	return err
 }
 
@@ -156,16 +155,14 @@ func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 // and tag AnyTag. While Recv waits it polls. Contexts and errors are those of SendTag. ErrTruncate
 // reports a message longer than b, and ErrAborted a message that its sender gave up.
 func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
-	return e.tags.exchange(tag, nobody, nil, source, b)
+	return e.tags.exchange(tag, nil, nil, source, b)
 }
 
-// Exchange is SendTag to a node and Recv from a node at the same time (MPI_Sendrecv), with one tag.
-// It returns the length of the received message. A negative to or from stands for no node. Package
-// collective needs this of an endpoint.
-func (e *Endpoint) Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
-	if to < 0 {
-		to = nobody
-	}
+// Exchange is SendTag to some nodes and Recv from a node at the same time (MPI_Sendrecv), with one
+// tag. What is short leaves together. It returns the length of the received message. A negative
+// from stands for no node. After an error some nodes may have no message. Package collective needs
+// this of an endpoint.
+func (e *Endpoint) Exchange(tag uint32, to []int, out []byte, from int, in []byte) (int, error) {
 	if from < 0 {
 		from = nobody
 	}
@@ -173,38 +170,13 @@ func (e *Endpoint) Exchange(tag uint32, to int, out []byte, from int, in []byte)
 	return what.Bytes, err
 }
 
-// SendEach is SendTag of one message to several nodes (MPI_Isend and MPI_Waitall). The card gets all
-// that is short at once. After an error some nodes may have no message. Package collective needs
-// this of an endpoint.
-func (e *Endpoint) SendEach(tag uint32, to []int, b []byte) error {
-	t := &e.tags
-	s := t.alone()
-	var err error
-	t.each = t.each[:0]
-	for _, node := range to {
-		s.left++
-		var id ID
-		if id, err = e.StartSendTag(node, tag, b, s.sent); err != nil {
-			break
-		}
-		t.each = append(t.each, id)
-	}
-	if err == nil {
-		err = t.wait(func() bool { return s.left == 0 || s.err != nil }, func() error { return t.probeEach(slices.Values(to)) })
-	}
-	if err = cmp.Or(s.err, err); err != nil {
-		for _, id := range t.each {
-			e.Cancel(id)
-		}
-	}
-	return err
-}
-
 // nobody stands for no node in an exchange; it differs from AnySource.
 const nobody = AnySource - 1
 
-// singleTag is the state of the sends and the receive that are waited for.
+// singleTag is the state of the sends and the receive that wait.
 type singleTag struct {
+	nodes    []int // they are with
+	started  []ID
 	left     int // how many of them are under way
 	what     Received
 	err      error // of the first that failed
@@ -212,44 +184,45 @@ type singleTag struct {
 	received func(Received, error)
 }
 
-// alone returns the state for operations that are waited for, with none under way.
-func (t *tags) alone() *singleTag {
+// exchange starts a receive and sends, and waits for all. After an error it cancels what is under
+// way.
+func (t *tags) exchange(tag uint32, to []int, out []byte, from int, in []byte) (Received, error) {
 	s := &t.single
 	if s.sent == nil {
 		s.sent = func(err error) { s.left, s.err = s.left-1, cmp.Or(s.err, err) }
 		s.received = func(what Received, err error) { s.what = what; s.sent(err) }
 	}
-	s.left, s.what, s.err = 0, Received{}, nil
-	return s
-}
-
-// exchange starts a receive and a send, and waits for both. After an error it cancels what is under
-// way.
-func (t *tags) exchange(tag uint32, to int, out []byte, from int, in []byte) (Received, error) {
-	if err := t.refusal(max(to, from, 0), 0); err != nil {
+	s.nodes, s.started = append(append(s.nodes[:0], to...), from), s.started[:0]
+	if err := t.refusal(max(slices.Max(s.nodes), 0), 0); err != nil {
 		return Received{}, err
 	}
-	s := t.alone()
-	var send, receive ID
+	s.left, s.what, s.err = 0, Received{}, nil
+	start := func(id ID, err error) error {
+		s.started = append(s.started, id)
+		return err
+	}
 	var err error
 	if from != nobody {
 		s.left++
-		receive, err = t.e.StartRecv(from, tag, in, s.received)
+		err = start(t.e.StartRecv(from, tag, in, s.received))
 	}
-	if to != nobody && err == nil {
-		s.left++
-		send, err = t.e.StartSendTag(to, tag, out, s.sent)
+	for _, node := range to {
+		if err == nil {
+			s.left++
+			err = start(t.e.StartSendTag(node, tag, out, s.sent))
+		}
 	}
 	if err == nil {
 		err = t.wait(func() bool { return s.left == 0 || s.err != nil && !errors.Is(s.err, ErrTruncate) },
-			func() error { return t.probeEach(slices.Values([]int{to, from})) })
+			func() error { return t.probeEach(slices.Values(s.nodes)) })
 	}
 	if s.left == 0 || s.err != nil {
 		err = s.err
 	}
 	if err != nil {
-		t.e.Cancel(send)
-		t.e.Cancel(receive)
+		for _, id := range s.started {
+			t.e.Cancel(id)
+		}
 	}
 	return s.what, err
 }

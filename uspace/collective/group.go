@@ -25,13 +25,10 @@ var ErrRoot = errors.New("collective: no such root in the group")
 type Peers interface {
 	Node() int
 	Nodes() int
-	// Exchange sends a message with a tag to a node and receives one from a node at the same time
-	// (MPI_Sendrecv). It returns the length of the received message, and am.ErrTruncate if the
-	// message is longer than in. to or from may be Nobody.
-	Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error)
-	// SendEach sends one message with a tag to several nodes, and returns when b may be changed.
-	// Short messages leave together; a port that bundles sends them in one frame.
-	SendEach(tag uint32, to []int, b []byte) error
+	// Exchange sends a message with a tag to some nodes and receives one from a node at the same
+	// time (MPI_Sendrecv). Short messages leave together. It returns the length of the received
+	// message, and am.ErrTruncate if the message is longer than in. from may be Nobody.
+	Exchange(tag uint32, to []int, out []byte, from int, in []byte) (int, error)
 }
 
 // Nobody stands for no node in an exchange.
@@ -43,7 +40,7 @@ type Group struct {
 	node, nodes int
 	number      uint32
 	room        []uint64 // for blocks that travel through this node
-	children    []int    // memory for the nodes that a broadcast is passed on to
+	to          []int    // memory for the nodes of an exchange
 }
 
 // New makes the group of an endpoint. All nodes begin with the same number, 0.
@@ -94,7 +91,15 @@ func (g *Group) receive(tag uint32, from int, in []byte) error {
 
 // exchange exchanges messages. A message that is not as long as in is an error.
 func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) error {
-	n, err := g.peers.Exchange(tag, to, out, from, in)
+	if g.to = g.to[:0]; to != Nobody {
+		g.to = append(g.to, to)
+	}
+	return g.exchanges(tag, out, from, in)
+}
+
+// exchanges is exchange with all nodes of g.to.
+func (g *Group) exchanges(tag uint32, out []byte, from int, in []byte) error {
+	n, err := g.peers.Exchange(tag, g.to, out, from, in)
 	switch {
 	case errors.Is(err, am.ErrTruncate), err == nil && from != Nobody && n != len(in):
 		return fmt.Errorf("node %d got %d bytes from node %d, and expected %d: %w", g.node, n, from,
@@ -142,22 +147,20 @@ func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 			return err
 		}
 	}
-	to := g.children[:0]
+	g.to = g.to[:0]
 	for bit /= 2; bit > 0; bit /= 2 {
-		if me+bit < g.nodes {
-			to = append(to, (me+bit+root)%g.nodes)
-		}
-	}
-	g.children = to
-	if len(b) <= Short {
-		return g.peers.SendEach(tag, to, b)
-	}
-	for _, node := range to {
-		if err := g.send(tag, node, b); err != nil {
+		if node := (me + bit + root) % g.nodes; me+bit >= g.nodes {
+			continue
+		} else if len(b) <= Short {
+			g.to = append(g.to, node)
+		} else if err := g.send(tag, node, b); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(b) > Short || len(g.to) == 0 {
+		return nil
+	}
+	return g.exchanges(tag, b, Nobody, nil)
 }
 
 // span returns the size of a node's subtree in a binomial tree of a power of two of nodes. That is

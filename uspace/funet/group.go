@@ -40,21 +40,13 @@ type peers struct {
 func (p *peers) Node() int  { return p.endpoint.Node() }
 func (p *peers) Nodes() int { return p.endpoint.Nodes() }
 
-// Exchange sends and receives a message with a tag of the group.
-func (p *peers) Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
-	if to == collective.Nobody {
-		to = nobody
-	}
+// Exchange sends and receives messages with a tag of the group.
+func (p *peers) Exchange(tag uint32, to []int, out []byte, from int, in []byte) (int, error) {
 	if from == collective.Nobody {
 		from = nobody
 	}
 	what, err := p.endpoint.exchange(p.ctx, "exchanging", tag, to, out, from, in)
 	return what.Bytes, err
-}
-
-// SendEach sends a message with a tag of the group to several nodes.
-func (p *peers) SendEach(tag uint32, to []int, b []byte) error {
-	return p.endpoint.sendEach(p.ctx, tag, to, b)
 }
 
 // all carries out a collective operation. Operations of other goroutines wait until it is over.

@@ -5,6 +5,7 @@ package funet
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/funet/funet/uspace/am"
 )
@@ -45,7 +46,7 @@ func (e *Endpoint) SendTag(ctx context.Context, node int, tag uint32, b []byte) 
 	if tag > MaxTag {
 		return fmt.Errorf("%s with tag %#x: %w", doing, tag, ErrTag)
 	}
-	_, err := e.exchange(ctx, doing, tag, node, b, nobody, nil)
+	_, err := e.exchange(ctx, doing, tag, []int{node}, b, nobody, nil)
 	return err
 }
 
@@ -61,14 +62,22 @@ func (e *Endpoint) Recv(ctx context.Context, source int, tag uint32, b []byte) (
 	if source < 0 && source != AnySource {
 		return Received{}, fmt.Errorf("%s from node %d: %w", doing, source, ErrNode)
 	}
-	return e.exchange(ctx, doing, tag, nobody, nil, source, b)
+	return e.exchange(ctx, doing, tag, nil, nil, source, b)
 }
 
 // nobody stands for no node in an exchange; it differs from AnySource.
 const nobody = AnySource - 1
 
-// exchange sends a message and receives one at the same time.
-func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to int, out []byte, from int,
+// part is a message of an exchange to a node, or from it.
+type part struct {
+	*waiter
+	id   am.ID
+	node int
+}
+
+// exchange sends a message to some nodes and receives one at the same time. What is short leaves
+// together.
+func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to []int, out []byte, from int,
 	in []byte) (what Received, err error) {
 	if err := e.lock(); err != nil {
 		return what, fmt.Errorf("%s: %w", doing, err)
@@ -77,88 +86,53 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 	if err := e.awaitTagged(ctx, doing); err != nil {
 		return what, err
 	}
-	var receive, send am.ID
-	receiving, sending := e.waiter(), e.waiter()
-	if from == nobody {
-		receiving.done = true
-	} else if receive, err = e.am.StartRecv(from, tag, in, receiving.got); err != nil {
-		receiving.done = true
+	var room [2]part
+	parts := room[:0]
+	if from != nobody {
+		p := part{waiter: e.waiter(), node: from}
+		if p.id, err = e.am.StartRecv(from, tag, in, p.got); err != nil {
+			p.done = true
+		}
+		parts = append(parts, p)
 	}
-	if to == nobody || err != nil {
-		sending.done = true
-	} else if send, err = e.am.StartSendTag(to, tag, out, sending.sent); err != nil {
-		sending.done = true
-	} else if sending.done {
+	leaves := false
+	for i, node := range to {
+		if i > 0 && err == nil {
+			err = e.awaitTagged(ctx, doing)
+		}
+		if err != nil {
+			break
+		}
+		p := part{waiter: e.waiter(), node: node}
+		if p.id, err = e.am.StartSendTag(node, tag, out, p.sent); err != nil {
+			p.done = true
+		}
+		leaves = leaves || p.done
+		parts = append(parts, p)
+	}
+	if leaves && err == nil {
 		e.carrier.Drive()
 	}
-	for _, w := range [...]*waiter{sending, receiving} {
-		if err == nil {
-			err = e.await(ctx, w, doing)
-		}
+	for i := len(parts) - 1; i >= 0 && err == nil; i-- {
+		err = e.await(ctx, parts[i].waiter, doing)
 	}
-	if err != nil && tag > MaxTag { // of an operation of all nodes
-		m := &am.Missing{Err: err}
-		if !receiving.done {
-			m.Nodes = append(m.Nodes, from)
-		}
-		if !sending.done && (receiving.done || to != from) {
-			m.Nodes = append(m.Nodes, to)
-		}
-		if len(m.Nodes) > 0 {
-			err = m
-		}
+	if from != nobody {
+		what = parts[0].what
 	}
-	if !sending.done {
-		e.cancel(send)
+	var missing []int
+	for _, p := range parts {
+		if !p.done {
+			if !slices.Contains(missing, p.node) {
+				missing = append(missing, p.node)
+			}
+			e.cancel(p.id)
+		}
+		e.recycle(p.waiter)
 	}
-	if !receiving.done {
-		e.cancel(receive)
+	if missing != nil && tag > MaxTag { // of an operation of all nodes
+		err = &am.Missing{Nodes: missing, Err: err}
 	}
-	what = receiving.what
-	e.recycle(sending)
-	e.recycle(receiving)
 	return what, err
-}
-
-// sendEach sends a message to several nodes, and waits until all have left. Those that leave at once
-// leave together.
-func (e *Endpoint) sendEach(ctx context.Context, tag uint32, to []int, b []byte) (err error) {
-	const doing = "exchanging"
-	if err := e.lock(); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	defer e.unlock()
-	sends := make([]am.ID, 0, 16)
-	waiters := make([]*waiter, 0, 16)
-	for _, node := range to {
-		if err = e.awaitTagged(ctx, doing); err != nil {
-			break
-		}
-		w := e.waiter()
-		id, failed := e.am.StartSendTag(node, tag, b, w.sent)
-		if err = failed; err != nil {
-			e.recycle(w)
-			break
-		}
-		sends, waiters = append(sends, id), append(waiters, w)
-	}
-	e.carrier.Drive()
-	missing := &am.Missing{}
-	for i, w := range waiters {
-		if err == nil {
-			err = e.await(ctx, w, doing)
-		}
-		if !w.done {
-			missing.Nodes = append(missing.Nodes, to[i])
-			e.cancel(sends[i])
-		}
-		e.recycle(w)
-	}
-	if len(missing.Nodes) > 0 {
-		missing.Err = err
-		return missing
-	}
-	return err
 }
 
 // awaitTagged waits until package am can begin a send and a receive without waiting. The lock is

@@ -2,8 +2,9 @@
 // is for real interfaces. paced wraps another port and makes it as slow as the links of a modelled
 // network. shared wraps the port of a direct card: frames to nodes of the same host go through
 // memory. hello wraps a port, too, which may go away and come back; through it cards find and ask
-// each other. Tests have a port of their own: a network in memory that loses, repeats and reorders
-// frames as a seed determines (tests/wire).
+// each other. bundle wraps a port so that small frames for several stations leave in one. Tests
+// have a port of their own: a network in memory that loses, repeats and reorders frames as a seed
+// determines (tests/wire).
 //
 // The card does not know what a port does to a frame. Where afxdp sends UDP datagrams, package
 // encap makes their headers, and package paths follows the kernel's routes to the peers.

@@ -3,9 +3,9 @@ package sim
 // This file has the Ethernet model: a switch with a link to every card.
 //
 // The journey of a frame: EthernetPort.Flush puts it on the card's link, behind the frames that the
-// link still carries. The switch takes bundles apart (package bundle). The faults decide the fate of
-// each frame. Then it waits in the queue of the receiver's link, or is lost if the queue is full. At
-// the far end the receive ring takes the frame, or loses it if the ring is full.
+// link still carries. The switch takes bundles apart (package bundle). The faults decide the fate
+// of each frame. Then it waits in the queue of the receiver's link, or is lost if the queue is
+// full. At the far end the receive ring takes the frame, or loses it if the ring is full.
 
 import (
 	"cmp"

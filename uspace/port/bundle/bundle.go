@@ -12,10 +12,10 @@
 // Rules:
 //
 //   - A frame that is sent again travels alone: its bundle may have been what did not get through,
-//     behind a router that knows of none. The port remembers the last number that it bundled to each
-//     station. It may forget it; then a lost frame is bundled once more.
-//   - At most arctic.MaxBundled frames are kept, and one more that had no room in the port inside. As
-//     long as that one waits, Reserve returns nil, as with a full ring.
+//     behind a router that knows of none. The port remembers the last number that it bundled to
+//     each station. It may forget it; then a lost frame is bundled once more.
+//   - At most arctic.MaxBundled frames are kept, and one more that had no room in the port inside.
+//     As long as that one waits, Reserve returns nil, as with a full ring.
 //
 // A port belongs to the goroutine of its card.
 package bundle
