@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/gopacket"
+	gplayers "github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -353,6 +354,44 @@ func compare(t *testing.T, script, path string) map[string]bool {
 		}
 	}
 	return had
+}
+
+// TestDissectorOfBundles: tshark shows each frame of a bundle as it shows the frame alone, and takes
+// a bundle that is damaged.
+func TestDissectorOfBundles(t *testing.T) {
+	var frames [][]byte
+	for i := range byte(3) {
+		b := make([]byte, arctic.HeaderSize)
+		h := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, i}, SourceCard: 9, DestinationCard: uint16(i),
+			Sequence: 100 + uint32(i)}
+		h.Encode(b)
+		arctic.Seal(b, len(b))
+		frames = append(frames, b)
+	}
+	b := make([]byte, 1500)
+	b = b[:arctic.PutBundle(b, frames)]
+	cut := slices.Clone(b)
+	cut[28] = 10
+	path := filepath.Join(t.TempDir(), "bundles.pcap")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := pcapgo.NewWriter(f)
+	if err := w.WriteFileHeader(65536, gplayers.LinkTypeEthernet); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range [][]byte{b, cut, b[:44], b[:40]} {
+		if err := w.WritePacket(gopacket.CaptureInfo{CaptureLength: len(p), Length: len(p)}, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := tshark(t, dissector(t), "-r", path, "-T", "fields", "-e", "funet.sequence", "-e", "_ws.col.Info")
+	want := []string{"100,101,102\tBundle of 3 frames", "\tBundle of 3 frames", "\tBundle of 3 frames", "\tVersion 8"}
+	if !slices.Equal(got, want) {
+		t.Errorf("tshark shows %q, want %q", got, want)
+	}
 }
 
 // plain is a value of tshark's, in whatever base it shows it, as a decimal number.

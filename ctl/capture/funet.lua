@@ -5,6 +5,7 @@
 local funet = Proto("funet", "FUNet")
 
 local HEADER, REJECT, PACKET, WORD, GREETING, SEAL = 66, 16, 12, 4, 56, 20 -- bytes, without the Ethernet header
+local ETHERNET, BUNDLE = 14, 30 -- an Ethernet header; in front of a bundle's first frame (uspace/arctic/bundle.go)
 local HELLO = 106 -- package uspace/port/hello draws it
 local hellos = { "question", "answer", "announcement", "goodbye" }
 local MOST_PACKETS, MOST_REJECTS, MOST_WORDS = 64, 32, 21
@@ -349,6 +350,21 @@ function funet.dissector(tvb, pinfo, root)
 		tree:add_le(f.length, tvb(2, 2))
 		tree:add_le(f.source_card, tvb(10, 2))
 		tree:add_le(f.destination_card, tvb(12, 2))
+		return tvb:len()
+	end
+	if version == 8 and tvb:len() >= BUNDLE then -- offsets in it count from the Ethernet header
+		local count, at = math.min(tvb(4, 1):uint(), 8), BUNDLE
+		tree:add_le(f.length, tvb(2, 2))
+		for i = 0, count - 1 do
+			local upto = tvb(14 + 2 * i, 2):le_uint() - ETHERNET
+			if upto < at + ETHERNET or upto > tvb:len() then
+				fails(tree, tvb(14 + 2 * i, 2), "A frame of a bundle ends before it begins, or beyond the bundle")
+				break
+			end
+			Dissector.get("eth_withoutfcs"):call(tvb(at, upto - at):tvb(), pinfo, tree)
+			at = upto
+		end
+		pinfo.cols.info = "Bundle of " .. count .. " frames"
 		return tvb:len()
 	end
 	if version ~= 6 and version ~= 7 then
