@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/long"
 )
 
 // routerOf starts host 0 of a mesh as the router between hosts 1 and 2, and returns the peers file
@@ -120,12 +121,115 @@ func TestHubRunRefuses(t *testing.T) {
 		{[]string{"port 9 (c)", "ports 0 to"},
 			[]string{"star", "--peers", two, "--port", "0=a", "--port", "1=b", "--port", "9=c"}},
 		{[]string{"router 1", "0 to 0"}, []string{"star", "--peers", two, "--router", "1"}},
-		{[]string{"port 5:0 has failed"}, []string{"star", "--peers", two, "--failed", "5:0"}},
-		{[]string{"--failed", "no wire"}, []string{"star", "--peers", two, "--failed", "x"}},
 		{[]string{"bogus", "auto, native or generic"}, []string{"star", "--peers", two, "--xdp", "bogus"}},
 		{[]string{"interface funet-none"},
 			[]string{"star", "--peers", two, "--port", "0=funet-none", "--port", "1=funet-none2"}},
 	} {
 		funet(t, append([]string{"hub", "run"}, c.args...)...).fails(c.says...)
+	}
+}
+
+// cubeOf makes hosts 0 to 3 of a mesh the routers of a hypercube, with hosts 4 and 5 at routers 0 and
+// 3. It returns the peers file of those two.
+func cubeOf(t *testing.T, l *lab.Lab) (routers []*process, nodes string) {
+	t.Helper()
+	const first, last = 4, 5
+	n, err := lab.Hypercube.Network(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := func(host, router int) string {
+		for _, i := range l.Hosts()[host].Interfaces {
+			if i.Name == fmt.Sprint("fu", router) {
+				return i.MAC.String()
+			}
+		}
+		t.Fatalf("host %d has no interface to host %d", host, router)
+		return ""
+	}
+	a, b := mac(first, 0), mac(last, 3)
+	peers := file(t, fmt.Sprintf("peers:\n  - {node: 0, mac: %q}\n  - {node: 1, absent: true}\n"+
+		"  - {node: 2, absent: true}\n  - {node: 3, mac: %q}\n", a, b))
+	for r := range 4 {
+		args := []string{"hub", "run", "hypercube", "--peers", peers, "--router", fmt.Sprint(r)}
+		for p := range n.Radix() {
+			if to, _, ok := n.Wire(r, p); ok {
+				args = append(args, "--port", fmt.Sprintf("%d=fu%d", p, to))
+			} else if terminal, ok := n.End(r, p).Terminal(); ok && (terminal == 0 || terminal == 3) {
+				args = append(args, "--port", fmt.Sprintf("%d=fu%d", p, first+terminal/3))
+			}
+		}
+		routers = append(routers, on(t, l, r, args...))
+	}
+	for _, p := range routers {
+		eventually(t, "the routers hear each other", func() bool { return strings.Count(p.stderr.String(), "is there") == 2 })
+	}
+	return routers, file(t, fmt.Sprintf("peers:\n  - {node: 0, mac: %q}\n  - {node: 1, mac: %q}\n", a, b))
+}
+
+// TestHubRunTogether: four machines are a hypercube between two hosts. A wire that neither host's
+// router has, and then a router, fail during a flood: the routers tell each other, traffic takes the
+// other way, and every message is accounted for.
+func TestHubRunTogether(t *testing.T) {
+	long.Test(t)
+	_, l := namedLab(t, "--hosts", "6", "--topology", "mesh")
+	routers, peers := cubeOf(t, l)
+	n, err := lab.Hypercube.Network(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood := func() (nodes []*process) {
+		for node := range 2 {
+			nodes = append(nodes, on(t, l, 4+node, "flood", "--messages", "1500000", "--stalls", "0", "--iface",
+				fmt.Sprint("fu", 3*node), "--node", fmt.Sprint(node), "--peers", peers, "--xdp", "generic"))
+		}
+		busy(t, l, 4)
+		return nodes
+	}
+	way, back := n.Way(0, 3), n.Way(3, 0)
+	first, _, _ := n.Wire(0, int(way.Bits)&(1<<n.Width()-1))
+	if other, _, _ := n.Wire(3, int(back.Bits)&(1<<n.Width()-1)); other == first {
+		t.Fatalf("both directions go by router %d", first)
+	}
+	heard := func(router int, line string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("router %d says %q", router, line),
+			func() bool { return strings.Contains(routers[router].stderr.String(), line) })
+	}
+	setLink := func(host int, name string, set func(netlink.Link) error) {
+		t.Helper()
+		if err := l.Do(host, func() error {
+			link, err := netlink.LinkByName(name)
+			if err == nil {
+				err = set(link)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes := flood()
+	setLink(3, fmt.Sprint("fu", first), netlink.LinkSetDown) // the second wire of the way there
+	heard(0, fmt.Sprintf("router %d says: ports down", first))
+	for _, p := range nodes {
+		p.ok()
+	}
+	setLink(3, fmt.Sprint("fu", first), netlink.LinkSetUp)
+	heard(0, fmt.Sprintf("router %d says: ports down none", first))
+	nodes = flood()
+	routers[first].signal(syscall.SIGKILL)
+	routers[first].wait()
+	heard(0, fmt.Sprintf("router %d is silent", first))
+	heard(3, fmt.Sprintf("router %d is silent", first))
+	for _, p := range nodes {
+		p.ok()
+	}
+	for r, p := range routers {
+		if r != first {
+			p.signal(syscall.SIGINT)
+			if code := p.wait(); code != 0 {
+				t.Errorf("router %d ended with %d: %s", r, code, p.stderr.String())
+			}
+		}
 	}
 }

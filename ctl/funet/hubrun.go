@@ -21,7 +21,7 @@ import (
 func hubRun() *cobra.Command {
 	var c hub.Config
 	var peers, mode string
-	var ports, failed []string
+	var ports []string
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "run TOPOLOGY",
@@ -32,9 +32,9 @@ func hubRun() *cobra.Command {
 as large as the peers file says, and topo show tells what each port of each router leads to. Hosts
 need no setting: the router finds them by their Ethernet addresses in the peers file.
 
-Where the link of a port fails, the router takes other ways as far as there are any. It is told of
-links that have failed at other routers (--failed). Everything else than FUNet's own frames is left
-to the kernel. Nothing of the router stays when the command ends.`,
+Where the link of a port fails, or a router, all routers take other ways as far as there are any:
+they tell each other. Everything else than FUNet's own frames is left to the kernel. Nothing of the
+router stays when the command ends.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			if c.Mode, err = program.ParseAttach(mode); err != nil {
@@ -60,17 +60,6 @@ to the kernel. Nothing of the router stays when the command ends.`,
 			if c.Ports, err = parsePorts(ports); err != nil {
 				return err
 			}
-			for _, f := range failed {
-				router, port, err := parseWire(f)
-				if err != nil {
-					return fmt.Errorf("--failed: %w", err)
-				}
-				for p := range c.Network.Radix() {
-					if port < 0 || p == port {
-						c.Failed = append(c.Failed, [2]int{router, p})
-					}
-				}
-			}
 			c.Tell = func(line string) { fmt.Fprintln(os.Stderr, line) }
 			counters, err := hub.Run(command.Context(), c)
 			if err != nil {
@@ -87,7 +76,6 @@ to the kernel. Nothing of the router stays when the command ends.`,
 	p.IntVar(&c.Router, "router", 0, "number of this router in the network")
 	p.StringVar(&peers, "peers", "", "peers file, with the Ethernet address of each host")
 	p.StringArrayVar(&ports, "port", nil, "PORT=INTERFACE: the interface of a port, for each that has a wire")
-	p.StringSliceVar(&failed, "failed", nil, "ROUTER[:PORT]: what has failed at other routers")
 	p.BoolVar(&c.Hashed, "hashed", false, "in a fat tree both ends of a way choose its ports up")
 	p.StringVar(&mode, "xdp", "auto", "auto, native, generic")
 	p.BoolVar(&asJSON, "json", false, "print the counters at the end as JSON")

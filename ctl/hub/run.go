@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -25,7 +27,6 @@ type Config struct {
 	Router   int            // which one of the network's
 	Stations [][6]byte      // the address of each terminal's station; zero: there is none
 	Ports    map[int]string // the interface of each port that has a wire
-	Failed   [][2]int       // routers and ports that are known to have failed elsewhere
 	Hashed   bool           // of ports up one is chosen by both ends of a way
 	Mode     xdp.AttachMode // auto: generic on a veth, otherwise native if the driver can
 	Tell     func(line string)
@@ -35,12 +36,6 @@ type Config struct {
 func (c *Config) check() error {
 	if c.Router < 0 || c.Router >= c.Network.Routers() {
 		return fmt.Errorf("router %d: %w: there are 0 to %d", c.Router, ErrPorts, c.Network.Routers()-1)
-	}
-	for _, f := range c.Failed {
-		if f[0] < 0 || f[0] >= c.Network.Routers() || f[1] < 0 || f[1] >= c.Network.Radix() {
-			return fmt.Errorf("port %d:%d has failed: %w: there are %d routers of %d ports", f[0], f[1], ErrPorts,
-				c.Network.Routers(), c.Network.Radix())
-		}
 	}
 	for p := range c.Network.Radix() {
 		name, to := c.Ports[p], c.leadsTo(p)
@@ -79,10 +74,13 @@ func (c *Config) leadsTo(port int) string {
 // router is a router that runs.
 type router struct {
 	*Config
-	hub  *bpf.Hub
-	at   map[int]int // ports, by interface index
-	down map[int]bool
-	held []interface{ Close() error }
+	hub     *bpf.Hub
+	network uint64
+	at      map[int]int  // ports, by interface index
+	cut     map[int]bool // ports whose link is down
+	links   map[int]*link
+	states  []state // of all routers
+	held    []interface{ Close() error }
 }
 
 // Run makes the calling thread's network namespace the router until the context ends. Then it
@@ -92,11 +90,16 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 	if err := c.check(); err != nil {
 		return counters, err
 	}
-	news := make(chan netlink.LinkUpdate, 64) // the subscription waits where it is full
-	if err := netlink.LinkSubscribe(news, ctx.Done()); err != nil {
+	ctx, end := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer end()
+	changes := make(chan netlink.LinkUpdate, 64) // the subscription waits where it is full
+	if err := netlink.LinkSubscribe(changes, ctx.Done()); err != nil {
 		return counters, fmt.Errorf("following the state of links: %w", err)
 	}
-	r := &router{Config: &c, at: map[int]int{}, down: map[int]bool{}}
+	r := &router{Config: &c, network: identity(c.Network, c.Stations), at: map[int]int{}, cut: map[int]bool{},
+		links: map[int]*link{}, states: make([]state, c.Network.Routers())}
 	if r.hub, err = bpf.LoadHub(); err != nil {
 		return counters, err
 	}
@@ -111,25 +114,41 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 			return counters, err
 		}
 	}
+	// What an earlier life of this router said has a lower number, unless the clock was set back.
+	r.say(uint64(time.Now().UnixNano()))
 	if err := r.forward(); err != nil {
 		return counters, err
 	}
+	heard := make(chan message, 64) // readers wait where it is full, and the kernel drops
+	for p, l := range r.links {
+		readers.Go(func() { l.read(ctx, p, heard) })
+	}
+	tick := time.NewTicker(newsPeriod)
+	defer tick.Stop()
 	for {
+		changed := false
 		select {
 		case <-ctx.Done():
 			return r.hub.Counters()
-		case u, ok := <-news:
+		case u, ok := <-changes:
 			if !ok {
 				if ctx.Err() == nil {
 					return counters, errors.New("following the state of links: the kernel ended it; start the router again")
 				}
 				return r.hub.Counters()
 			}
-			gone := u.Header.Type == unix.RTM_DELLINK || !Carries(u.Attrs())
-			if p, ours := r.at[int(u.Index)]; ours && r.hear(p, gone) {
-				if err := r.forward(); err != nil {
-					return counters, err
-				}
+			if p, ours := r.at[int(u.Index)]; ours {
+				changed = r.setLink(p, u.Header.Type == unix.RTM_DELLINK || !Carries(u.Attrs()))
+			}
+		case m := <-heard:
+			changed = r.take(m, time.Now())
+		case now := <-tick.C:
+			changed = r.look(now)
+			r.send(func(int) bool { return true }, -1)
+		}
+		if changed {
+			if err := r.forward(); err != nil {
+				return counters, err
 			}
 		}
 	}
@@ -146,11 +165,19 @@ func (r *router) plug(p int) error {
 		return fmt.Errorf("port %d: interface %s: %w", p, name, err)
 	}
 	index := l.Attrs().Index
-	every, err := promiscuous(index)
+	_, _, toRouter := r.Network.Wire(r.Router, p)
+	protocol := 0 // receives nothing
+	if toRouter {
+		protocol = newsEtherType
+	}
+	socket, err := listen(index, protocol)
 	if err != nil {
 		return fmt.Errorf("port %d: having %s receive all frames: %w", p, name, err)
 	}
-	r.held = append(r.held, every)
+	r.held = append(r.held, socket)
+	if toRouter {
+		r.links[p] = &link{socket: socket, mac: l.Attrs().HardwareAddr, silent: true}
+	}
 	mode := r.Mode
 	if mode == xdp.AttachAuto && l.Type() == "veth" {
 		// The native mode of a veth forwards only to ends with a program of their own.
@@ -174,47 +201,28 @@ func (r *router) plug(p int) error {
 	r.at[index] = p
 	r.Tell(fmt.Sprintf("port %d: %s to %s, %s", p, name, r.leadsTo(p), a.Mode()))
 	if !Carries(l.Attrs()) {
-		r.hear(p, true)
+		r.setLink(p, true)
 	}
 	return nil
 }
 
-// hear notes whether a port's link is down, and reports whether that is new.
-func (r *router) hear(p int, down bool) bool {
-	if down == r.down[p] {
+// setLink notes whether a port's link is down, and reports whether that is new.
+func (r *router) setLink(p int, down bool) bool {
+	if down == r.cut[p] {
 		return false
 	}
-	r.down[p] = down
+	r.cut[p] = down
 	word := "up"
 	if down {
 		word = "down"
 	}
 	r.Tell(fmt.Sprintf("port %d: %s is %s", p, r.Ports[p], word))
-	return true
+	return r.say(r.states[r.Router].number + 1)
 }
 
 // forward computes the ways around what has failed, as far as this router knows.
 func (r *router) forward() error {
 	return Forward(r.hub, r.Network, func(router, p int) bool {
-		return router == r.Router && r.down[p] || slices.Contains(r.Failed, [2]int{router, p})
+		return router == r.Router && r.down(p) || r.states[router].down>>p&1 != 0
 	}, r.Router, r.Hashed, r.Stations)
 }
-
-// membership has an interface receive all frames while its socket is open (packet(7)).
-type membership int
-
-func promiscuous(index int) (membership, error) {
-	// Protocol 0 receives nothing.
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	err = unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP,
-		&unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC})
-	if err != nil {
-		return -1, errors.Join(err, unix.Close(fd))
-	}
-	return membership(fd), nil
-}
-
-func (m membership) Close() error { return unix.Close(int(m)) }
