@@ -356,8 +356,8 @@ func compare(t *testing.T, script, path string) map[string]bool {
 	return had
 }
 
-// TestDissectorOfBundles: tshark shows each frame of a bundle as it shows the frame alone, and takes
-// a bundle that is damaged.
+// TestDissectorOfBundles: tshark shows each frame of a bundle as it shows the frame alone, and
+// takes a bundle that is damaged.
 func TestDissectorOfBundles(t *testing.T) {
 	var frames [][]byte
 	for i := range byte(3) {

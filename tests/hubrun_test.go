@@ -129,8 +129,8 @@ func TestHubRunRefuses(t *testing.T) {
 	}
 }
 
-// cubeOf makes hosts 0 to 3 of a mesh the routers of a hypercube, with hosts 4 and 5 at routers 0 and
-// 3. It returns the peers file of those two.
+// cubeOf makes hosts 0 to 3 of a mesh the routers of a hypercube, with hosts 4 and 5 at routers 0
+// and 3. It returns the peers file of those two.
 func cubeOf(t *testing.T, l *lab.Lab) (routers []*process, nodes string) {
 	t.Helper()
 	const first, last = 4, 5
@@ -168,8 +168,8 @@ func cubeOf(t *testing.T, l *lab.Lab) (routers []*process, nodes string) {
 }
 
 // TestHubRunTogether: four machines are a hypercube between two hosts. A wire that neither host's
-// router has, and then a router, fail during a flood: the routers tell each other, traffic takes the
-// other way, and every message is accounted for.
+// router has, and then a router, fail during a flood: the routers tell each other, traffic takes
+// the other way, and every message is accounted for.
 func TestHubRunTogether(t *testing.T) {
 	long.Test(t)
 	_, l := namedLab(t, "--hosts", "6", "--topology", "mesh")

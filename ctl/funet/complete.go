@@ -47,7 +47,6 @@ var completed = program.Completed.With(usage.Completed{
 	"lab peers":      labs,
 	"hub run":        usage.Words("star", "hypercube", "fat-tree", "butterfly"),
 	"hub run --port": usage.Anything,
-	"--failed":       usage.Anything,
 	"hub show":       labs,
 	"hub fail":       usage.Anything,
 	"hub restore":    usage.Anything,

@@ -66,7 +66,8 @@ returns), resize (of queues in use), switch (of contexts), xfer (transfers of me
 also such as must be refused), jobs (a job ends, host after host, and another takes
 its GID), narrow (ways come to carry shorter frames), forge (of greetings, by who sees
 all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
-different lengths), defer (hosts answer for groups that come and go), rats (programs
+different lengths), defer (hosts answer for groups that come and go), bundles (small frames for
+several hosts leave in one), rats (programs
 use all protocols of package rats, too), rma (they operate on each other's windows,
 too: put, get, atomics, locks), chains (they send messages along chains of members,
 too), paths (lines on ULTRA paths, too), sends (messages into receive rings and posted
