@@ -364,7 +364,10 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	}
 	c.Driver = p[0].hello.Driver
 	log("%s is up: %s, driver %s", p[0].hello.Kernel, p[0].hello.Interface, c.Driver)
-	if err := o.all(ctx, p, n, c, log); err != nil {
+	if err = p.both(ctx, "hub"); err == nil {
+		err = o.all(ctx, p, n, c, log)
+	}
+	if err != nil {
 		c.Error = err.Error()
 	}
 	if c.find(guestKilled) == nil {

@@ -15,8 +15,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/funet/funet/bpf"
 )
 
 // ModuleDir is the folder with a guest's kernel modules, named in the order in which they are
@@ -80,9 +78,6 @@ func boot() (h Hello, err error) {
 	if err := loadModules(); err != nil {
 		return h, err
 	}
-	if err := loadHub(); err != nil {
-		return h, err
-	}
 	host, err := hostNumber()
 	if err != nil {
 		return h, err
@@ -97,16 +92,6 @@ func boot() (h Hello, err error) {
 	h.Driver = filepath.Base(driver)
 	go sink()
 	return h, nil
-}
-
-// loadHub shows that the kernel's verifier takes the hub program. No program of a guest is a router.
-func loadHub() error {
-	h, err := bpf.LoadHub()
-	if err == nil {
-		const loopback = 1
-		err = errors.Join(h.SetPort(0, bpf.HubPort{Interface: loopback}), h.Close())
-	}
-	return err
 }
 
 // loadModules loads the modules that the rig has put into ModuleDir.

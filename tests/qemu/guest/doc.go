@@ -73,10 +73,12 @@ func Main() {
 		err = rings(os.Args[2:])
 	case "pass":
 		err = pass(os.Args[2:])
+	case "hub":
+		err = hub()
 	case "unpass":
 		err = unpass(os.Args[2:])
 	default:
-		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass or unpass",
+		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass, unpass or hub",
 			os.Args[1])
 	}
 	if result != nil {

@@ -14,10 +14,22 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+
+	"github.com/funet/funet/bpf"
 )
 
 // pinned returns the path that keeps the attachment when the process has ended.
 func pinned(name string) string { return filepath.Join("/sys/fs/bpf", "pass-"+name) }
+
+// hub loads the hub program: no program of a guest is a router, and older verifiers are stricter.
+func hub() error {
+	h, err := bpf.LoadHub()
+	if err != nil {
+		return err
+	}
+	const loopback = 1
+	return errors.Join(h.SetPort(0, bpf.HubPort{Interface: loopback}), h.Close())
+}
 
 // xdpPass is XDP_PASS of linux/bpf.h.
 const xdpPass = 2
