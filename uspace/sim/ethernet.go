@@ -53,6 +53,7 @@ type Ethernet struct {
 
 	// Lost counts the frames that did not arrive, by reason.
 	Deferred uint64 // counts frames that hosts have answered (Defer)
+	Bundles  uint64 // counts bundles that were taken apart
 	Lost     struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
 	Carried  uint64 // counts frames that reached a receive ring
 }
@@ -160,6 +161,7 @@ func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 	f := &e.pool.frames[i]
 	if frames, ok := arctic.Bundled(e.bundled[:0], f.bytes()); ok {
 		e.bundled = frames
+		e.Bundles++
 		for _, b := range frames {
 			j := e.pool.take(len(b))
 			one, whole := &e.pool.frames[j], &e.pool.frames[i]

@@ -94,3 +94,18 @@ func TestDeferred(t *testing.T) {
 		t.Errorf("hosts answered only %d frames", deferred)
 	}
 }
+
+// Small frames that share one lose and double nothing, and make nothing come back.
+func TestBundled(t *testing.T) {
+	bundles := uint64(0)
+	for seed := range uint64(20) {
+		r := runOf(Scenario{Seed: seed, Nodes: 5, Messages: 200, Faults: Bundles | Chains | Dup | Reorder}, nil)
+		if r.result.Failed() {
+			t.Errorf("funet sim chaos %v: %v", r.scenario, r.result.Failures)
+		}
+		bundles += r.ethernet.Bundles
+	}
+	if bundles < 100 {
+		t.Errorf("cards sent only %d bundles", bundles)
+	}
+}
