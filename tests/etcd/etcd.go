@@ -34,10 +34,25 @@ type Server struct {
 // Start starts an etcd, which ends with the test; more are further arguments.
 func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, dir: t.TempDir(), Endpoint: free(t), peer: free(t), more: more}
+	s := &Server{t: t, dir: inMemory(t), Endpoint: free(t), peer: free(t), more: more}
 	t.Cleanup(s.Kill)
 	s.Restart()
 	return s
+}
+
+// inMemory returns a folder, in memory where that is possible: etcd waits for the disk before it
+// answers, and a busy machine's may take longer than a lease.
+func inMemory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "funet-etcd-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // free returns an address of loopback that was free a moment ago.
