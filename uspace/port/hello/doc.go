@@ -11,7 +11,7 @@
 //	question      to one card: who are you? By turns to every peer, and when somebody asks (Ask).
 //	answer        to the asker, with the nonce of the question and no longer than the question
 //	announcement  to everybody on the segment, by a station that discovers; and to each peer by
-//	              turns, by the station whose time counts for turns of groups (Config.Clock)
+//	              turns, by a station whose time counts for turns of groups (Config.Clock)
 //	goodbye       to everybody on the segment, by a station that ends
 //
 // Discovery: a station that discovers (Config.Discover) announces itself a few times soon after its
