@@ -27,6 +27,7 @@
 //	table.go      the switch's table, filled with node lists
 //	udp.go        the kernel's sockets, for comparison; UDP lists these
 //	hub.go        foreign hosts on a network of routers; Hub lists these
+//	time.go       the time by which groups take turns
 //	ranks.go      ranks of libfabric that flood, are deaf, or lie; Ranks lists these
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are

@@ -22,6 +22,7 @@ func Hub() []Attack {
 			Foreign: true, begin: (*player).openRaw, round: func(p *player) int { return p.pour(p.misroute) }},
 		{Name: "hub_forged", Does: "frames of a foreign host in all groups' names, to all hosts: storms of rejections",
 			Foreign: true, begin: (*player).openRaw, round: func(p *player) int { return p.pour(p.pose) }},
+		lies(),
 	}
 }
 

@@ -55,6 +55,7 @@ type options struct {
 	XDP     string
 	Card    string // of the victim
 	Hub     string // the network of routers between the hosts; "": a link
+	Gangs   bool   // groups take turns together, and another group goes on beside the victim's
 	Funid   string
 	Ranks   string // folder of the files for attacks by ranks of libfabric
 	JSON    bool
@@ -110,6 +111,8 @@ func command() *cobra.Command {
 			" ofi: direct, of ranks that use the provider for libfabric")
 	p.StringVar(&o.Hub, "hub", "", "join the victim's hosts and two foreign ones by routers: hypercube, fat-tree or"+
 		" butterfly; only attacks of foreign hosts")
+	p.BoolVar(&o.Gangs, "gangs", false, "with --hub: the cards have room for one group, groups take turns together, and"+
+		" another group goes on; one foreign host attacks")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.StringVar(&o.Ranks, "ranks", "",
 		"folder of the program rank and of the provider for libfabric (default: beside this program)")
@@ -156,6 +159,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
 	case o.Hub != "" && !lab.Topology(o.Hub).IsHub():
 		return fmt.Errorf("--hub %q: use star, hypercube, fat-tree or butterfly", o.Hub)
+	case o.Gangs && (o.Hub == "" || o.Card != cardDaemon):
+		return errors.New("--gangs: groups take turns on the daemon's card; use --hub and --card daemon")
 	case !slices.Contains([]string{cardDaemon, cardDirect, cardOFI}, o.Card):
 		return fmt.Errorf("--card %q: use daemon, direct or ofi", o.Card)
 	case os.Geteuid() != 0:

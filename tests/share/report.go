@@ -18,7 +18,8 @@ import (
 const (
 	leastRate = 0.5
 	mostP99   = 4
-	// With direct ports the limits are stricter, as victim and enemy share less.
+	// With direct ports, or an enemy that only sends to the victim's hosts, the limits are stricter,
+	// as victim and enemy share less.
 	leastDirectRate = 0.7
 	mostDirectP99   = 3
 )
@@ -40,6 +41,8 @@ type report struct {
 	XDPMode     string `json:"xdp_mode"`
 	Card        string `json:"card"` // of the victim
 	Hub         string `json:"hub"`  // the network of routers between the hosts; "": a link
+	// Gangs reports whether groups took turns together, with another one beside the victim's.
+	Gangs bool `json:"gangs"`
 	// OwnSession reports whether the victim's processes are in sessions of their own.
 	OwnSession bool `json:"own_session"`
 
@@ -94,9 +97,9 @@ type attackReport struct {
 
 func newReport(o *options) *report {
 	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU,
-		XDPMode: o.XDP, Card: o.Card, Hub: o.Hub, OwnSession: o.ownSession(),
+		XDPMode: o.XDP, Card: o.Card, Hub: o.Hub, Gangs: o.Gangs, OwnSession: o.ownSession(),
 		LeastRateRatio: leastRate, MostP99Ratio: mostP99}
-	if o.direct() {
+	if o.direct() || o.Gangs {
 		r.LeastRateRatio, r.MostP99Ratio = leastDirectRate, mostDirectP99
 	}
 	for _, a := range o.attacks {

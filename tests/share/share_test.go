@@ -132,11 +132,17 @@ func TestDocument(t *testing.T) {
 }
 
 // TestForeignHosts: the victim's exchanges across routers are all answered, and no answer is false,
-// while foreign hosts forge routes and frames; the attacks go on.
+// while foreign hosts forge routes, frames and times; the attacks go on.
 func TestForeignHosts(t *testing.T) {
 	long.Test(t)
-	for _, card := range []string{cardDirect, cardDaemon} {
-		cmd, out, complaints := share(t, "--rounds", "1", "--window", "500ms", "--hub", "fat-tree", "--card", card, "--json")
+	for _, card := range []string{cardDirect, cardDaemon, "gangs"} {
+		args := []string{"--rounds", "1", "--window", "500ms", "--hub", "fat-tree", "--json"}
+		if card == "gangs" {
+			args = append(args, "--gangs")
+		} else {
+			args = append(args, "--card", card)
+		}
+		cmd, out, complaints := share(t, args...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +153,7 @@ func TestForeignHosts(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Attacks) != len(attack.Hub()) || len(r.Control) != 0 || r.Hub != "fat-tree" {
+		if len(r.Attacks) != len(attack.Hub()) || len(r.Control) != 0 || r.Hub != "fat-tree" || r.Gangs != (card == "gangs") {
 			t.Errorf("%s: %d attacks, %d on requests, hub %q", card, len(r.Attacks), len(r.Control), r.Hub)
 		}
 		for _, a := range r.Attacks {
@@ -252,7 +258,7 @@ func TestFrom(t *testing.T) {
 
 // TestRefusals: what cannot be measured is refused in a line, before anything is made.
 func TestRefusals(t *testing.T) {
-	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100",
+	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100", "--gangs",
 		"--funid /nonexistent", "more"} {
 		cmd, out, complaints := share(t, strings.Fields(args)...)
 		if err := cmd.Start(); err != nil {
