@@ -48,6 +48,7 @@ type bed struct {
 	quiet   []int           // connections to each daemon while only the victim is there
 	ranks   *scratch.Folder // of rankFiles, for other users; nil: nothing asks for them
 	profile *scratch.Folder // of the daemons' profile; nil: they have the default
+	etcd    etcd
 }
 
 // rankFiles are the files that attacks by ranks need.
@@ -60,6 +61,9 @@ func newBed(o *options) (b *bed, err error) {
 	if o.Hub != "" {
 		l.Hosts, l.Topology, b.enemies = 4, lab.Topology(o.Hub), []int{2, 3}
 	}
+	if o.Etcd {
+		l.Hosts, b.enemies = 4, []int{etcdHost}
+	}
 	if o.Gangs { // the one that lies is the first, and of four that tell their time the others are honest
 		b.victims, b.enemies = []int{1, 2}, []int{0}
 	}
@@ -69,6 +73,9 @@ func newBed(o *options) (b *bed, err error) {
 	d := lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules()}
 	if o.direct() {
 		d.More += "carriage: direct\n"
+	}
+	if o.Etcd {
+		d.Peers, err = b.startEtcd()
 	}
 	if o.Gangs {
 		var profile string
@@ -83,6 +90,9 @@ func newBed(o *options) (b *bed, err error) {
 		if all, err = b.lab.Sockets(); err == nil {
 			for _, host := range b.victims {
 				b.sockets = append(b.sockets, all[host])
+			}
+			if o.Etcd {
+				err = errors.Join(b.findQuiet(all[quietHost]), b.allKnown())
 			}
 		}
 	}
@@ -151,7 +161,7 @@ func (b *bed) copyRanks(from string) (err error) {
 // message.
 func (b *bed) close() error {
 	err := b.lab.Close()
-	for _, f := range []*scratch.Folder{b.ranks, b.profile} {
+	for _, f := range []*scratch.Folder{b.ranks, b.profile, b.etcd.data} {
 		if f != nil {
 			err = errors.Join(err, f.Remove())
 		}
@@ -277,7 +287,7 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 
 // play starts a process on each host.
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
-	config := attack.Config{Attack: name, Groups: groups}
+	config := attack.Config{Attack: name, Groups: groups, Etcd: c.b.etcd.endpoint, Prefix: etcdPrefix}
 	for _, h := range c.b.lab.Hosts() {
 		at := h.Interfaces[0]
 		config.Places = append(config.Places, attack.Place{Address: at.Addr.Addr().String(), MAC: at.MAC.String()})

@@ -23,6 +23,7 @@ type run struct {
 	report *report
 	groups []*group
 	pairs  []*process // of these groups
+	quiet  float64    // of the last window
 }
 
 // end ends the victim.
@@ -147,6 +148,7 @@ func (r *run) window(ctx context.Context, with beside) (w window, did float64, e
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &w)
 	}
+	w.Quiet = r.quiet
 	return w, did, err
 }
 
@@ -163,12 +165,22 @@ func (r *run) tellWindow(ctx context.Context, with beside) (text string, did flo
 		return "", 0, context.Cause(ctx)
 	}
 	begin, done := time.Now(), c.did()
+	worked, err := r.bed.worked()
+	if err != nil {
+		return "", 0, err
+	}
 	fmt.Fprintf(r.asker.In, "window %d\n", r.Window)
 	text, err = r.asker.Next(ctx, "window", r.Window+2*patience)
 	if err != nil {
 		return "", 0, err
 	}
-	did = float64(c.did()-done) / time.Since(begin).Seconds()
+	took := time.Since(begin).Seconds()
+	did = float64(c.did()-done) / took
+	until, err := r.bed.worked()
+	if err != nil {
+		return "", 0, err
+	}
+	r.quiet = (until - worked) / took
 	if err := c.alive(); err != nil {
 		return "", 0, err
 	}

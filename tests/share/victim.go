@@ -55,6 +55,9 @@ type window struct {
 	Longest   float64 `json:"longest"`   // us
 	Pipelined float64 `json:"pipelined"` // exchanges a second with outstanding under way
 	Returned  int     `json:"returned"`  // requests that came back and were sent again
+	// Quiet is how many seconds of a processor a daemon used in a second that serves nobody. The
+	// launcher measures it.
+	Quiet float64 `json:"-"`
 }
 
 // victim is one of the victim's processes.
