@@ -17,6 +17,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/funet/funet/ctl/config"
 )
@@ -42,6 +44,8 @@ const (
 var (
 	// ErrAway reports that etcd does not answer, or not for this host.
 	ErrAway = errors.New("etcd is away")
+	// ErrSilent is wrapped beside ErrAway if no etcd answers at all. It may come.
+	ErrSilent = errors.New("no answer")
 	// ErrNumber reports that another host has this host's number.
 	ErrNumber = errors.New("another host has this number")
 	// ErrTaken reports that another job has the GID, on any host.
@@ -95,7 +99,7 @@ type Member struct {
 }
 
 // Join makes a host a member of a table. It fails if etcd cannot be reached, or another host has
-// the number. Errors wrap config.ErrConfig, ErrAway or ErrNumber.
+// the number. Errors wrap config.ErrConfig, ErrAway, with ErrSilent or without, or ErrNumber.
 func Join(ctx context.Context, o Options) (*Member, error) {
 	if err := o.Etcd.Check(); err != nil {
 		return nil, err
@@ -131,7 +135,11 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	}
 	if err != nil {
 		_ = client.Close() // it has nothing left to do
-		return nil, fmt.Errorf("joining %v: %w", o.Etcd, away(err))
+		silent := status.Code(err) == codes.Unavailable || errors.Is(err, context.DeadlineExceeded)
+		if err = fmt.Errorf("joining %v: %w", o.Etcd, away(err)); silent {
+			err = fmt.Errorf("%w: %w", err, ErrSilent)
+		}
+		return nil, err
 	}
 	living, cancel := context.WithCancel(context.Background())
 	m.cancel, m.begun = cancel, true
