@@ -18,6 +18,8 @@ const (
 	// that were not made, jumps may follow each other at once.
 	jumpGap = 1000 * Turn
 	jumps   = 3
+	// firm is how long the time to jump to has been the same: at a start cards are heard one by one.
+	firm = 50 * Turn
 	// sampleGap is the least time between two times that are heard of a card. Earlier ones are
 	// ignored.
 	sampleGap = Turn
@@ -44,6 +46,8 @@ type Clock struct {
 	offset  uint64
 	slewed  int64 // when offset was last brought nearer
 	jump    int64 // earliest time of the next jump
+	goal    uint64
+	goalAt  int64 // since when goal is about the offset that is right
 
 	tellers []teller // whose times were heard, by their numbers; at most mostTellers
 	leader  uint16   // the card that this clock followed last, while most were not together
@@ -221,10 +225,13 @@ func (c *Clock) slew(now int64) {
 	turns, rest := turnsOf(behind)
 	most := (now - c.slewed) / slewing
 	c.slewed = now
+	if goal := c.offset + uint64(behind); apart(int64(goal-c.goal), 0) > uint64(near) {
+		c.goal, c.goalAt = goal, now
+	}
 	if max(rest, -rest) > still {
 		c.offset += uint64(min(max(rest, -most), most))
 	}
-	if turns != 0 && now >= c.jump {
+	if turns != 0 && now >= c.jump && now-c.goalAt >= firm {
 		c.offset += uint64(turns * Turn)
 		c.jump = max(c.jump, now-(jumps-1)*jumpGap) + jumpGap
 	}
