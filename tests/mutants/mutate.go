@@ -34,6 +34,7 @@ const (
 	simFolder     = "uspace/sim"
 	scaleFolder   = "uspace/sim/scale"
 	turnsFolder   = "uspace/turns"
+	tableFolder   = "ctl/registry"
 )
 
 var (

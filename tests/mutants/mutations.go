@@ -17,6 +17,7 @@ func wiring(test string) []check  { return []check{{folder: wiringFolder, test: 
 func sim(test string) []check     { return []check{{folder: simFolder, test: test}} }
 func scale(test string) []check   { return []check{{folder: scaleFolder, test: test}} }
 func turning(test string) []check { return []check{{folder: turnsFolder, test: test}} }
+func table(test string) []check   { return []check{{folder: tableFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -1075,8 +1076,29 @@ var mutations = []mutation{
 		`min(max(rest, -most), most)`, `min(max(rest, -most), most, 0)`,
 		turning("TestClocks")},
 	{"orphaned", "../turns/clock.go",
-		`now-c.heard > quiet || `, ``,
+		`now-t.heard > quiet`, `false`,
 		turning("TestClocks")},
+	{"swayed", "../turns/clock.go",
+		`if 2*agree <= n {`, `if true {`,
+		turning("TestHostsShareTime")},
+	{"trusting", "../turns/clock.go",
+		`to.barred = now + barred`, `to.barred = now`,
+		turning("TestLiars")},
+	{"untrimmed", "../turns/clock.go",
+		`liars = min(liars, (agree-1)/2)`, `liars = 0`,
+		turning("TestLiars")},
+	{"poser", "../../ctl/registry/table.go",
+		`!there || e.lease != h.lease`, `!there && e.lease != h.lease`,
+		table("TestOnlyOwnClaimsCount")},
+	{"hoarder", "../../ctl/registry/table.go",
+		`return earlier < mostClaims`, `return true`,
+		table("TestShareOfClaims")},
+	{"usurper", "../../ctl/registry/table.go",
+		`cmp.Compare(t.hosts[a].made, t.hosts[b].made)`, `0`,
+		table("TestFirstHostCounts")},
+	{"doppelganger", "../../ctl/registry/table.go",
+		`places := map[string]uint16{own.place(): own.Node}`, `places := map[string]uint16{}`,
+		table("TestFirstHostCounts")},
 	{"jumpy", "../turns/clock.go",
 		`now >= c.jump && `, ``,
 		turning("TestJumps")},

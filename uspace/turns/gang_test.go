@@ -69,7 +69,7 @@ func rates(t *testing.T, g *gang.Gang, d time.Duration) []float64 {
 }
 
 // Rule: hosts have the time of all, and say that it is that of the first card which has it. They
-// have it also after that card has died.
+// keep it when a card begins to lie, and after the first one has died.
 func TestHostsShareTime(t *testing.T) {
 	g := hosts(t, true)
 	leads := func(first int) {
@@ -80,6 +80,9 @@ func TestHostsShareTime(t *testing.T) {
 			}
 		}
 	}
+	leads(0)
+	g.Lie()
+	pass(t, g, 2*time.Second)
 	leads(0)
 	g.Die(0)
 	pass(t, g, 4*time.Second)

@@ -88,7 +88,7 @@ func New(c Config) (*Gang, error) {
 		}
 	}
 	if c.Liar {
-		g.lie()
+		g.Lie()
 	}
 	return g, nil
 }
@@ -117,12 +117,12 @@ func (g *Gang) tell(from int) {
 	g.w.At(g.w.Now()+int64(tellEvery), func() { g.tell(from) })
 }
 
-// lie has card 0 tell each host another time, again and again: a turn apart, and for ever.
-func (g *Gang) lie() {
+// Lie has card 0 tell each host another time, again and again: a turn apart, and for ever.
+func (g *Gang) Lie() {
 	for i, h := range g.hosts {
 		h.clock.Heard(h.own(g.w.Now()), 0, uint64(g.w.Now()+int64(i)*turns.Turn)+1<<40)
 	}
-	g.w.At(g.w.Now()+int64(lieEvery), g.lie)
+	g.w.At(g.w.Now()+int64(lieEvery), g.Lie)
 }
 
 // Die has a host's clock fall silent. Its card goes on.
