@@ -1113,5 +1113,5 @@ var mutations = []mutation{
 		turning("TestSlowSwitch")},
 	{"listless", "../turns/turns.go",
 		`g.stirs = g.stirs || moved != g.moved`, `g.stirs = moved != g.moved`,
-		turning("TestGangs")},
+		turning("TestStirringGroupKeepsItsTurn")},
 }
