@@ -37,8 +37,8 @@ const (
 	takeCost = 2 * time.Millisecond
 	// leaveWithin is how long the end of the daemon waits for etcd.
 	leaveWithin = 500 * time.Millisecond
-	// waitingSign is how long systemd believes that a funid which waits for etcd is alive: some times
-	// as long as Join tries.
+	// waitingSign is how long systemd believes that a funid which waits for etcd is alive: some
+	// times as long as Join tries.
 	waitingSign = time.Minute
 	// takeTries is how many GIDs are tried for a job that does not say which.
 	takeTries = 16
@@ -46,9 +46,10 @@ const (
 	askedAtOnce = 8
 )
 
-// JoinTable makes this host a member of the table that the configuration names, and takes the peers
-// from there. Without such a table it does nothing. It waits for etcd until ctx ends. Call it before Open, which leaves the table
-// when it fails. Errors wrap config.ErrConfig, or are those of package registry.
+// JoinTable makes this host a member of the table that the configuration names, and takes the
+// peers from there. Without such a table it does nothing. It waits for etcd until ctx ends. Call
+// it before Open, which leaves the table when it fails. Errors wrap config.ErrConfig, or are those
+// of package registry.
 func JoinTable(ctx context.Context, cfg *Config) error {
 	o, err := cfg.tableOptions()
 	if err != nil || o == nil {

@@ -232,8 +232,8 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
-// Rule: a daemon that starts while no etcd answers says so in one line, and starts when one does. It
-// gives up at once when it is to end.
+// Rule: a daemon that starts while no etcd answers says so in one line, and starts when one does.
+// It gives up at once when it is to end.
 func TestJoinWaits(t *testing.T) {
 	long.Test(t)
 	b := newBed(t)

@@ -194,8 +194,8 @@ func TestGroupsAreTakenOnce(t *testing.T) {
 }
 
 // Rule: a host that writes as fast as it can has members read the table now and then, instead of
-// following each change. Meanwhile hosts come, and GIDs are taken once. After it they follow changes
-// again.
+// following each change. Meanwhile hosts come, and GIDs are taken once. After it they follow
+// changes again.
 func TestFlood(t *testing.T) {
 	s := etcd.Start(t)
 	a := join(t, options(s, 0))

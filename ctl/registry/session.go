@@ -30,10 +30,10 @@ const (
 	leastPause, mostPause = 100 * time.Millisecond, 3 * time.Second
 	// page is how many keys are read at once; mostKeys is how many are read at all.
 	page, mostKeys = 1000, 1 << 20
-	// mostEvents is how many events, and KiB of their values, are followed in an eventsGap. If there
-	// are more, the watch ends, and the table is read anew after a calm: at least leastCalm, at most
-	// mostCalm, and shareOfReads times as long as the last reading took. So floods cost a host little.
-	// The log has floods, at most once a floodsGap.
+	// mostEvents is how many events, and KiB of their values, are followed in an eventsGap. If
+	// there are more, the watch ends, and the table is read anew after a calm: at least leastCalm,
+	// at most mostCalm, and shareOfReads times as long as the last reading took. So floods cost a
+	// host little. The log has floods, at most once a floodsGap.
 	mostEvents, eventsGap = 1000, time.Second
 	leastCalm, mostCalm   = time.Second, 30 * time.Second
 	shareOfReads          = 20

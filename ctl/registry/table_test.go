@@ -19,7 +19,8 @@ func tabled(node uint16, mac byte, made int64) (*Host, entry) {
 
 // claim returns a claim of a GID with a lease.
 func claim(lease, made int64) *entry {
-	return &entry{value: (&Claim{Job: strings.Repeat("a", 16), Nodes: 1}).Marshal(), made: made, modified: made, lease: lease}
+	c := Claim{Job: strings.Repeat("a", 16), Nodes: 1}
+	return &entry{value: c.Marshal(), made: made, modified: made, lease: lease}
 }
 
 // Rule: what others write in a host's name does not count, and leaves the host its share of GIDs.

@@ -121,7 +121,8 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Etcd(), Rows(), []Attack{Neighbour(), sleepers()}) {
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Etcd(), Rows(),
+		[]Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
 		}

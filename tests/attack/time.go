@@ -20,7 +20,7 @@ import (
 const lieFor = 4 * time.Second
 
 func lies() Attack {
-	return Attack{Name: "hub_time", Does: "a host that tells each other one another time, as fast as it can: storms of lies",
+	return Attack{Name: "hub_time", Does: "a host that tells each other one another time, as fast as it can",
 		Foreign: true, begin: (*player).openRaw, round: (*player).tellTimes}
 }
 

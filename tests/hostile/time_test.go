@@ -19,8 +19,8 @@ import (
 	"github.com/funet/funet/tests/long"
 )
 
-// newTurnsBed makes a lab of four hosts behind a router, whose groups take turns together. Host 0 is
-// the liar's, and the bed has the others.
+// newTurnsBed makes a lab of four hosts behind a router, whose groups take turns together. Host 0
+// is the liar's, and the bed has the others.
 func newTurnsBed(t *testing.T) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 4, Topology: lab.Star})

@@ -50,7 +50,8 @@ func (b *bed) startEtcd() (peers string, err error) {
 	at := "http://" + b.etcd.endpoint
 	var said bytes.Buffer
 	c := exec.Command(program, "--data-dir", b.etcd.data.Path(), "--listen-client-urls", at,
-		"--advertise-client-urls", at, "--listen-peer-urls", "http://127.0.0.1:2380", "--quota-backend-bytes", "1073741824",
+		"--advertise-client-urls", at, "--listen-peer-urls", "http://127.0.0.1:2380",
+		"--quota-backend-bytes", "1073741824",
 		"--auto-compaction-mode", "revision", "--auto-compaction-retention", "10000")
 	c.Stdout, c.Stderr, c.Env = &said, &said, []string{}
 	if err := b.lab.Start(etcdHost, c); err != nil {

@@ -112,8 +112,8 @@ func command() *cobra.Command {
 			" ofi: direct, of ranks that use the provider for libfabric")
 	p.StringVar(&o.Hub, "hub", "", "join the victim's hosts and two foreign ones by routers: hypercube, fat-tree or"+
 		" butterfly; only attacks of foreign hosts")
-	p.BoolVar(&o.Gangs, "gangs", false, "with --hub: the cards have room for one group, groups take turns together, and"+
-		" another group goes on; one foreign host attacks")
+	p.BoolVar(&o.Gangs, "gangs", false, "with --hub: the cards have room for one group, groups take turns together,"+
+		" and another group goes on; one foreign host attacks")
 	p.BoolVar(&o.Etcd, "etcd", false, "the hosts' table is in an etcd, which a foreign host attacks (etcd in PATH)")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.StringVar(&o.Ranks, "ranks", "",

@@ -18,8 +18,8 @@ import (
 const (
 	leastRate = 0.5
 	mostP99   = 4
-	// With direct ports, or an enemy that only sends to the victim's hosts, the limits are stricter,
-	// as victim and enemy share less.
+	// With direct ports, or an enemy that only sends to the victim's hosts, the limits are
+	// stricter, as victim and enemy share less.
 	leastDirectRate = 0.7
 	mostDirectP99   = 3
 )

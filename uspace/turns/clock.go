@@ -18,7 +18,8 @@ const (
 	// that were not made, jumps may follow each other at once.
 	jumpGap = 1000 * Turn
 	jumps   = 3
-	// firm is how long the time to jump to has been the same: at a start cards are heard one by one.
+	// firm is how long the time to jump to has been the same: at a start cards are heard one by
+	// one.
 	firm = 50 * Turn
 	// sampleGap is the least time between two times that are heard of a card. Earlier ones are
 	// ignored.

@@ -108,8 +108,8 @@ func TestNewcomerTakesOver(t *testing.T) {
 	}
 }
 
-// Rule: the clocks of honest cards come together, and stay so, whatever less than a third of all cards
-// tell each of them: lies of one kind to one card and of another kind to the next.
+// Rule: the clocks of honest cards come together, and stay so, whatever less than a third of all
+// cards tell each of them: lies of one kind to one card and of another kind to the next.
 func TestLiars(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		liars := rapid.IntRange(1, 2).Draw(t, "liars")

@@ -12,9 +12,9 @@ import (
 )
 
 // Rule (thesis 4.3): two jobs of four nodes that exchange all the time, on cards with room for one
-// of them, each have at least 0.9 of half of what one has alone, although the hosts' clocks differ,
-// after one of the cards has died, and while another tells each of them another time. Where each host
-// takes its turns alone, they do not.
+// of them, each have at least 0.9 of half of what one has alone, although the hosts' clocks
+// differ, after one of the cards has died, and while another tells each of them another time.
+// Where each host takes its turns alone, they do not.
 func TestGangs(t *testing.T) {
 	r, err := gang.Run(t.Context(), gang.Options{Hosts: 4, Seed: 5})
 	if err != nil {

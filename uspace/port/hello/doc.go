@@ -64,8 +64,8 @@
 //   - Questions by turns are at most turnsPerSecond, and times that are told at most
 //     timesPerSecond, however many peers there are. A time counts only if it comes from the address
 //     of a peer.
-//   - The NIC program (bpf/nic.c) lets in 256 hellos of a source at once, and then one in 1 ms. So a
-//     host that floods in its own name costs the card nothing more.
+//   - The NIC program (bpf/nic.c) lets in 256 hellos of a source at once, and then one in 1 ms. So
+//     a host that floods in its own name costs the card nothing more.
 //   - Faults, questions that wait, and frames that wait between two steps are bounded. Those beyond
 //     a bound are dropped and counted. No frame causes a log entry.
 //   - An answer counts only with the nonce of a question that waits, from the address that the

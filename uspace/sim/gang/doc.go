@@ -1,6 +1,6 @@
-// Package gang measures in virtual time what jobs keep of their rate on cards that have room for one
-// of them (package turns): where each host takes its turns alone, and where hosts take them together
-// (thesis 4.3).
+// Package gang measures in virtual time what jobs keep of their rate on cards that have room for
+// one of them (package turns): where each host takes its turns alone, and where hosts take them
+// together (thesis 4.3).
 //
 // The journey of a measurement: New makes hosts on an Ethernet, whose clocks begin anywhere and run
 // up to 100 millionths faster or slower. Each has a card, the engine that ships. Start starts a job
