@@ -64,7 +64,7 @@ func newBed(o *options) (b *bed, err error) {
 	if o.Etcd {
 		l.Hosts, b.enemies = 4, []int{etcdHost}
 	}
-	if o.Gangs { // the one that lies is the first, and of four that tell their time the others are honest
+	if o.Gangs { // of four hosts that tell their time the first lies
 		b.victims, b.enemies = []int{1, 2}, []int{0}
 	}
 	if b.lab, err = lab.Up(l); err != nil {
