@@ -193,3 +193,48 @@ func TestAbsentRate(t *testing.T) {
 		t.Errorf("another source: %+v", c)
 	}
 }
+
+// TestHelloRate: each source has its hellos at once, and then no more than one in a gap, whether
+// frames are tagged or not, or travel in datagrams; another source has its own.
+func TestHelloRate(t *testing.T) {
+	plain := func(mac byte) []byte { return makeFrame(128, version(VersionHello), source(mac)) }
+	tagged := func(mac byte) []byte {
+		f := plain(mac)
+		return append(append(bytes.Clone(f[:12]), 0x81, 0, 0, 7), f[12:]...)
+	}
+	datagrams := func(to netip.Addr, last int) func(byte) []byte { // where the source ends
+		return func(source byte) []byte {
+			return makeDatagram(plain(0), to).change(func(d *datagram) { d.bytes[d.ip+last] = source })
+		}
+	}
+	for name, c := range map[string]struct {
+		load  func() *NIC
+		hello func(source byte) []byte
+	}{
+		"Ethernet": {func() *NIC { return load(t, Load{Queues: 1}, 0) }, plain},
+		"tagged":   {func() *NIC { return load(t, Load{Queues: 1, VLAN: 7}, 0) }, tagged},
+		"IPv4":     {func() *NIC { return loadUDP(t, 0, false) }, datagrams(own4, 15)},
+		"IPv6":     {func() *NIC { return loadUDP(t, 0, true) }, datagrams(own6, 23)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := c.load()
+			run := func(mac byte, times uint32) Counters {
+				t.Helper()
+				before := counters(t, n)
+				if _, err := n.Program().Run(&ebpf.RunOptions{Data: c.hello(mac), Repeat: times}); err != nil {
+					t.Fatal(err)
+				}
+				return moved(before, counters(t, n))
+			}
+			const times = 100_000
+			got := run(1, times)
+			if got.Redirected < 256 || got.Redirected > times/2 || got.Redirected+got.Hellos != times {
+				t.Errorf("of %d hellos %d arrived, %d were dropped; want 256 at least", times, got.Redirected,
+					got.Hellos)
+			}
+			if c := run(2, 1); c.Redirected != 1 {
+				t.Errorf("another source: %+v", c)
+			}
+		})
+	}
+}

@@ -40,7 +40,7 @@ var (
 		"its length does not fit", "there is no such node", "too long for the way",
 		"for a host that sends nothing", "", ""}
 	nicWords = [...]string{"", "it ends inside its header", "", "", "", "merged of several by the kernel", "", "",
-		"not from the host of its node", "its node has no port here", "", "", ""}
+		"not from the host of its node", "its node has no port here", "", "", "", ""}
 )
 
 // Verdicts is the number of verdicts.

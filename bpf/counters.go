@@ -26,6 +26,7 @@ type Counters struct {
 	Deferred uint64 `json:"deferred"` // of a group that is absent here: its sender was told to wait
 	// the same, but its sender has had its answers, or cannot have any: dropped
 	Undeferred uint64 `json:"undeferred"`
+	Hellos     uint64 `json:"hellos"`     // a hello of a source that has said many: dropped
 	Redirected uint64 `json:"redirected"` // handed to the socket of the receive queue
 }
 
@@ -41,7 +42,7 @@ func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
 		&c.BadGID, &c.Merged, &c.ForeignGroup, &c.NoSocket, &c.Stranger, &c.NoPort, &c.Direct,
-		&c.Deferred, &c.Undeferred, &c.Redirected,
+		&c.Deferred, &c.Undeferred, &c.Hellos, &c.Redirected,
 	}
 }
 

@@ -51,6 +51,7 @@
 //	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length
 //	          a hello? ─────────── yes: of no group, on to the last test
+//	            │                  if its source may say one now; no ─> XDP_DROP  hellos
 //	          GID < 2048? ──────── no ─────────────────────────> XDP_DROP      bad_gid
 //	          another frame behind 14+length of a datagram? ───> XDP_DROP      merged
 //	          funet_groups[GID]? ─ foreign ────────────────────> XDP_DROP      foreign_group

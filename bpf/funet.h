@@ -140,6 +140,7 @@ enum funet_counter {
 	FUNET_COUNT_DEFERRED,	   /* of a group that is absent here: its sender was told so */
 	/* the same, but the sender has had its answers, or cannot have any: dropped */
 	FUNET_COUNT_UNDEFERRED,
+	FUNET_COUNT_HELLOS,	   /* a hello of a source that has said many: dropped */
 	/* handed to the socket of receive queue 0; of queue 1 is the next, and so on */
 	FUNET_COUNT_REDIRECTED,
 	FUNET_COUNTERS = FUNET_COUNT_REDIRECTED + FUNET_COUNTED_QUEUES,

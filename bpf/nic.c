@@ -75,6 +75,17 @@ struct {
 	__type(value, __u64);
 } funet_deferrals SEC(".maps");
 
+/* Who has sent hellos, by the address that they come from: the same. Cards say hello to each other
+ * some ten times a second, so only a flood meets this bound, and it costs the card nothing. */
+#define FUNET_HELLO_GAP 1000000
+#define FUNET_HELLO_AT_ONCE 256
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct funet_address);
+	__type(value, __u64);
+} funet_hellos SEC(".maps");
+
 /* Nonzero: there are ports, and direct frames are theirs. */
 const volatile __u8 funet_direct;
 
@@ -305,21 +316,20 @@ static const __u32 funet_crc[16] = {
 	0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
 };
 
-/* Reports whether the frame's sender may be told now that its group is absent. */
-static __always_inline int due(const __u8 mac[6])
+/* Takes one from what a sender may have now, and reports whether there was one. */
+static __always_inline int due(void *senders, const void *key, __u64 gap, __u64 at_once)
 {
-	__u64 now = bpf_ktime_get_ns(), key = 0, first = now + FUNET_DEFER_GAP, *next;
+	__u64 now = bpf_ktime_get_ns(), first = now + gap, *next;
 
-	__builtin_memcpy(&key, mac, 6);
-	next = bpf_map_lookup_elem(&funet_deferrals, &key);
+	next = bpf_map_lookup_elem(senders, key);
 	if (!next) {
-		bpf_map_update_elem(&funet_deferrals, &key, &first, BPF_ANY);
+		bpf_map_update_elem(senders, key, &first, BPF_ANY);
 		return 1;
 	}
 	first = *next > now ? *next : now;
-	if (first - now > (__u64)FUNET_DEFER_GAP * (FUNET_DEFER_AT_ONCE - 1))
+	if (first - now > gap * (at_once - 1))
 		return 0;
-	*next = first + FUNET_DEFER_GAP; /* frames on several CPUs may get a few more */
+	*next = first + gap; /* frames on several CPUs may get a few more */
 	return 1;
 }
 
@@ -330,12 +340,15 @@ static __always_inline int due(const __u8 mac[6])
 static __always_inline int defer(struct xdp_md *ctx, __u64 frame_len, const __u32 before)
 {
 	struct funet_header *header = (void *)(long)ctx->data;
+	__u64 key = 0;
 	__u8 mac[6];
 	__u16 card;
 
 	if ((void *)(header + 1) > (void *)(long)ctx->data_end)
 		return count(FUNET_COUNT_SHORT, XDP_DROP);
-	if ((header->source_mac[0] | header->destination_mac[0]) & 1 || !due(header->source_mac) ||
+	__builtin_memcpy(&key, header->source_mac, sizeof(header->source_mac));
+	if ((header->source_mac[0] | header->destination_mac[0]) & 1 ||
+	    !due(&funet_deferrals, &key, FUNET_DEFER_GAP, FUNET_DEFER_AT_ONCE) ||
 	    bpf_xdp_adjust_tail(ctx, FUNET_FRAME_MIN + (int)before - (int)frame_len))
 		return count(FUNET_COUNT_UNDEFERRED, XDP_DROP);
 	header = (void *)(long)ctx->data;
@@ -425,6 +438,11 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 		    (header->flags & ~(FUNET_FLAG_REPLY | FUNET_FLAG_BLOCK)) == FUNET_FLAG_DEFER &&
 		    header->packets && !header->rejects)
 			return defer(ctx, frame_len, funet_vlan ? sizeof(struct funet_vlan_tag) : 0);
+	} else {
+		if (!funet_udp_port) /* at the beginning of a frame is its source, tagged or not */
+			__builtin_memcpy(&found.from, ((struct funet_header *)data)->source_mac, 6);
+		if (!due(&funet_hellos, &found.from, FUNET_HELLO_GAP, FUNET_HELLO_AT_ONCE))
+			return count(FUNET_COUNT_HELLOS, XDP_DROP);
 	}
 
 	/* Since Linux 5.3 the helper looks the socket up itself and returns its flags, here

@@ -27,7 +27,7 @@ type nicFunetCapture struct {
 
 type nicFunetCounts struct {
 	_ structs.HostLayout
-	N [77]uint64
+	N [78]uint64
 }
 
 type nicFunetCredit struct {
@@ -74,6 +74,7 @@ const (
 	nicMapFunetCredits   = "funet_credits"
 	nicMapFunetDeferrals = "funet_deferrals"
 	nicMapFunetGroups    = "funet_groups"
+	nicMapFunetHellos    = "funet_hellos"
 	nicMapFunetJobs      = "funet_jobs"
 	nicMapFunetLinks     = "funet_links"
 	nicMapFunetPorts     = "funet_ports"
@@ -144,6 +145,7 @@ type nicMapSpecs struct {
 	FunetCredits   *ebpf.MapSpec `ebpf:"funet_credits"`
 	FunetDeferrals *ebpf.MapSpec `ebpf:"funet_deferrals"`
 	FunetGroups    *ebpf.MapSpec `ebpf:"funet_groups"`
+	FunetHellos    *ebpf.MapSpec `ebpf:"funet_hellos"`
 	FunetJobs      *ebpf.MapSpec `ebpf:"funet_jobs"`
 	FunetLinks     *ebpf.MapSpec `ebpf:"funet_links"`
 	FunetPorts     *ebpf.MapSpec `ebpf:"funet_ports"`
@@ -188,6 +190,7 @@ type nicMaps struct {
 	FunetCredits   *ebpf.Map `ebpf:"funet_credits"`
 	FunetDeferrals *ebpf.Map `ebpf:"funet_deferrals"`
 	FunetGroups    *ebpf.Map `ebpf:"funet_groups"`
+	FunetHellos    *ebpf.Map `ebpf:"funet_hellos"`
 	FunetJobs      *ebpf.Map `ebpf:"funet_jobs"`
 	FunetLinks     *ebpf.Map `ebpf:"funet_links"`
 	FunetPorts     *ebpf.Map `ebpf:"funet_ports"`
@@ -203,6 +206,7 @@ func (m *nicMaps) Close() error {
 		m.FunetCredits,
 		m.FunetDeferrals,
 		m.FunetGroups,
+		m.FunetHellos,
 		m.FunetJobs,
 		m.FunetLinks,
 		m.FunetPorts,

@@ -135,6 +135,8 @@ func TestRefusals(t *testing.T) {
 			[]string{"--nodes 65537", "use 2 to 65536"}},
 		"simulation of no pattern": {anywhere, []string{"sim", "scale", "--pattern", "storm"},
 			[]string{`--pattern "storm"`, "barrier, ring, random, incast, alltoall-sample"}},
+		"gangs on one host": {anywhere, []string{"sim", "gang", "--hosts", "1"},
+			[]string{"--hosts 1", "use 2 to 16"}},
 		"probe of nothing there": {anywhere, []string{"probe", "eth7"},
 			[]string{"eth7", "no such interface", "ip link"}},
 	} {

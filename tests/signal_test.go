@@ -135,6 +135,7 @@ func TestCommandsAreInterrupted(t *testing.T) {
 	}{
 		{[]string{"sim", "chaos", "--seeds", "1..1000000", "--messages", "1000000"}, computes},
 		{[]string{"sim", "scale", "--nodes", "4096", "--messages", "64"}, computes},
+		{[]string{"sim", "gang", "--hosts", "16"}, computes},
 		{[]string{"sim", "matmul", "--figure", "6.5"}, computes},
 		{[]string{"sim", "cmam"}, computes},
 		{[]string{"bench", "rate", "--rounds", "1000", "--xdp", "generic"}, measures},

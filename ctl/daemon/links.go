@@ -204,7 +204,7 @@ func (d *Daemon) linkStatus() (all []report.LinkStatus) {
 	for _, l := range d.links {
 		s := l.state()
 		if n, err := l.nic.Counters(); err == nil { // it is closed when the daemon ends
-			s.Deferred, s.Undeferred = n.Deferred, n.Undeferred
+			s.Deferred, s.Undeferred, s.Hellos = n.Deferred, n.Undeferred, n.Hellos
 			if d.cfg.Ports != nil {
 				s.Direct = &report.DirectArrivals{Handed: n.Direct, Stranger: n.Stranger, NoPort: n.NoPort}
 			}

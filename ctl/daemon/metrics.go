@@ -344,6 +344,9 @@ func (m collector) collectInterfaces(send sending) {
 				"Frames of groups that are absent here: answered by the NIC program, so that their senders wait, or dropped because their sender had had enough answers.",
 				float64(n), "interface", name, "outcome", outcome)
 		}
+		send(counter, "interface_dropped_hellos_total",
+			"Hellos that the NIC program dropped, because their sources had said many.", float64(s.Hellos),
+			"interface", name)
 		if a := s.Direct; a != nil {
 			for outcome, n := range map[string]uint64{"handed": a.Handed, "stranger": a.Stranger, "no_port": a.NoPort} {
 				send(counter, "interface_direct_frames_total",

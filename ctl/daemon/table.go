@@ -37,15 +37,19 @@ const (
 	takeCost = 2 * time.Millisecond
 	// leaveWithin is how long the end of the daemon waits for etcd.
 	leaveWithin = 500 * time.Millisecond
+	// waitingSign is how long systemd believes that a funid which waits for etcd is alive: some
+	// times as long as Join tries.
+	waitingSign = time.Minute
 	// takeTries is how many GIDs are tried for a job that does not say which.
 	takeTries = 16
 	// askedAtOnce is how many cards that the table has lost are asked at a time.
 	askedAtOnce = 8
 )
 
-// JoinTable makes this host a member of the table that the configuration names, and takes the peers
-// from there. Without such a table it does nothing. Call it before Open, which leaves the table
-// when it fails. Errors wrap config.ErrConfig, or are those of package registry.
+// JoinTable makes this host a member of the table that the configuration names, and takes the
+// peers from there. Without such a table it does nothing. It waits for etcd until ctx ends. Call
+// it before Open, which leaves the table when it fails. Errors wrap config.ErrConfig, or are those
+// of package registry.
 func JoinTable(ctx context.Context, cfg *Config) error {
 	o, err := cfg.tableOptions()
 	if err != nil || o == nil {
@@ -57,13 +61,33 @@ func JoinTable(ctx context.Context, cfg *Config) error {
 		return fmt.Errorf("starting funid: socket %s: %w: another funid serves it; stop that one, or choose another socket",
 			cfg.Socket, ErrSocket)
 	}
-	if cfg.Table, err = registry.Join(ctx, *o); err != nil {
+	if cfg.Table, err = cfg.joined(ctx, *o); err != nil {
 		return fmt.Errorf("starting funid: %w", err)
 	}
 	if cfg.Peers, err = cfg.fromTable(cfg.Table.Peers()); err != nil {
 		return errors.Join(fmt.Errorf("starting funid: %w", err), leave(cfg.Table, false))
 	}
 	return nil
+}
+
+// joined joins a table, and waits as long as no etcd answers: after a power failure hosts and etcd
+// start in any order. The daemon does not start before, so that direct jobs of one before it, which
+// the helper has, find those of the other hosts.
+func (c *Config) joined(ctx context.Context, o registry.Options) (*registry.Member, error) {
+	for said := false; ; said = true {
+		m, err := registry.Join(ctx, o)
+		if ctx.Err() != nil || !errors.Is(err, registry.ErrSilent) {
+			if said && err == nil {
+				c.Logger.Info(fmt.Sprintf("%v: answers; funid starts", c.Etcd))
+			}
+			return m, err
+		}
+		if !said {
+			c.Logger.Warn(fmt.Sprintf("starting funid: %v; it waits, and starts when etcd answers", err))
+		}
+		// systemd does not give up meanwhile (sd_notify(3)).
+		notify(fmt.Sprintf("STATUS=waiting for %v\nEXTEND_TIMEOUT_USEC=%d", c.Etcd, waitingSign.Microseconds()))
+	}
 }
 
 // leave leaves a table, within leaveWithin.

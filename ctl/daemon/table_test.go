@@ -35,6 +35,14 @@ func (b *bed) inTable(s *etcd.Server, host int, log *journal, tune func(*daemon.
 
 // join joins the table with a host's configuration, which tune changes.
 func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tune func(*daemon.Config)) error {
+	if err := b.configure(s, host, log, c, tune); err != nil {
+		return err
+	}
+	return b.lab.Do(host, func() error { return daemon.JoinTable(b.t.Context(), c) })
+}
+
+// configure has a host's configuration name the table, and tune change it.
+func (b *bed) configure(s *etcd.Server, host int, log *journal, c *daemon.Config, tune func(*daemon.Config)) error {
 	own := c.Peers.Peers[host]
 	c.Peers, c.Log = nil, log.add
 	c.Etcd = &config.Etcd{Endpoints: []string{s.Endpoint}, Prefix: "/lab/", Lease: 2 * time.Second}
@@ -48,7 +56,7 @@ func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tun
 		if tune != nil {
 			tune(c)
 		}
-		return daemon.JoinTable(b.t.Context(), c)
+		return nil
 	})
 }
 
@@ -221,6 +229,49 @@ func TestJoinRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// Rule: a daemon that starts while no etcd answers says so in one line, and starts when one does.
+// It gives up at once when it is to end.
+func TestJoinWaits(t *testing.T) {
+	long.Test(t)
+	b := newBed(t)
+	s := etcd.Start(t)
+	s.Kill()
+	var log journal
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	join := func(host int) <-chan error {
+		c, ended := b.config(host), make(chan error, 1)
+		if err := b.configure(s, host, &log, &c, nil); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			err := b.lab.Do(host, func() error { return daemon.JoinTable(ctx, &c) })
+			if err == nil {
+				err = c.Table.Leave(t.Context(), false)
+			}
+			ended <- err
+		}()
+		return ended
+	}
+	first := join(0)
+	log.says(t, "it waits, and starts when etcd answers")
+	s.Restart()
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	log.says(t, "answers; funid starts")
+	s.Kill()
+	second := join(1)
+	log.says(t, "it waits, and starts when etcd answers")
+	stop()
+	if err := <-second; err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("told to end: %v", err)
+	}
+	if n := len(log.all()); n > 0 {
+		t.Errorf("%d lines besides: %v", n, log.all())
 	}
 }
 

@@ -152,6 +152,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 			fmt.Fprintf(w, "  %s of absent groups answered in the kernel; dropped: %d\n",
 				output.Count(int64(l.Deferred), "frame"), l.Undeferred)
 		}
+		if l.Hellos > 0 {
+			fmt.Fprintf(w, "  %s of sources that say too many dropped\n", output.Count(int64(l.Hellos), "hello"))
+		}
 		if n := l.Direct; n != nil && n.Stranger+n.NoPort > 0 {
 			fmt.Fprintf(w, "  %s for direct ports; dropped: %d from strangers, %d for nodes that have no port here\n",
 				output.Count(int64(n.Handed), "frame"), n.Stranger, n.NoPort)

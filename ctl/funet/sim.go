@@ -26,7 +26,7 @@ const shrinkTries = 1000
 func simCommand() *cobra.Command {
 	c := &cobra.Command{Use: "sim", Example: "  funet sim chaos --seeds 1..200\n  funet sim matmul --figure 6.2",
 		Short: "Run the engine on simulated networks and machines, in virtual time"}
-	c.AddCommand(chaosCommand(), scaleCommand())
+	c.AddCommand(chaosCommand(), scaleCommand(), gangCommand())
 	for _, p := range command.Papers {
 		c.AddCommand(p.Command())
 	}

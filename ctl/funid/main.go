@@ -204,6 +204,9 @@ func (f *flags) run(c *cobra.Command) error {
 		cfg.MakeSocket = maker.Socket
 	}
 	if err := daemon.JoinTable(c.Context(), &cfg); err != nil {
+		if c.Context().Err() != nil {
+			return nil // it was told to end while it waited
+		}
 		return err
 	}
 	if err := daemon.ChooseCarriage(c.Context(), &cfg, portsCommand); err != nil {

@@ -5,6 +5,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,7 @@ type DaemonOptions struct {
 	Polling string
 	Jumbo   bool
 	Hosts   int    // number of hosts that have one, from the first on; 0: all
+	Peers   string // of all daemons; "": peers files that describe the lab
 	More    string // appended to every configuration file
 }
 
@@ -233,8 +235,8 @@ func (l *Lab) startDaemon(dir string, host int, o DaemonOptions) (*daemon, error
 	}
 	var config bytes.Buffer
 	base := strings.TrimSuffix(configPath(dir, host), ".yaml")
-	fmt.Fprintf(&config, "socket: %s\ncard: %d\npeers: %s.peers\ninterfaces: [%s]\n", socketPath(dir, host), host, base,
-		strings.Join(names, ", "))
+	fmt.Fprintf(&config, "socket: %s\ncard: %d\npeers: %s\ninterfaces: [%s]\n", socketPath(dir, host), host,
+		cmp.Or(o.Peers, base+".peers"), strings.Join(names, ", "))
 	for _, v := range []struct{ key, value string }{{"xdp", o.XDP}, {"bind", o.Bind}, {"polling", o.Polling}} {
 		if v.value != "" {
 			fmt.Fprintf(&config, "%s: %s\n", v.key, v.value)

@@ -24,6 +24,9 @@
 //   - A host takes GIDs only for itself: a key groups/17/3 counts only if its lease is that of
 //     hosts/3. The first mostClaims keys of a host count, so one host that lies leaves half of all
 //     GIDs to the others.
+//   - More than mostEvents changes in a second are not followed. The watch ends then, and the table
+//     is read now and then until there are fewer: a host that writes without end costs the others
+//     little. Join fails with ErrSilent if no etcd answers, so that its caller can try again.
 //   - While etcd is away nothing changes: hosts and groups stay as they were. [Member.Take] waits
 //     for etcd within the caller's time.
 //   - A lease that etcd has ended while its daemon lived is replaced. The daemon then takes its own

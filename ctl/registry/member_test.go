@@ -193,6 +193,43 @@ func TestGroupsAreTakenOnce(t *testing.T) {
 	}
 }
 
+// Rule: a host that writes as fast as it can has members read the table now and then, instead of
+// following each change. Meanwhile hosts come, and GIDs are taken once. After it they follow
+// changes again.
+func TestFlood(t *testing.T) {
+	s := etcd.Start(t)
+	a := join(t, options(s, 0))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ctx.Err() == nil; n++ {
+			var ops []clientv3.Op
+			for i := range 100 {
+				ops = append(ops, clientv3.OpPut(fmt.Sprintf("/lab/groups/%d/9", 1000+i), fmt.Sprint(n)))
+			}
+			_, _ = s.Client.Txn(ctx).Then(ops...).Commit() // it ends in the middle of one
+		}
+	}()
+	await(t, "a flood is noticed", func() bool { return a.State().Floods > 0 })
+	b := join(t, options(s, 1))
+	a.sees(0, 1)
+	b.sees(0, 1)
+	if err := errors.Join(a.take(7, tokens[0], 0), b.take(7, tokens[0], 1)); err != nil {
+		t.Error(err)
+	}
+	if err := b.take(7, tokens[1], 1); !errors.Is(err, registry.ErrTaken) {
+		t.Errorf("of another job: %v", err)
+	}
+	before := a.State().Floods
+	await(t, "floods go on", func() bool { return a.State().Floods > before })
+	stop()
+	<-ended
+	c := join(t, options(s, 2))
+	a.sees(0, 1, 2)
+	c.sees(0, 1, 2)
+}
+
 // Rule: of jobs that take a GID at once one gets it.
 func TestGroupsAtOnce(t *testing.T) {
 	s := etcd.Start(t)

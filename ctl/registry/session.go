@@ -17,6 +17,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/funet/funet/ctl/config"
 )
@@ -28,12 +30,22 @@ const (
 	leastPause, mostPause = 100 * time.Millisecond, 3 * time.Second
 	// page is how many keys are read at once; mostKeys is how many are read at all.
 	page, mostKeys = 1000, 1 << 20
+	// mostEvents is how many events, and KiB of their values, are followed in an eventsGap. If
+	// there are more, the watch ends, and the table is read anew after a calm: at least leastCalm,
+	// at most mostCalm, and shareOfReads times as long as the last reading took. So floods cost a
+	// host little. The log has floods, at most once a floodsGap.
+	mostEvents, eventsGap = 1000, time.Second
+	leastCalm, mostCalm   = time.Second, 30 * time.Second
+	shareOfReads          = 20
+	floodsGap             = time.Minute
 )
 
 // Errors that callers can tell apart.
 var (
 	// ErrAway reports that etcd does not answer, or not for this host.
 	ErrAway = errors.New("etcd is away")
+	// ErrSilent is wrapped beside ErrAway if no etcd answers at all. It may come.
+	ErrSilent = errors.New("no answer")
 	// ErrNumber reports that another host has this host's number.
 	ErrNumber = errors.New("another host has this number")
 	// ErrTaken reports that another job has the GID, on any host.
@@ -79,12 +91,15 @@ type Member struct {
 	settled chan struct{}
 	nudged  chan struct{}
 	swept   bool
+	floods  int
 
-	begun bool // Join has begun the session; used by the goroutine of sessions
+	begun bool          // Join has begun the session; used by the goroutine of sessions
+	took  time.Duration // how long the last reading took; the same
+	flood time.Time     // when the log was last told of one; the same
 }
 
 // Join makes a host a member of a table. It fails if etcd cannot be reached, or another host has
-// the number. Errors wrap config.ErrConfig, ErrAway or ErrNumber.
+// the number. Errors wrap config.ErrConfig, ErrAway, with ErrSilent or without, or ErrNumber.
 func Join(ctx context.Context, o Options) (*Member, error) {
 	if err := o.Etcd.Check(); err != nil {
 		return nil, err
@@ -120,7 +135,11 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	}
 	if err != nil {
 		_ = client.Close() // it has nothing left to do
-		return nil, fmt.Errorf("joining %v: %w", o.Etcd, away(err))
+		silent := status.Code(err) == codes.Unavailable || errors.Is(err, context.DeadlineExceeded)
+		if err = fmt.Errorf("joining %v: %w", o.Etcd, away(err)); silent {
+			err = fmt.Errorf("%w: %w", err, ErrSilent)
+		}
+		return nil, err
 	}
 	living, cancel := context.WithCancel(context.Background())
 	m.cancel, m.begun = cancel, true
@@ -177,13 +196,15 @@ type State struct {
 	Up    bool
 	Since time.Time // of the last change of Up
 	Why   error     // why it is not up
+	// Floods is how often the table changed so fast that it was not followed, but read anew.
+	Floods int
 }
 
 // State returns the state.
 func (m *Member) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return State{m.isUp, m.since, m.why}
+	return State{m.isUp, m.since, m.why, m.floods}
 }
 
 // stand changes the state; why is nil if etcd answers and this host has its number.
@@ -250,10 +271,12 @@ func plain(err error) error {
 
 // begin reads the table, and takes this host's keys.
 func (m *Member) begin(ctx context.Context, first bool) error {
+	began := time.Now()
 	t, err := m.read(ctx)
 	if err != nil {
 		return err
 	}
+	m.took = time.Since(began)
 	m.mu.Lock()
 	m.table = t
 	m.mu.Unlock()
@@ -264,30 +287,57 @@ func (m *Member) begin(ctx context.Context, first bool) error {
 	return m.sit(ctx, t, first)
 }
 
-// session is one session: it returns when etcd has to be asked for everything anew.
-func (m *Member) session(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var err error
+// enter reads the table and takes this host's keys, unless Join has. It returns the first revision
+// that it has not seen.
+func (m *Member) enter(ctx context.Context) (from int64, err error) {
 	if !m.begun {
 		err = m.begin(ctx, false)
 	}
 	if m.begun = false; err != nil && !errors.Is(err, ErrNumber) {
-		return err
+		return 0, err
 	}
-	if err != nil {
-		m.stand(err)
-	} else {
+	if err == nil {
 		m.retake()
 		if err := m.settle(ctx); err != nil {
-			return err
+			return 0, err
 		}
-		m.stand(nil)
 	}
+	m.stand(err)
 	m.mu.Lock()
-	from := m.table.revision + 1
+	defer m.mu.Unlock()
+	return m.table.revision + 1, nil
+}
+
+// watch watches the table from a revision on, until stop is called.
+func (m *Member) watch(ctx context.Context, from int64) (events clientv3.WatchChan, stop func()) {
+	ctx, stop = context.WithCancel(clientv3.WithRequireLeader(ctx))
+	return m.client.Watch(ctx, m.prefix, clientv3.WithPrefix(), clientv3.WithRev(from)), stop
+}
+
+// flooded notes that too much has changed, and returns how long nothing is to be read.
+func (m *Member) flooded() time.Duration {
+	calm := min(max(leastCalm, shareOfReads*m.took), mostCalm)
+	m.mu.Lock()
+	m.floods++
 	m.mu.Unlock()
-	watch := m.client.Watch(clientv3.WithRequireLeader(ctx), m.prefix, clientv3.WithPrefix(), clientv3.WithRev(from))
+	if m.o.Log != nil && time.Since(m.flood) > floodsGap {
+		m.flood = time.Now()
+		m.o.Log(fmt.Sprintf("%v: more than %d changes in %v; the table is read once in %v until there are fewer",
+			m.o.Etcd, mostEvents, eventsGap, calm))
+	}
+	return calm
+}
+
+// session is one session: it returns when etcd has to be asked for everything anew.
+func (m *Member) session(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	from, err := m.enter(ctx)
+	if err != nil {
+		return err
+	}
+	watch, stopWatch := m.watch(ctx, from)
+	defer func() { stopWatch() }()
 	alive, err := m.client.KeepAlive(ctx, m.lease)
 	if err != nil {
 		return err
@@ -295,6 +345,8 @@ func (m *Member) session(ctx context.Context) error {
 	patience := m.o.Etcd.Lease * 2 / 3 // etcd is asked twice in that time
 	silent := time.NewTimer(patience)
 	defer silent.Stop()
+	var calm <-chan time.Time // while the watch is ended
+	events, since := 0, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -332,6 +384,23 @@ func (m *Member) session(ctx context.Context) error {
 			if m.apply(w.Events, w.Header.Revision) {
 				return errAgain
 			}
+			if time.Since(since) > eventsGap {
+				events, since = 0, time.Now()
+			}
+			for _, e := range w.Events {
+				events += 1 + len(e.Kv.Value)>>10
+			}
+			if events > mostEvents {
+				stopWatch()
+				watch, calm = nil, time.After(m.flooded())
+			}
+		case <-calm:
+			if from, err = m.enter(ctx); err != nil {
+				return err
+			}
+			watch, stopWatch = m.watch(ctx, from)
+			events, since, calm = 0, time.Now(), nil
+			silent.Reset(patience)
 		}
 	}
 }

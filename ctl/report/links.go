@@ -48,6 +48,8 @@ type LinkStatus struct {
 	// and Undeferred those that it dropped, because their senders had had enough answers.
 	Deferred   uint64 `json:"deferred_frames"`
 	Undeferred uint64 `json:"undeferred_frames"`
+	// Hellos counts hellos that the NIC program dropped, because their sources had said many.
+	Hellos uint64 `json:"dropped_hellos,omitempty"`
 	// Direct counts the direct frames that came from other hosts; nil: no job has direct ports.
 	Direct *DirectArrivals `json:"direct_frames,omitempty"`
 }

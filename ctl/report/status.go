@@ -89,8 +89,8 @@ type TurnsStatus struct {
 	// Together says that the configuration wants turns at the same time on all hosts. The other
 	// fields are set only then.
 	Together bool `json:"together"`
-	// Card is the card whose time counts. Coordinated says that this host has that time, and Apart
-	// by how much its own is behind.
+	// Card is the first card that has the time which counts. Coordinated says that this host has
+	// that time, and Apart by how much its own is behind.
 	Card        uint16  `json:"card"`
 	Coordinated bool    `json:"coordinated"`
 	Apart       float64 `json:"apart_us"`

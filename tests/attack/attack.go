@@ -27,6 +27,8 @@
 //	table.go      the switch's table, filled with node lists
 //	udp.go        the kernel's sockets, for comparison; UDP lists these
 //	hub.go        foreign hosts on a network of routers; Hub lists these
+//	time.go       the time by which groups take turns
+//	etcd.go       a cluster's table in etcd; Etcd lists these
 //	ranks.go      ranks of libfabric that flood, are deaf, or lie; Ranks lists these
 //	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
@@ -49,6 +51,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/tests/client"
@@ -118,7 +121,8 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Rows(), []Attack{Neighbour(), sleepers()}) {
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Etcd(), Rows(),
+		[]Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -153,6 +157,8 @@ type Config struct {
 	First  uint16  // the attack's first node, where groups have other nodes before it
 	Ranks  string  // the folder of RankProgram and RankProvider, for attacks by ranks
 	Places []Place // of all hosts, for attacks by the kernel's sockets
+	Etcd   string  // the endpoint, for attacks on a cluster's table, whose keys begin with Prefix
+	Prefix string
 }
 
 // Place is where a host of the lab is.
@@ -175,8 +181,9 @@ type player struct {
 
 	rows *rowJob // in attacks with rows
 
-	raw    *raw // in attacks of foreign hosts
-	socket int  // in attacks by sockets, with the address of the other process's
+	raw    *raw             // in attacks of foreign hosts
+	table  *clientv3.Client // in attacks on a cluster's table
+	socket int              // in attacks by sockets, with the address of the other process's
 	peer   *unix.SockaddrInet4
 
 	requested chan struct{} // a value for each round of an attack on requests

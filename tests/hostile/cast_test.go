@@ -138,7 +138,7 @@ type group struct {
 	gid   uint16
 	token attach.Token
 	key   uint32
-	cards []uint16
+	cards []uint16 // counted from the bed's first
 	user  uint32
 	name  string
 	jobs  []*client.Connection // by host
@@ -147,9 +147,13 @@ type group struct {
 // found makes a group's job on the card of a host.
 func (b *bed) found(g *group, host int) {
 	b.t.Helper()
+	var cards []uint16
+	for _, card := range g.cards {
+		cards = append(cards, uint16(b.first)+card)
+	}
 	k, err := client.Dial(b.sockets[host])
 	if err == nil {
-		_, err = k.Job(attach.JobRequest{GID: g.gid, Direct: b.direct, Token: g.token, Cards: g.cards})
+		_, err = k.Job(attach.JobRequest{GID: g.gid, Direct: b.direct, Token: g.token, Cards: cards})
 	}
 	if err != nil {
 		b.t.Fatal(err)

@@ -54,7 +54,7 @@ func serve(c daemonConfig) error {
 	return d.Run(ctx, func() { fmt.Println("ready") })
 }
 
-// bed is a lab of two hosts with a daemon on each.
+// bed is a lab of hosts, mostly two, with a daemon on each.
 type bed struct {
 	t       testing.TB
 	lab     *lab.Lab
@@ -63,6 +63,7 @@ type bed struct {
 	daemons []*process
 	silence time.Duration // after which a peer is given up
 	direct  bool          // jobs are direct ones; daemons is empty then
+	first   int           // host and card of the first socket
 }
 
 func newBed(t testing.TB, rules []config.Rule, silence time.Duration) *bed {

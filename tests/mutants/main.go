@@ -310,6 +310,13 @@
 //	around             the closed form of hops leaves out messages around the end
 //	unslewed           the clock of turns of groups is not brought nearer to the one that counts
 //	orphaned           it goes on following a card that has fallen silent
+//	swayed             it follows the lowest-numbered card although most are together
+//	trusting           a card that tells others another time goes on to lead
+//	untrimmed          times of those that lie count for the middle
+//	poser              GIDs that others claim in a host's name use up its share in the cluster
+//	hoarder            a host may have any number of GIDs
+//	usurper            of two hosts at one place the lower number counts
+//	doppelganger       another host may be at this host's place
 //	jumpy              the number of the turn jumps as often as somebody says so
 //	tireless           a group that does nothing keeps its turn
 //	forwards           the second of two turns has the order of the first
@@ -371,7 +378,7 @@ func run(ctx context.Context, names []string) error {
 		}
 	}
 	rows = append(rows, passes...)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, turns, sim and scale.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, turns, sim, scale and registry.\n\n", chaosRun, engineFolder)
 	wrong := play(ctx, rows)
 	switch {
 	case ctx.Err() != nil:

@@ -35,6 +35,7 @@ const (
 	scaleFolder   = "uspace/sim/scale"
 	turnsFolder   = "uspace/turns"
 	bundleFolder  = "uspace/port/bundle"
+	tableFolder   = "ctl/registry"
 )
 
 var (

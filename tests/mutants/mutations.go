@@ -19,6 +19,7 @@ func scale(test string) []check    { return []check{{folder: scaleFolder, test: 
 func turning(test string) []check  { return []check{{folder: turnsFolder, test: test}} }
 func bundling(test string) []check { return []check{{folder: bundleFolder, test: test}} }
 func chaos(faults string) []check  { return []check{{faults: faults}} }
+func table(test string) []check    { return []check{{folder: tableFolder, test: test}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
 func both(a, b []check) []check { return append(a, b...) }
@@ -1085,8 +1086,29 @@ var mutations = []mutation{
 		`min(max(rest, -most), most)`, `min(max(rest, -most), most, 0)`,
 		turning("TestClocks")},
 	{"orphaned", "../turns/clock.go",
-		`now-c.heard > quiet || `, ``,
+		`now-t.heard > quiet`, `false`,
 		turning("TestClocks")},
+	{"swayed", "../turns/clock.go",
+		`if 2*agree <= n {`, `if true {`,
+		turning("TestHostsShareTime")},
+	{"trusting", "../turns/clock.go",
+		`to.barred = now + barred`, `to.barred = now`,
+		turning("TestLiars")},
+	{"untrimmed", "../turns/clock.go",
+		`liars = min(liars, (agree-1)/2)`, `liars = 0`,
+		turning("TestLiars")},
+	{"poser", "../../ctl/registry/table.go",
+		`!there || e.lease != h.lease`, `!there && e.lease != h.lease`,
+		table("TestOnlyOwnClaimsCount")},
+	{"hoarder", "../../ctl/registry/table.go",
+		`return earlier < mostClaims`, `return true`,
+		table("TestShareOfClaims")},
+	{"usurper", "../../ctl/registry/table.go",
+		`cmp.Compare(t.hosts[a].made, t.hosts[b].made)`, `0`,
+		table("TestFirstHostCounts")},
+	{"doppelganger", "../../ctl/registry/table.go",
+		`places := map[string]uint16{own.place(): own.Node}`, `places := map[string]uint16{}`,
+		table("TestFirstHostCounts")},
 	{"jumpy", "../turns/clock.go",
 		`now >= c.jump && `, ``,
 		turning("TestJumps")},
@@ -1101,5 +1123,5 @@ var mutations = []mutation{
 		turning("TestSlowSwitch")},
 	{"listless", "../turns/turns.go",
 		`g.stirs = g.stirs || moved != g.moved`, `g.stirs = moved != g.moved`,
-		turning("TestGangs")},
+		turning("TestStirringGroupKeepsItsTurn")},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	document "github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/ctl/scratch"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/tests/attack"
 	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/arctic"
@@ -40,11 +41,14 @@ func rules() string {
 // bed is the lab and the daemons.
 type bed struct {
 	lab     *lab.Lab
-	sockets []string // of the victim's hosts, 0 and 1
+	victims []int    // hosts of the victim's nodes 0 and 1
+	sockets []string // of the victim's hosts
 	enemies []int    // hosts of the enemy
 	nextGID uint16
 	quiet   []int           // connections to each daemon while only the victim is there
 	ranks   *scratch.Folder // of rankFiles, for other users; nil: nothing asks for them
+	profile *scratch.Folder // of the daemons' profile; nil: they have the default
+	etcd    etcd
 }
 
 // rankFiles are the files that attacks by ranks need.
@@ -52,10 +56,16 @@ var rankFiles = []string{attack.RankProgram, attack.RankProvider}
 
 // newBed starts the lab and the daemons.
 func newBed(o *options) (b *bed, err error) {
-	b = &bed{enemies: []int{0, 1}}
+	b = &bed{victims: []int{0, 1}, enemies: []int{0, 1}}
 	l := lab.Options{Hosts: 2, MTU: o.MTU}
 	if o.Hub != "" {
 		l.Hosts, l.Topology, b.enemies = 4, lab.Topology(o.Hub), []int{2, 3}
+	}
+	if o.Etcd {
+		l.Hosts, b.enemies = 4, []int{etcdHost}
+	}
+	if o.Gangs { // of four hosts that tell their time the first lies
+		b.victims, b.enemies = []int{1, 2}, []int{0}
 	}
 	if b.lab, err = lab.Up(l); err != nil {
 		return nil, err
@@ -64,10 +74,26 @@ func newBed(o *options) (b *bed, err error) {
 	if o.direct() {
 		d.More += "carriage: direct\n"
 	}
-	err = b.lab.StartDaemons(d)
+	if o.Etcd {
+		d.Peers, err = b.startEtcd()
+	}
+	if o.Gangs {
+		var profile string
+		profile, err = b.few()
+		d.More += fmt.Sprintf("turns: together\nprofile: %s\n", profile)
+	}
 	if err == nil {
-		if b.sockets, err = b.lab.Sockets(); err == nil {
-			b.sockets = b.sockets[:2]
+		err = b.lab.StartDaemons(d)
+	}
+	if err == nil {
+		var all []string
+		if all, err = b.lab.Sockets(); err == nil {
+			for _, host := range b.victims {
+				b.sockets = append(b.sockets, all[host])
+			}
+			if o.Etcd {
+				err = errors.Join(b.findQuiet(all[quietHost]), b.allKnown())
+			}
 		}
 	}
 	if err == nil && o.noRanks == "" && (o.Card == cardOFI ||
@@ -78,6 +104,40 @@ func newBed(o *options) (b *bed, err error) {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
+}
+
+// few writes a profile of cards with room for one group, and returns its path.
+func (b *bed) few() (path string, err error) {
+	p, err := hwprofiles.Load("native")
+	if err != nil {
+		return "", err
+	}
+	p.Name, p.Card.Contexts = "one-group", 1
+	if b.profile, err = scratch.Make(os.TempDir(), "funet-share-"); err != nil {
+		return "", err
+	}
+	text, err := p.Marshal()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(b.profile.Path(), "one-group.yaml")
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+// together waits until the victim's hosts take their turns together.
+func (b *bed) together(ctx context.Context) error {
+	return within(ctx, func() error {
+		for host := range b.sockets {
+			s, err := b.status(host)
+			if err != nil {
+				return err
+			}
+			if s.Turns == nil || !s.Turns.Coordinated {
+				return fmt.Errorf("host %d does not take its turns together with others", b.victims[host])
+			}
+		}
+		return nil
+	})
 }
 
 // copyRanks copies the files for attacks by ranks to where other users may read them.
@@ -101,8 +161,10 @@ func (b *bed) copyRanks(from string) (err error) {
 // message.
 func (b *bed) close() error {
 	err := b.lab.Close()
-	if b.ranks != nil {
-		err = errors.Join(err, b.ranks.Remove())
+	for _, f := range []*scratch.Folder{b.ranks, b.profile, b.etcd.data} {
+		if f != nil {
+			err = errors.Join(err, f.Remove())
+		}
 	}
 	return err
 }
@@ -225,7 +287,7 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 
 // play starts a process on each host.
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
-	config := attack.Config{Attack: name, Groups: groups}
+	config := attack.Config{Attack: name, Groups: groups, Etcd: c.b.etcd.endpoint, Prefix: etcdPrefix}
 	for _, h := range c.b.lab.Hosts() {
 		at := h.Interfaces[0]
 		config.Places = append(config.Places, attack.Place{Address: at.Addr.Addr().String(), MAC: at.MAC.String()})
@@ -235,8 +297,8 @@ func (c *company) play(to *[]*process, name string, user uint32, groups ...attac
 	}
 	for _, host := range c.b.enemies {
 		config.Host = host
-		if host < len(c.b.sockets) {
-			config.Socket = c.b.sockets[host]
+		if at := slices.Index(c.b.victims, host); at >= 0 {
+			config.Socket = c.b.sockets[at]
 		}
 		p, err := start(c.b.lab, host, name, roleAttack, user, false, config)
 		if err != nil {
@@ -284,37 +346,56 @@ func (c *company) end(ctx context.Context) error {
 	if c.b.quiet == nil || ctx.Err() != nil {
 		return nil
 	}
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	for host := range c.b.sockets {
-		for {
+		err := within(ctx, func() error {
 			n, err := c.b.connections(host)
-			if err == nil && n <= c.b.quiet[host] {
-				break
+			if err == nil && n > c.b.quiet[host] {
+				err = fmt.Errorf("the daemon of host %d has %d connections after an attack, not %d", host, n,
+					c.b.quiet[host])
 			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("the daemon of host %d has %d connections, not %d, %v after an attack (%v)", host,
-					n, c.b.quiet[host], patience, err)
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// within repeats something until it succeeds, for patience at most.
+func within(ctx context.Context, do func() error) error {
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %v: %w", patience, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // connections asks a daemon for the number of its connections.
 func (b *bed) connections(host int) (int, error) {
+	s, err := b.status(host)
+	return s.Connections, err
+}
+
+// status asks a daemon for its status.
+func (b *bed) status(host int) (s document.Status, err error) {
 	k, err := client.Dial(b.sockets[host])
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer k.Close()
-	var s document.Status
 	err = k.Status(&s)
-	return s.Connections, err
+	return s, err
 }

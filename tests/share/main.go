@@ -55,6 +55,8 @@ type options struct {
 	XDP     string
 	Card    string // of the victim
 	Hub     string // the network of routers between the hosts; "": a link
+	Gangs   bool   // groups take turns together, and another group goes on beside the victim's
+	Etcd    bool   // the table of hosts and GIDs is in an etcd, on a foreign host
 	Funid   string
 	Ranks   string // folder of the files for attacks by ranks of libfabric
 	JSON    bool
@@ -110,6 +112,9 @@ func command() *cobra.Command {
 			" ofi: direct, of ranks that use the provider for libfabric")
 	p.StringVar(&o.Hub, "hub", "", "join the victim's hosts and two foreign ones by routers: hypercube, fat-tree or"+
 		" butterfly; only attacks of foreign hosts")
+	p.BoolVar(&o.Gangs, "gangs", false, "with --hub: the cards have room for one group, groups take turns together,"+
+		" and another group goes on; one foreign host attacks")
+	p.BoolVar(&o.Etcd, "etcd", false, "the hosts' table is in an etcd, which a foreign host attacks (etcd in PATH)")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.StringVar(&o.Ranks, "ranks", "",
 		"folder of the program rank and of the provider for libfabric (default: beside this program)")
@@ -137,7 +142,7 @@ func (o *options) direct() bool { return o.Card == cardDirect || o.Card == cardO
 // names returns the names of the attacks.
 func names() (all []string) {
 	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct(),
-		attack.Ranks(), attack.UDP(), attack.Hub()) {
+		attack.Ranks(), attack.UDP(), attack.Hub(), attack.Etcd()) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -156,6 +161,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
 	case o.Hub != "" && !lab.Topology(o.Hub).IsHub():
 		return fmt.Errorf("--hub %q: use star, hypercube, fat-tree or butterfly", o.Hub)
+	case o.Etcd && o.Hub != "":
+		return errors.New("--etcd and --hub: use one of them")
+	case o.Gangs && (o.Hub == "" || o.Card != cardDaemon):
+		return errors.New("--gangs: groups take turns on the daemon's card; use --hub and --card daemon")
 	case !slices.Contains([]string{cardDaemon, cardDirect, cardOFI}, o.Card):
 		return fmt.Errorf("--card %q: use daemon, direct or ofi", o.Card)
 	case os.Geteuid() != 0:
@@ -173,6 +182,9 @@ func (o *options) check() error {
 	if o.Hub != "" {
 		o.MTU, all = lab.DefaultMTU, attack.Hub()
 	}
+	if o.Etcd {
+		all = attack.Etcd()
+	}
 	if err := o.findRanks(); err != nil {
 		return err
 	}
@@ -185,7 +197,7 @@ func (o *options) check() error {
 		}
 	}
 	for _, a := range controlled() {
-		if o.Hub == "" && (len(o.Only) == 0 || slices.Contains(o.Only, a.Name)) {
+		if o.Hub == "" && !o.Etcd && (len(o.Only) == 0 || slices.Contains(o.Only, a.Name)) {
 			o.control = append(o.control, a)
 		}
 	}

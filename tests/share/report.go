@@ -18,7 +18,8 @@ import (
 const (
 	leastRate = 0.5
 	mostP99   = 4
-	// With direct ports the limits are stricter, as victim and enemy share less.
+	// With direct ports, or an enemy that only sends to the victim's hosts, the limits are
+	// stricter, as victim and enemy share less.
 	leastDirectRate = 0.7
 	mostDirectP99   = 3
 )
@@ -40,6 +41,9 @@ type report struct {
 	XDPMode     string `json:"xdp_mode"`
 	Card        string `json:"card"` // of the victim
 	Hub         string `json:"hub"`  // the network of routers between the hosts; "": a link
+	// Gangs reports whether groups took turns together, with another one beside the victim's.
+	Gangs bool `json:"gangs"`
+	Etcd  bool `json:"etcd"` // the hosts' table was in an etcd
 	// OwnSession reports whether the victim's processes are in sessions of their own.
 	OwnSession bool `json:"own_session"`
 
@@ -60,6 +64,9 @@ type figures struct {
 	Longest float64 `json:"longest_us"` // the longest of all rounds
 	// Pipelined is exchanges a second with outstanding requests under way.
 	Pipelined float64 `json:"pipelined_rate_per_s"`
+	// Quiet is how many seconds of a processor a daemon used in a second that serves nobody: that
+	// of another member of the table in etcd.
+	Quiet float64 `json:"quiet_daemon_cpu_s_per_s,omitempty"`
 }
 
 // attackReport is the report of one attack.
@@ -94,9 +101,9 @@ type attackReport struct {
 
 func newReport(o *options) *report {
 	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU,
-		XDPMode: o.XDP, Card: o.Card, Hub: o.Hub, OwnSession: o.ownSession(),
+		XDPMode: o.XDP, Card: o.Card, Hub: o.Hub, Gangs: o.Gangs, Etcd: o.Etcd, OwnSession: o.ownSession(),
 		LeastRateRatio: leastRate, MostP99Ratio: mostP99}
-	if o.direct() {
+	if o.direct() || o.Gangs {
 		r.LeastRateRatio, r.MostP99Ratio = leastDirectRate, mostDirectP99
 	}
 	for _, a := range o.attacks {
@@ -153,6 +160,7 @@ func summary(all []window) (f figures) {
 	f.Rate, f.Pipelined = of(func(w window) float64 { return w.Rate }),
 		of(func(w window) float64 { return w.Pipelined })
 	f.P50, f.P99 = of(func(w window) float64 { return w.P50 }), of(func(w window) float64 { return w.P99 })
+	f.Quiet = of(func(w window) float64 { return w.Quiet })
 	return f
 }
 
@@ -244,6 +252,13 @@ func (r *report) writeTable(out io.Writer) error {
 		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6.2f %6.2f %6s  %9.0f %6.2f\n",
 			a.Name, a.Rate, a.P50, a.P99, a.Longest/1000, a.RateRatio, a.P99Ratio, verdict, a.Pipelined,
 			a.PipelinedRatio)
+	}
+	if r.Etcd {
+		fmt.Fprintf(&b, "a daemon that serves nobody used %.3f of a processor", r.Alone.Quiet)
+		for _, a := range r.Attacks {
+			fmt.Fprintf(&b, ", beside %s %.3f", a.Name, a.Quiet)
+		}
+		b.WriteString("\n")
 	}
 	if len(r.Control) > 0 {
 		fmt.Fprintf(&b, "%-20s %9s %9s %9s\n%-20s %9.1f %9.1f\n", "requests beside", "p50 ms", "p99 ms", "at most",

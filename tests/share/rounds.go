@@ -21,6 +21,17 @@ type run struct {
 	bed    *bed
 	asker  *process
 	report *report
+	groups []*group
+	pairs  []*process // of these groups
+	quiet  float64    // of the last window
+}
+
+// end ends the victim.
+func (r *run) end() {
+	killAll(r.pairs)
+	for _, g := range r.groups {
+		g.end()
+	}
 }
 
 // measure starts the lab, measures, and ends the lab.
@@ -31,29 +42,16 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := &run{options: o, bed: b, report: newReport(o)}
-	g, err := b.found([]uint16{0, 1}, o.direct())
+	defer r.end()
+	r.asker, err = r.pair(ctx, false)
+	if err == nil && o.Gangs {
+		_, err = r.pair(ctx, true)
+	}
+	if err == nil && o.Gangs {
+		err = b.together(ctx)
+	}
 	if err != nil {
 		return nil, err
-	}
-	defer g.end()
-	config := victimConfig{GID: g.GID, Token: g.Token}
-	if o.Card == cardOFI {
-		config.Ranks = b.ranks.Path()
-	}
-	for node := range uint16(2) {
-		config.Node, config.Socket = node, b.sockets[node]
-		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, o.ownSession(),
-			config)
-		if err != nil {
-			return nil, err
-		}
-		defer p.kill()
-		if _, err := p.Next(ctx, "ready", patience); err != nil {
-			return nil, err
-		}
-		if node == 0 {
-			r.asker = p
-		}
 	}
 	for host := range b.sockets {
 		n, err := b.connections(host)
@@ -73,6 +71,39 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 		fmt.Fprintf(os.Stderr, "round %d of %d after %.0f s\n", n+1, o.Rounds, time.Since(begin).Seconds())
 	}
 	return r.report.finish(), nil
+}
+
+// pair makes a group, and starts its two processes on the victim's hosts. It returns the one that
+// measures when it is told to; with always that one exchanges without end.
+func (r *run) pair(ctx context.Context, always bool) (asker *process, err error) {
+	var cards []uint16
+	for _, host := range r.bed.victims {
+		cards = append(cards, uint16(host))
+	}
+	g, err := r.bed.found(cards, r.direct())
+	if err != nil {
+		return nil, err
+	}
+	r.groups = append(r.groups, g)
+	config := victimConfig{GID: g.GID, Token: g.Token, Always: always}
+	if r.Card == cardOFI {
+		config.Ranks = r.bed.ranks.Path()
+	}
+	for node, host := range r.bed.victims {
+		config.Node, config.Socket = uint16(node), r.bed.sockets[node]
+		p, err := start(r.bed.lab, host, "victim", roleVictim, victimUser, r.ownSession(), config)
+		if err != nil {
+			return nil, err
+		}
+		r.pairs = append(r.pairs, p)
+		if _, err := p.Next(ctx, "ready", patience); err != nil {
+			return nil, err
+		}
+		if node == 0 {
+			asker = p
+		}
+	}
+	return asker, nil
 }
 
 // round measures the victim once alone, and once beside each of the others.
@@ -117,6 +148,7 @@ func (r *run) window(ctx context.Context, with beside) (w window, did float64, e
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &w)
 	}
+	w.Quiet = r.quiet
 	return w, did, err
 }
 
@@ -133,12 +165,22 @@ func (r *run) tellWindow(ctx context.Context, with beside) (text string, did flo
 		return "", 0, context.Cause(ctx)
 	}
 	begin, done := time.Now(), c.did()
+	worked, err := r.bed.worked()
+	if err != nil {
+		return "", 0, err
+	}
 	fmt.Fprintf(r.asker.In, "window %d\n", r.Window)
 	text, err = r.asker.Next(ctx, "window", r.Window+2*patience)
 	if err != nil {
 		return "", 0, err
 	}
-	did = float64(c.did()-done) / time.Since(begin).Seconds()
+	took := time.Since(begin).Seconds()
+	did = float64(c.did()-done) / took
+	until, err := r.bed.worked()
+	if err != nil {
+		return "", 0, err
+	}
+	r.quiet = (until - worked) / took
 	if err := c.alive(); err != nil {
 		return "", 0, err
 	}

@@ -131,28 +131,37 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestForeignHosts: the victim's exchanges across routers are all answered, and no answer is false,
-// while foreign hosts forge routes and frames; the attacks go on.
+// TestForeignHosts: the victim's exchanges are all answered, and no answer is false, while foreign
+// hosts forge routes, frames and times, or lie to etcd; the attacks go on.
 func TestForeignHosts(t *testing.T) {
 	long.Test(t)
-	for _, card := range []string{cardDirect, cardDaemon} {
-		cmd, out, complaints := share(t, "--rounds", "1", "--window", "500ms", "--hub", "fat-tree", "--card", card, "--json")
+	for name, c := range map[string]struct {
+		args    []string
+		attacks []attack.Attack
+	}{
+		"direct": {[]string{"--hub", "fat-tree", "--card", "direct"}, attack.Hub()},
+		"daemon": {[]string{"--hub", "fat-tree"}, attack.Hub()},
+		"gangs":  {[]string{"--hub", "star", "--gangs"}, attack.Hub()},
+		"etcd":   {[]string{"--etcd"}, attack.Etcd()},
+	} {
+		cmd, out, complaints := share(t, append(c.args, "--rounds", "1", "--window", "500ms", "--json")...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if code := finish(t, cmd); code != 0 {
-			t.Fatalf("%s: ended with %d: %s", card, code, complaints)
+			t.Fatalf("%s: ended with %d: %s", name, code, complaints)
 		}
 		var r report
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Attacks) != len(attack.Hub()) || len(r.Control) != 0 || r.Hub != "fat-tree" {
-			t.Errorf("%s: %d attacks, %d on requests, hub %q", card, len(r.Attacks), len(r.Control), r.Hub)
+		if len(r.Attacks) != len(c.attacks) || len(r.Control) != 0 || (r.Hub == "") != (name == "etcd") ||
+			r.Gangs != (name == "gangs") || r.Etcd != (name == "etcd") {
+			t.Errorf("%s: %d attacks, %d on requests, hub %q", name, len(r.Attacks), len(r.Control), r.Hub)
 		}
 		for _, a := range r.Attacks {
 			if a.Rate <= 0 || a.Did <= 0 {
-				t.Errorf("%s: %+v", card, a)
+				t.Errorf("%s: %+v", name, a)
 			}
 		}
 	}
@@ -252,7 +261,7 @@ func TestFrom(t *testing.T) {
 
 // TestRefusals: what cannot be measured is refused in a line, before anything is made.
 func TestRefusals(t *testing.T) {
-	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100",
+	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100", "--gangs", "--etcd --hub star",
 		"--funid /nonexistent", "more"} {
 		cmd, out, complaints := share(t, strings.Fields(args)...)
 		if err := cmd.Start(); err != nil {

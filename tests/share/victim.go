@@ -44,6 +44,7 @@ type victimConfig struct {
 	Node   uint16
 	Token  string
 	Ranks  string // folder of the files of ranks, if the victim is two of them
+	Always bool   // node 0 exchanges without end, and is told nothing
 }
 
 // window is node 0's report of one measurement window.
@@ -54,6 +55,9 @@ type window struct {
 	Longest   float64 `json:"longest"`   // us
 	Pipelined float64 `json:"pipelined"` // exchanges a second with outstanding under way
 	Returned  int     `json:"returned"`  // requests that came back and were sent again
+	// Quiet is how many seconds of a processor a daemon used in a second that serves nobody. The
+	// launcher measures it.
+	Quiet float64 `json:"-"`
 }
 
 // victim is one of the victim's processes.
@@ -86,6 +90,11 @@ func (v *victim) live() error {
 	fmt.Println("ready")
 	if v.c.Node == 1 {
 		return v.answer()
+	}
+	for v.c.Always {
+		if _, err := v.window(time.Second); err != nil {
+			return err
+		}
 	}
 	for s := bufio.NewScanner(os.Stdin); s.Scan(); {
 		var d time.Duration

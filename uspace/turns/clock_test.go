@@ -108,6 +108,81 @@ func TestNewcomerTakesOver(t *testing.T) {
 	}
 }
 
+// Rule: the clocks of honest cards come together, and stay so, whatever less than a third of all
+// cards tell each of them: lies of one kind to one card and of another kind to the next.
+func TestLiars(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		liars := rapid.IntRange(1, 2).Draw(t, "liars")
+		honest := rapid.IntRange(2*liars+1, 6).Draw(t, "honest")
+		first := rapid.IntRange(0, honest).Draw(t, "first liar") // the liars' numbers are in a row
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		type host struct {
+			clock       *Clock
+			ahead, fast int64
+			kinds       []int // of the lies of each liar
+		}
+		var hosts []*host
+		for i := range honest {
+			card := i
+			if i >= first {
+				card += liars
+			}
+			h := &host{ahead: random.Int64N(3600 * second), fast: random.Int64N(201) - 100}
+			h.clock = NewClock(uint16(card), h.ahead)
+			for range liars {
+				h.kinds = append(h.kinds, random.IntN(6))
+			}
+			hosts = append(hosts, h)
+		}
+		own := func(h *host, now int64) int64 { return h.ahead + now + now*h.fast/1_000_000 }
+		for now := int64(0); now < 80*second; now += second / 10 {
+			for _, h := range hosts {
+				told, ok := h.clock.Tell(own(h, now))
+				for _, other := range hosts {
+					if other != h && ok && random.IntN(10) > 0 {
+						late := now + 20_000 + random.Int64N(60_000)
+						other.clock.Heard(own(other, late), h.clock.card, told)
+					}
+				}
+			}
+			for i, h := range hosts {
+				at := own(h, now+second/20)
+				for n, kind := range h.kinds {
+					h.clock.Heard(at, uint16(first+n), lie(kind, i, at, h.clock.offset, random))
+				}
+				h.clock.turn(own(h, now+second/20))
+			}
+			least, most := ^uint64(0), uint64(0)
+			for _, h := range hosts {
+				time := uint64(own(h, now+second/20)) + h.clock.offset
+				least, most = min(least, time), max(most, time)
+			}
+			if now > 75*second && most-least > uint64(near) {
+				t.Fatalf("after %d s honest clocks are %d us apart", now/second, (most-least)/1000)
+			}
+		}
+	})
+}
+
+// lie returns a lie of a kind to a host.
+func lie(kind, to int, now int64, offset uint64, random *rand.Rand) uint64 {
+	right := uint64(now) + offset
+	switch kind {
+	case 0:
+		return random.Uint64()
+	case 1:
+		return right // whatever that host believes
+	case 2:
+		return right + uint64(near)*9/10
+	case 3:
+		return right - uint64(near)*9/10
+	case 4:
+		return uint64(now) + 1<<40 + uint64(to)*uint64(Turn)
+	default:
+		return right + uint64(Turn)
+	}
+}
+
 // Rule: whatever is told, the number of the turn jumps three times, and then once in ten seconds.
 func TestJumps(t *testing.T) {
 	c := NewClock(5, 0)

@@ -19,9 +19,14 @@
 // that two groups have every other turn each. A group that begins to rest gives what is left of the
 // turn to the next one in the order, and takes its place again when it wakes.
 //
-// The clock: one card tells its time, the lowest-numbered one that is heard, and the others follow
-// it. A card that is new listens first, and takes over the time that the others have. When the card
-// falls silent, the others go on with the time that they have, and the next one tells it.
+// The clock: the lowest-numbered cards that are heard tell their times, at most mostTellers. While
+// most of these times are together, each host brings its clock into their middle, and a third of
+// the cards may lie: the lowest and the highest times do not count. Such cards may tell each host
+// another time. If most times are not together, as after a start, hosts follow the lowest-numbered
+// card. One that leads for 30 s in vain leads no more for a while, because it tells others another
+// time. A card that is new listens first, and takes over the time that the others have. When a card
+// falls silent, the others go on without it. Of three cards one may lie: it cannot bring the other
+// two apart, but may keep them from mending what their crystals do.
 //
 // Rules:
 //   - Turns and Clock are state machines. They own no goroutine, socket or lock, and time comes in.

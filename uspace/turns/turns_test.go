@@ -195,6 +195,26 @@ func TestIdleGroups(t *testing.T) {
 	}
 }
 
+// Rule: a group that has moved packets in its turn keeps it to the end, also if it has none to move
+// for a while: what it waits for may be on the way.
+func TestStirringGroupKeepsItsTurn(t *testing.T) {
+	for _, clock := range []*Clock{nil, NewClock(0, 0)} {
+		c := newCard(1, clock, 1, 2)
+		c.run(10*Turn, nil)
+		for turn := range 20 {
+			c.run(c.end-c.now+Turn*3/10, nil) // into the next turn
+			on := c.on()
+			c.members[on[0]].idle = true
+			c.run(c.end-c.now-Turn/10, func() {
+				if now := c.on(); !slices.Equal(now, on) {
+					t.Fatalf("turn %d of group %d: %v is on the card, alone %v", turn, on[0], now, clock == nil)
+				}
+			})
+			c.members[on[0]].idle = false
+		}
+	}
+}
+
 // Rule: whatever another card tells about the time, no group waits longer than its bound, no turn
 // is much shorter or longer, and no group has less than half of its share.
 func TestLiar(t *testing.T) {

@@ -165,7 +165,7 @@ func (p *Port) sample(now time.Time) (sample, error) {
 	}
 	a := l.Attrs()
 	s := sample{at: now, sent: p.submitted(), carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
-		seen: c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.Merged + c.ForeignGroup + c.NoSocket + c.Stranger + c.NoPort + c.Direct + c.Deferred + c.Undeferred + c.Redirected, merged: c.Merged}
+		seen: c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.Merged + c.ForeignGroup + c.NoSocket + c.Stranger + c.NoPort + c.Direct + c.Deferred + c.Undeferred + c.Hellos + c.Redirected, merged: c.Merged}
 	if n := a.Statistics; n != nil {
 		s.rx, s.tx = n.RxPackets, n.TxPackets
 		s.missed = n.RxDropped + n.RxMissedErrors + n.RxFifoErrors + n.RxOverErrors

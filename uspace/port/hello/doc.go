@@ -11,7 +11,7 @@
 //	question      to one card: who are you? By turns to every peer, and when somebody asks (Ask).
 //	answer        to the asker, with the nonce of the question and no longer than the question
 //	announcement  to everybody on the segment, by a station that discovers; and to each peer by
-//	              turns, by the station whose time counts for turns of groups (Config.Clock)
+//	              turns, by a station whose time counts for turns of groups (Config.Clock)
 //	goodbye       to everybody on the segment, by a station that ends
 //
 // Discovery: a station that discovers (Config.Discover) announces itself a few times soon after its
@@ -64,6 +64,8 @@
 //   - Questions by turns are at most turnsPerSecond, and times that are told at most
 //     timesPerSecond, however many peers there are. A time counts only if it comes from the address
 //     of a peer.
+//   - The NIC program (bpf/nic.c) lets in 256 hellos of a source at once, and then one in 1 ms. So
+//     a host that floods in its own name costs the card nothing more.
 //   - Faults, questions that wait, and frames that wait between two steps are bounded. Those beyond
 //     a bound are dropped and counted. No frame causes a log entry.
 //   - An answer counts only with the nonce of a question that waits, from the address that the
