@@ -14,6 +14,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/funet/funet/uspace/arctic"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,6 +61,7 @@ func TestConstants(t *testing.T) {
 		"FUNET_PROTOCOL_UDP":   unix.IPPROTO_UDP,
 
 		"FUNET_VERSION":        Version,
+		"FUNET_VERSION_BUNDLE": arctic.VersionBundle,
 		"FUNET_VERSION_DIRECT": VersionDirect,
 		"FUNET_VERSION_PROBE":  VersionProbe,
 		"FUNET_VERSION_HELLO":  VersionHello,

@@ -322,6 +322,9 @@
 //	forwards           the second of two turns has the order of the first
 //	brief              a slow switch leaves nothing of the turn that it begins
 //	listless           a group rests although it has moved packets in this turn
+//	rebundled          a frame that is sent again travels in a bundle again
+//	crammed            a bundle has two frames for one station
+//	overtaking         a long frame overtakes those that are kept for a bundle
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the
 // source changes, its mutation is written anew. The mutant is a file in a temporary folder, which

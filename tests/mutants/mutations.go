@@ -432,7 +432,7 @@ var mutations = []mutation{
 	{"rebundled", "../port/bundle/bundle.go",
 		`int32(f.Sequence()-m.sequence) > 0`, `true`,
 		bundling("TestTogether")},
-	{"twice", "../port/bundle/bundle.go",
+	{"crammed", "../port/bundle/bundle.go",
 		`if [6]byte(k) == [6]byte(b) {`, `if len(k) == 0 {`,
 		bundling("TestPort")},
 	{"overtaking", "../port/bundle/bundle.go",
