@@ -142,14 +142,16 @@ func TestHostsComeAndGo(t *testing.T) {
 func TestLeasesEnd(t *testing.T) {
 	s := etcd.Start(t)
 	a := join(t, options(s, 0))
-	killed := join(t, options(s, 1))
+	o := options(s, 1)
+	o.Etcd.Lease = 6 * time.Second // in which another life must begin
+	killed := join(t, o)
 	if err := killed.take(5, tokens[0], 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := killed.leave(true); err != nil { // as a kill leaves it
 		t.Fatal(err)
 	}
-	again := join(t, options(s, 1))
+	again := join(t, o)
 	if err := a.take(5, tokens[1], 0); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("the group of a job that may come back: %v", err)
 	}
