@@ -114,12 +114,16 @@ func newMoveBed(t testing.TB, s setup) *remoteBed {
 // received go along, and so do counts.
 func TestMoveTakesAll(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
-	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
+	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4,
+		Counts: keyedAt + countsAt})
+	clear(r.keyed[1][countsAt:])
 	r.exposes(1, funi.Window{Key: otherKey, Base: 1024, Bytes: 64, Address: windowAt, Rights: allRights})
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetSuspendWindow(otherKey, 0) })
 	r.retired(1)
-	add := func(n uint64) funi.Notification { return r.completes(0, 1, operation(arctic.RemoteAdd, windowAt+8, n)) }
+	add := func(n uint64) funi.Notification {
+		return r.completes(0, 1, counting(operation(arctic.RemoteAdd, windowAt+8, n)))
+	}
 	copy(r.keyed[1][136:], word(1000))
 	add(1)
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("early")})
@@ -172,6 +176,18 @@ func TestMoveTakesAll(t *testing.T) {
 	r.silent(0) // suspended, also here
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetResumeWindow(otherKey, 0) })
 	r.notified(0)
+	if c := r.counted(1); c != [3]uint64{1: 2} {
+		t.Errorf("the counts are %v", c)
+	}
+	if err := r.ctx[1].Unregister(keyedAt); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []uint64{theKey, otherKey} {
+		o := operation(arctic.RemoteAdd, windowAt+8, 1)
+		if o.Key = key; r.completes(2, 1, o).Reason != arctic.ReasonKeySlot {
+			t.Errorf("the window with key %#x is open, and its segment is withdrawn", key)
+		}
+	}
 	r.ends()
 }
 

@@ -29,6 +29,11 @@ type With struct {
 	// (Endpoint.Notification there). The window must permit it.
 	Notify bool
 	Tag    uint64
+	// Count adds one to a count of the window when the operation has been carried out, if the window
+	// has counts (Options.Counts). An operation of any length counts once, after all its data is
+	// there or has been read; one that fails does not count. A long put or get takes one round trip
+	// more.
+	Count  bool
 	Signal *Signal // changes a word of 64 bits when all data of the put has arrived; nil: no signal
 }
 
@@ -271,7 +276,7 @@ func (w *With) trailer() (t arctic.Trailer) {
 
 // issue waits for room and commits an operation.
 func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, silent bool) (ID, error) {
-	if t.Address > arctic.MaxAddress || !o.Valid() {
+	if o.Counts = with.Count; t.Address > arctic.MaxAddress || !o.Valid() {
 		return 0, fmt.Errorf("%s at %#x of node %d: %w", what, t.Address, t.Node, ErrTooLong)
 	}
 	s, id, cookie, err := e.record(what, t.Node, with.Ordered, silent)
