@@ -67,12 +67,20 @@ struct ofi_fabric {
 	int users;
 };
 
+/* The kinds of operations that a counter can count. Those of others come last. */
+enum { SENDS, RECEIVES, READS, WRITES, REMOTE_READS, REMOTE_WRITES, COUNTED };
+
 struct ofi_domain {
 	struct fid_domain domain;
 	struct ofi_fabric *fabric;
 	struct ofi_place place;
 	int users;
 	int made; /* keys are the provider's, and addresses those of memory (FI_MR_BASIC's bits) */
+	int counts; /* FI_RMA_EVENT: operations count at their targets */
+	/* What counts the operations of others, and how many endpoints it is bound to. Go's lock
+	 * guards these. */
+	struct ofi_cntr *targets[COUNTED];
+	int targeted[COUNTED];
 };
 
 struct ofi_event {
@@ -142,9 +150,6 @@ struct ofi_cntr {
 	uint64_t value, errors;
 	uint64_t seen; /* the value that was read last */
 };
-
-/* The kinds of operations that a counter can count. */
-enum { SENDS, RECEIVES, READS, WRITES, REMOTE_READS, REMOTE_WRITES, COUNTED };
 
 /* What all aliases of an endpoint share. */
 struct ofi_core {

@@ -16,7 +16,8 @@ type ID uint32
 // With says how to carry out an operation. A put with the zero value is silent.
 type With struct {
 	// Ack reports the completion of a put by its ID. Without Ack, completions are only counted
-	// (Quiet), and a failure is the error of Quiet.
+	// (Quiet), and a failure is the error of Quiet. An operation of Apply with Ack has an ID, and no
+	// answer.
 	Ack bool
 	// Silent makes a get or an operation of Apply silent, as a put without Ack is; its ID is 0.
 	// Data of a get is in memory after Quiet. An operation returns no answer; one that exists only
@@ -218,8 +219,8 @@ func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, 
 	with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key),
 		Address: t.Address, Operands: operands,
-		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent,
-		Ack:   op == arctic.RemoteWrite || with.Silent}}
+		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent && !with.Ack,
+		Ack:   op == arctic.RemoteWrite || with.Silent || with.Ack && op != arctic.RemoteRead}}
 	switch op {
 	case arctic.RemoteRead:
 		if o.Bytes = bytes; with.Silent {
