@@ -1,7 +1,7 @@
 package engine_test
 
-// This file holds the rules of the counts of windows (execute.go): which operations they count, that
-// each counts once, and that it does so when all of it is there.
+// This file holds the rules of the counts of windows (execute.go): which operations they count,
+// that each counts once, and that it does so when all of it is there.
 
 import (
 	"bytes"

@@ -14,9 +14,10 @@ package engine
 //	trailer     the same for the word that it changes, and credit for its notification
 //	answer      a line for it, if one is asked for
 //
-// At last the window counts the operation, if it has counts and the packet asks for that. The packet
-// of an operation that does so is its last, and was sent when all others had arrived (waits in
-// remote.go, awaitsOthers in request.go). So each operation counts once, when all of it is there.
+// At last the window counts the operation, if it has counts and the packet asks for that. The
+// packet of an operation that does so is its last, and was sent when all others had arrived (waits
+// in remote.go, awaitsOthers in request.go). So each operation counts once, when all of it is
+// there.
 //
 // For windows that are not present see fault.go.
 //

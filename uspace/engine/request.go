@@ -10,9 +10,9 @@ package engine
 // (arctic.ReasonNoBuffer).
 //
 // A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets
-// unanswered. Its slot is retired at once. If the window is to count the get, its last packet leaves
-// when all other answers are there. It asks for so few bytes that the answer is copied at once. So
-// all of the get has been read when it is counted.
+// unanswered. Its slot is retired at once. If the window is to count the get, its last packet
+// leaves when all other answers are there. It asks for so few bytes that the answer is copied at
+// once. So all of the get has been read when it is counted.
 //
 // The card waits for an answer as long as PeerTimeout and the longest back-off (MaxHold) together.
 // An answer that has not come by then never will: the card that owes it would send it again. The

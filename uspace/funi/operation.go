@@ -143,7 +143,8 @@ type Window struct {
 	Credit uint32
 	Absent bool // opens the window suspended: it is present once it is resumed
 	// Counts is the address of the window's counts, CountsBytes in a Keyed segment of the process,
-	// a multiple of 8 in memory. 0: it counts nothing. The card adds to them and reads nothing there.
+	// a multiple of 8 in memory. 0: it counts nothing. The card adds to them and reads nothing
+	// there.
 	Counts uint32
 }
 

@@ -58,9 +58,9 @@ type Options struct {
 	Key Key
 	// Absent opens the window suspended: operations on it wait at their senders until Resume.
 	Absent bool
-	// Counts is memory for the window's counts (Window.Counts): funi.CountsBytes in a segment with the
-	// right Keyed, from a multiple of 8 on. The counts go on from what is there, also of an earlier
-	// window. No other window should hold it. nil: the window counts nothing.
+	// Counts is memory for the window's counts (Window.Counts): funi.CountsBytes in a segment with
+	// the right Keyed, from a multiple of 8 on. The counts go on from what is there, also of an
+	// earlier window. No other window should hold it. nil: the window counts nothing.
 	Counts []byte
 }
 

@@ -1,7 +1,7 @@
 package rma_test
 
-// This file compares sequences of operations with a model: a slice of bytes, rights, counts, and who
-// has the lock.
+// This file compares sequences of operations with a model: a slice of bytes, rights, counts, and
+// who has the lock.
 
 import (
 	"bytes"
@@ -32,6 +32,7 @@ type step struct {
 	data     []byte // to put, or operands
 	signal   int    // where a put adds 3, -1: nowhere
 	count    bool
+	ack      bool // an operation on elements has no answer
 }
 
 const (
@@ -70,6 +71,7 @@ func drawStep(t *rapid.T) step {
 			ops = ops[:8]
 		}
 		s.op = rapid.SampledFrom(ops).Draw(t, "op")
+		s.ack = s.op != arctic.RemoteRead && rapid.Bool().Draw(t, "ack")
 		s.size = s.element.Size()
 		if s.size >= 4 && !float(s.element) && (s.op <= arctic.RemoteAdd || s.op == arctic.RemoteSwap) {
 			s.size *= rapid.IntRange(1, arctic.MaxElements).Draw(t, "elements")
@@ -250,10 +252,14 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 			right = funi.RightRead
 		case arctic.RemoteWrite:
 			right = funi.RightWrite
+		case arctic.RemoteMaskedSwap:
+			if s.ack {
+				right = funi.RightWrite
+			}
 		}
 		want, size := m.refuses(right, s.at, s.size), s.element.Size()
 		misaligned := want == nil && s.at%size != 0
-		id, err := n.Apply(to, s.op, s.element, s.data, s.size, rma.With{Count: s.count})
+		id, err := n.Apply(to, s.op, s.element, s.data, s.size, rma.With{Ack: s.ack, Count: s.count})
 		if err != nil {
 			return err
 		}
@@ -268,17 +274,18 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 		if err != nil || want != nil {
 			return err
 		}
-		switch s.op {
-		case arctic.RemoteRead:
+		answered := s.op != arctic.RemoteWrite && !s.ack
+		switch {
+		case s.op == arctic.RemoteRead:
 			m.counts.Reads += one
-		case arctic.RemoteWrite:
-			m.counts.Writes += one
-		default:
+		case answered:
 			m.counts.Fetches += one
+		default:
+			m.counts.Writes += one
 		}
 		is := m.memory[s.at : s.at+s.size]
 		answer := is
-		if s.op == arctic.RemoteWrite {
+		if !answered {
 			answer = nil
 		}
 		if !bytes.Equal(r.Answer[:r.Bytes], answer) {

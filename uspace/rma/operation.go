@@ -16,8 +16,8 @@ type ID uint32
 // With says how to carry out an operation. A put with the zero value is silent.
 type With struct {
 	// Ack reports the completion of a put by its ID. Without Ack, completions are only counted
-	// (Quiet), and a failure is the error of Quiet. An operation of Apply with Ack has an ID, and no
-	// answer.
+	// (Quiet), and a failure is the error of Quiet. An operation of Apply with Ack has an ID, and
+	// no answer.
 	Ack bool
 	// Silent makes a get or an operation of Apply silent, as a put without Ack is; its ID is 0.
 	// Data of a get is in memory after Quiet. An operation returns no answer; one that exists only
@@ -30,10 +30,10 @@ type With struct {
 	// (Endpoint.Notification there). The window must permit it.
 	Notify bool
 	Tag    uint64
-	// Count adds one to a count of the window when the operation has been carried out, if the window
-	// has counts (Options.Counts). An operation of any length counts once, after all its data is
-	// there or has been read; one that fails does not count. A long put or get takes one round trip
-	// more.
+	// Count adds one to a count of the window when the operation has been carried out, if the
+	// window has counts (Options.Counts). An operation of any length counts once, after all its
+	// data is there or has been read; one that fails does not count. A long put or get takes one
+	// round trip more.
 	Count  bool
 	Signal *Signal // changes a word of 64 bits when all data of the put has arrived; nil: no signal
 }

@@ -610,8 +610,8 @@ func TestOwnerBringsWindowsBack(t *testing.T) {
 	})
 }
 
-// Rule: Until returns when others have written what it waits for, or have read it if that counts, as
-// soon as that is there: nothing but the write tells the process. It stops asking for writes
+// Rule: Until returns when others have written what it waits for, or have read it if that counts,
+// as soon as that is there: nothing but the write tells the process. It stops asking for writes
 // afterwards, and ends with the error of drive.
 func TestUntil(t *testing.T) {
 	t.Run("written", func(t *testing.T) {

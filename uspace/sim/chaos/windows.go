@@ -11,8 +11,8 @@ package chaos
 // linearizability). A put goes to its sender's own part, where a get must find what the last put
 // has left. No two members have a lock at once. While a window is closed, or not present, no byte
 // of it changes, nor do its counts; bytes beside it never change. One window in eight is opened
-// before it is present. Half of the operations ask to be counted. In the end the counts are those of
-// the operations that were carried out, and at most those of unknown outcome.
+// before it is present. Half of the operations ask to be counted. In the end the counts are those
+// of the operations that were carried out, and at most those of unknown outcome.
 
 import (
 	"bytes"
