@@ -32,9 +32,9 @@
 //   - The card of the process is opened with the first domain and closed when libfabric unloads the
 //     provider. All domains, endpoints and queues share it. An endpoint's number is in the channel
 //     of messages to it, and in the origin of messages from it.
-//   - An address is 8 bytes: group, node, number of the endpoint. A fi_addr_t is an index of a
-//     table in C, for both kinds of address vectors. fi_getinfo takes addresses as fi_av_straddr
-//     writes them, funet://GROUP/NODE/ENDPOINT.
+//   - An address is 8 bytes: a mark, group, node, number of the endpoint. A fi_addr_t is an index
+//     of a table in C, for both kinds of address vectors. fi_getinfo takes addresses as
+//     fi_av_straddr writes them, funet://GROUP/NODE/ENDPOINT.
 //   - A completion queue never overruns. Completions beyond its ring wait in Go, and until they are
 //     read operations that would add more return -FI_EAGAIN. So do operations beyond 1,024 of an
 //     endpoint in each direction.

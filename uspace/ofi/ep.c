@@ -80,8 +80,7 @@ static struct fi_ops_ep ep_ops = {
 static int cm_getname(fid_t fid, void *to, size_t *length)
 {
 	struct ofi_core *c = of(fid)->core;
-	struct ofi_address a = { .gid = (uint16_t)c->domain->place.gid, .node = (uint16_t)c->domain->place.node,
-		.number = (uint8_t)c->number };
+	struct ofi_address a = ofi_address_of(c->domain->place.gid, c->domain->place.node, (uint32_t)c->number);
 	size_t room = *length;
 	*length = sizeof a;
 	if (room < sizeof a)

@@ -113,6 +113,8 @@ static int check_address(const void *address, size_t length, const struct ofi_pl
 	if (length < sizeof a)
 		REFUSE("an address of %zu bytes: they have %zu\n", length, sizeof a);
 	memcpy(&a, address, sizeof a);
+	if (a.mark != MARK)
+		REFUSE("an address that is not one of this provider\n");
 	if (a.gid != place->gid || a.node >= place->nodes || (own && a.node != place->node))
 		REFUSE("the address of node %u of group %u: this is node %u of %u of group %u\n", a.node, a.gid, place->node,
 			place->nodes, place->gid);
@@ -155,7 +157,7 @@ static int parse_address(const char *text, struct ofi_address *a)
 	if (read != 3 || text[length] != '\0' || gid > UINT16_MAX || node > UINT16_MAX || number >= ENDPOINTS)
 		REFUSE("node %s: addresses are funet://GROUP/NODE/ENDPOINT, "
 			"from fi_av_straddr\n", text);
-	*a = (struct ofi_address){ .gid = (uint16_t)gid, .node = (uint16_t)node, .number = (uint8_t)number };
+	*a = ofi_address_of(gid, node, number);
 	return 0;
 }
 
@@ -265,7 +267,7 @@ static int fill(struct fi_info *i, uint32_t version, const struct fi_info *h, co
 	if (i->domain_attr->name == NULL || i->fabric_attr->name == NULL)
 		return -FI_ENOMEM;
 	if (place->known) {
-		struct ofi_address own = { .gid = (uint16_t)place->gid, .node = (uint16_t)place->node };
+		struct ofi_address own = ofi_address_of(place->gid, place->node, 0);
 		if (copy_address(&own, sizeof own, &i->src_addr, &i->src_addrlen) != 0)
 			return -FI_ENOMEM;
 	}

@@ -49,12 +49,20 @@ enum {
 };
 #define MOST_BYTES ((uint64_t)1 << 30) /* of a message */
 
-/* An endpoint's address: what names it in every process of the job. */
+/* An endpoint's address: what names it in every process of the job. It begins with what is no
+ * family of addresses: other providers see it in a program's hints, and change one of IP there. */
 struct ofi_address {
+	uint16_t mark; /* MARK */
 	uint16_t gid, node;
 	uint8_t number; /* of the endpoint in its process */
-	uint8_t zero[3];
+	uint8_t zero;
 };
+enum { MARK = 0x4655 };
+
+static inline struct ofi_address ofi_address_of(uint32_t gid, uint32_t node, uint32_t number)
+{
+	return (struct ofi_address){ .mark = MARK, .gid = (uint16_t)gid, .node = (uint16_t)node, .number = (uint8_t)number };
+}
 
 /* A place in the job, which Go reads from the environment. */
 struct ofi_place {

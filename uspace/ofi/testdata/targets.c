@@ -266,7 +266,7 @@ static void stranger(int made)
 	OK(fi_ep_bind(from, &q->fid, FI_TRANSMIT | FI_RECV));
 	OK(fi_enable(from));
 	OK(fi_getname(&from->fid, address, &length));
-	address[1] = (uint16_t)peer;
+	address[2] = (uint16_t)peer;
 	REQUIRE(fi_av_insert(names, address, 1, &to, 0, NULL) == 1, "the address");
 	if (me == 0) {
 		POST(fi_write(from, local, 100000, NULL, to, base, key, c));
