@@ -161,7 +161,7 @@ func TestProviderRegions(t *testing.T) {
 func TestProviderTargets(t *testing.T) {
 	program := withFabric(t, "targets")
 	s := directs(t)
-	for group := range 2 { // the second is 2, as AF_INET is, which other providers look for in hints
+	for group := range 2 { // the second is AF_INET, which other providers look for in hints
 		out := s.run(append([]string{"-n", "2", "--"}, withProvider(t, program)...)...).ok()
 		if strings.Count(out, "all rules hold\n") != 2 {
 			t.Errorf("job %d printed %q", group, out)

@@ -199,9 +199,9 @@ func (r *remoteBed) comesBackOf(node int) (back funi.Returned) {
 }
 
 // Rule: exactly once (design idea 4), also while the receiver, and the sender, move from card to
-// card: messages of both levels, transfers of many packets, additions, gets and their counts, over a
-// network that loses, duplicates, reorders and damages frames. None is lost, none comes twice, and
-// none comes back.
+// card: messages of both levels, transfers of many packets, additions, gets and their counts. The
+// network loses, duplicates, reorders and damages frames. None is lost, none comes twice, and none
+// comes back.
 func TestMovesUnderFaults(t *testing.T) {
 	for i := range 300 {
 		network := []string{"clean", "loss", "duplicate", "reorder", "all"}[i%5]

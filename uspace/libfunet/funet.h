@@ -439,7 +439,7 @@ int funet_ready(struct funet *f, const struct funet_target *window, const struct
 
 enum funet_relation { FUNET_EQUAL, FUNET_DIFFERENT, FUNET_AT_LEAST, FUNET_AT_MOST };
 
-/* Waits until a word of 64 bits in memory of a window, or a count, is so, as other nodes write it. */
+/* Waits until a word of 64 bits in memory of a window, or a count, is so, as others write it. */
 int funet_await(struct funet *f, const uint64_t *word, enum funet_relation r, uint64_t value,
 	const struct funet_until *until);
 
