@@ -155,12 +155,27 @@ func TestProviderRegions(t *testing.T) {
 	s.free()
 }
 
+// Rule: what others do to a region counts there once, when all of it is there or has been read: in
+// its own counter and in its domain's, whoever waits for them and however (FI_RMA_EVENT). It is
+// offered to those who ask for it.
+func TestProviderTargets(t *testing.T) {
+	program := withFabric(t, "targets")
+	s := directs(t)
+	for group := range 2 { // the second is AF_INET, which other providers look for in hints
+		out := s.run(append([]string{"-n", "2", "--"}, withProvider(t, program)...)...).ok()
+		if strings.Count(out, "all rules hold\n") != 2 {
+			t.Errorf("job %d printed %q", group, out)
+		}
+	}
+	s.free()
+}
+
 // Rule: address sanitizers find nothing in programs that use the provider.
 func TestProviderSanitized(t *testing.T) {
 	long.Test(t)
 	s := directs(t)
 	for name, last := range map[string]string{"messages": "all rules hold\n", "regions": "all rules hold\n",
-		"gone": "all ended\n", "unmapped": "all rules hold\n"} {
+		"targets": "all rules hold\n", "gone": "all ended\n", "unmapped": "all rules hold\n"} {
 		program := withFabric(t, name, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 		// faults are the card's (unmapped.c), and gone.c ends without freeing
 		with := withProvider(t, "env", "ASAN_OPTIONS=handle_segv=0:detect_leaks=0", program)

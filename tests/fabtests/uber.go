@@ -16,7 +16,8 @@ func (j *job) uberTests() []byte {
 }
 
 // uberForm are the tests: every kind of call of endpoints of type FI_EP_RDM, then both address
-// vectors and counters with some of them. A set has the product of its lists.
+// vectors and counters with some of them; with counters the target of a write counts
+// (FI_RMA_EVENT). A set has the product of its lists.
 const uberForm = `{
 	prov_name: funet, node: "NODE", ep_type: [FI_EP_RDM], test_flags: FT_FLAG_QUICKTEST,
 	test_type: [FT_TEST_LATENCY],
@@ -53,6 +54,27 @@ const uberForm = `{
 	test_class: [FT_CAP_ATOMIC],
 	av_type: [FI_AV_TABLE],
 	comp_type: [FT_COMP_QUEUE],
+	mr_mode: [FI_MR_VIRT_ADDR, FI_MR_ALLOCATED, FI_MR_PROV_KEY]
+},
+{
+	prov_name: funet, node: "NODE", ep_type: [FI_EP_RDM], test_flags: FT_FLAG_QUICKTEST,
+	test_type: [FT_TEST_LATENCY],
+	class_function: [FT_FUNC_READ, FT_FUNC_READMSG, FT_FUNC_WRITE, FT_FUNC_WRITEMSG, FT_FUNC_WRITEDATA,
+		FT_FUNC_INJECT_WRITE],
+	test_class: [FT_CAP_RMA],
+	av_type: [FI_AV_TABLE],
+	comp_type: [FT_COMP_CNTR],
+	mr_mode: [FI_MR_VIRT_ADDR, FI_MR_ALLOCATED, FI_MR_PROV_KEY]
+},
+{
+	prov_name: funet, node: "NODE", ep_type: [FI_EP_RDM], test_flags: FT_FLAG_QUICKTEST,
+	test_type: [FT_TEST_LATENCY],
+	class_function: [FT_FUNC_ATOMIC, FT_FUNC_FETCH_ATOMIC],
+	op: [FI_SUM],
+	datatype: [FI_INT32, FI_UINT64],
+	test_class: [FT_CAP_ATOMIC],
+	av_type: [FI_AV_TABLE],
+	comp_type: [FT_COMP_CNTR],
 	mr_mode: [FI_MR_VIRT_ADDR, FI_MR_ALLOCATED, FI_MR_PROV_KEY]
 }
 `

@@ -166,6 +166,10 @@
 //	forgot             of the nodes with lost returns that the process has not heard of, only the
 //	                   last is suspected
 //	again              now and then an operation on elements is carried out twice
+//	recount            now and then an operation counts twice
+//	prompt             a get counts before the answers to its first packets are there
+//	unfelt             nothing wakes a process that waits for a count
+//	homeless           a window that has moved stays open when its segment is withdrawn
 //	apart              operations with lost returns are not counted
 //	suspected          of the messages that may have returned, those that are not retired are
 //	                   forgotten

@@ -576,6 +576,27 @@ var mutations = []mutation{
 		`if !perform(q, e.memory, old[:len(e.memory)]) {`,
 		`if !perform(q, e.memory, old[:len(e.memory)]) || u.clock.now%97 == 0 && !perform(q, e.memory, old[:len(e.memory)]) {`,
 		chaos("loss,dup,rma")},
+	{"recount", "execute.go",
+		`	if counted {
+		x.count(e.window, q)
+`, `	if counted {
+		x.count(e.window, q)
+		if u.clock.now%97 == 0 {
+			x.count(e.window, q)
+		}
+`,
+		chaos("loss,dup,rma")},
+	{"prompt", "request.go",
+		`return q.counts && q.asked+size == q.total && q.got < q.asked`, `return false`,
+		unit("TestCountComesLast")},
+	{"unfelt", "execute.go",
+		`	if counted || e.signal != nil ||`, `	if e.signal != nil ||`,
+		rma("TestUntil")},
+	{"homeless", "image.go",
+		`n&imageLocked != 0, base
+`, `n&imageLocked != 0, 0
+`,
+		unit("TestMoveTakesAll")},
 	{"apart", "../funi/lost.go",
 		`if h.completes() {`, `if false {`,
 		abi("TestLostOperations")},

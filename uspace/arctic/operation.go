@@ -7,7 +7,7 @@ package arctic
 //
 // The type of the packet: operation 3:0, element type 7:4, flags 13:8:
 //
-//	12  ordered, reserved
+//	12  counts: the last packet of an operation that the window is to count
 //	11  block: the data of a put is the frame's block
 //	10  trailer: what is to be done when the data is there
 //	9   fetch: the elements' old values are answered (response.go)
@@ -110,7 +110,7 @@ const (
 	operationWords = remoteWords
 	elementShift   = 4
 
-	remoteOrdered = 1 << 12
+	remoteCounts  = 1 << 12
 	remoteTrailer = TrailerFlag
 	remoteFetch   = 1 << 9
 	remoteAck     = 1 << 8
@@ -127,6 +127,7 @@ type WindowRequest struct {
 	Block     bool // the frame has the data, see PutBlock
 	Ack       bool
 	Fetch     bool
+	Counts    bool // the window counts the operation; not for locks
 	Key       uint64
 	Address   uint64 // at most MaxAddress
 	Bytes     int    // of the elements, or of what a get asks for; a put's are those of Operands
@@ -255,6 +256,9 @@ func (r *WindowRequest) Type() uint16 {
 	if r.Ack {
 		t |= remoteAck
 	}
+	if r.Counts {
+		t |= remoteCounts
+	}
 	return t
 }
 
@@ -300,13 +304,14 @@ func zeros(b []byte) bool {
 // how many.
 func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 	b := p.Payload()
-	if len(b) < operationWords*WordSize || h.Type&(remoteArea|remoteOrdered) != 0 {
+	if len(b) < operationWords*WordSize || h.Type&remoteArea != 0 {
 		return false
 	}
 	word := binary.LittleEndian.Uint32(b[12:])
 	*r = WindowRequest{
 		Operation: Operation(h.Type & 0xf), Element: Element(h.Type >> elementShift & 0xf),
 		Block: h.Type&remoteBlock != 0, Ack: h.Type&remoteAck != 0, Fetch: h.Type&remoteFetch != 0,
+		Counts:  h.Type&remoteCounts != 0,
 		Key:     binary.LittleEndian.Uint64(b),
 		Address: uint64(word&0xffff)<<32 | uint64(binary.LittleEndian.Uint32(b[8:])),
 		Bytes:   int(word >> 16), ID: binary.LittleEndian.Uint32(b[16:]),
@@ -318,7 +323,7 @@ func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 			return false
 		}
 	}
-	if r.Block && (r.Operation != RemotePut || r.Bytes != 0) {
+	if r.Block && (r.Operation != RemotePut || r.Bytes != 0) || r.Counts && !r.Countable() {
 		return false
 	}
 	n := r.OperandBytes()
@@ -333,6 +338,12 @@ func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 // complete when they are acknowledged.
 func (r *WindowRequest) Asked() bool {
 	return r.Operation == RemoteGet || r.Operation == RemoteRead || r.Fetch
+}
+
+// Countable reports whether a packet with the request may be the last of an operation that a window
+// counts. The last packet of a put has no block.
+func (r *WindowRequest) Countable() bool {
+	return r.Operation != RemoteLock && r.Operation != RemoteUnlock && !r.Block
 }
 
 // IsOperation reports whether a packet of KindRemote with that type is an operation on a window.

@@ -110,6 +110,8 @@ func TestOperationRefusesOtherForms(t *testing.T) {
 	put := &arctic.WindowRequest{Bytes: 5, Operands: []byte{1, 2, 3, 4, 5}}
 	notify := &arctic.WindowRequest{Trailer: arctic.Trailer{Notify: true, Tag: 1}}
 	get := &arctic.WindowRequest{Operation: arctic.RemoteGet, Bytes: 8, Operands: make([]byte, 4)}
+	lock := &arctic.WindowRequest{Operation: arctic.RemoteLock, Operands: make([]byte, 4)}
+	block := &arctic.WindowRequest{Block: true}
 	for name, c := range map[string]struct {
 		good *arctic.WindowRequest
 		bend func(p arctic.Packet) arctic.Packet
@@ -119,7 +121,8 @@ func TestOperationRefusesOtherForms(t *testing.T) {
 		"more words than it says":    {put, func(p arctic.Packet) arctic.Packet { return append(p, 0, 0, 0, 0) }},
 		"pad that is not zero":       {put, func(p arctic.Packet) arctic.Packet { p[len(p)-1] = 1; return p }},
 		"area":                       {put, func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 5; return p }},
-		"ordered":                    {put, func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 4; return p }},
+		"a lock that counts":         {lock, func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 4; return p }},
+		"a block that counts":        {block, func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 4; return p }},
 		"block with data":            {put, func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 3; return p }},
 		"a trailer of no kind":       {notify, func(p arctic.Packet) arctic.Packet { p[32] = 0; return p }},
 		"set and add":                {notify, func(p arctic.Packet) arctic.Packet { p[32] = 7; return p }},

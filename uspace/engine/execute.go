@@ -14,6 +14,11 @@ package engine
 //	trailer     the same for the word that it changes, and credit for its notification
 //	answer      a line for it, if one is asked for
 //
+// At last the window counts the operation, if it has counts and the packet asks for that. The
+// packet of an operation that does so is its last, and was sent when all others had arrived (waits
+// in remote.go, awaitsOthers in request.go). So each operation counts once, when all of it is
+// there.
+//
 // For windows that are not present see fault.go.
 //
 // On a modelled machine the bus first carries the data that the operation reads and writes. Then
@@ -159,7 +164,11 @@ func (u *remoteUnit) operate(x *Context, r *remote, h *arctic.PacketHeader, q *a
 		}
 		return reason
 	}
-	if e.signal != nil || len(e.memory) > 0 && changes(q.Operation) {
+	counted := q.Counts && e.window.counts != 0
+	if counted {
+		x.count(e.window, q)
+	}
+	if counted || e.signal != nil || len(e.memory) > 0 && changes(q.Operation) {
 		x.iface.Wrote()
 	}
 	if q.Trailer.Notify {
@@ -197,6 +206,32 @@ func (u *remoteUnit) access(x *Context, h *arctic.PacketHeader, q *arctic.Window
 		signalWord(e.signal, q.Trailer.Add, q.Trailer.Value)
 	}
 	return arctic.ReasonNone
+}
+
+// count adds an operation that was carried out to the counts of its window. A process that has
+// unmapped their memory loses the count; the operation has succeeded.
+func (x *Context) count(w *keySlot, q *arctic.WindowRequest) {
+	var lost arctic.Reason
+	defer unmapped(&lost)
+	kind := funi.CountWrites
+	switch {
+	case q.Operation == arctic.RemoteGet || q.Operation == arctic.RemoteRead:
+		kind = funi.CountReads
+	case q.Fetch:
+		kind = funi.CountFetches
+	}
+	if b := countsAt(&x.segments, w.counts); b != nil {
+		signalWord(b[8*kind:], true, 1)
+	}
+}
+
+// countsAt returns the memory of counts at an address among the segments, or nil.
+func countsAt(segments *funi.Segments, address uint32) []byte {
+	b := segments.Memory(address, funi.CountsBytes, funi.Keyed)
+	if b == nil || uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
+		return nil
+	}
+	return b
 }
 
 // unmapped turns a fault of the function that defers it into ReasonRange. The goroutine that drives

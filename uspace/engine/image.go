@@ -15,7 +15,8 @@ package engine
 //	u64 lineage (see Context)
 //	u32 key slots, u32 areas, u32 entries of the notification ring: the sizes of the tables
 //	u32 n, n times a window: u32 number and flags (see below), u64 key, u32 base, u32 bytes,
-//	    u64 address, u32 locker and rights, u32 life, u32 credit
+//	    u64 address, u32 locker and rights, u32 life, u32 credit, and if it has counts their u32
+//	    address
 //	u32 n, n times an area: u32 number and flags, u32 counter, u32 credit, u32 key slot and words
 //	    of metadata
 //	u32 head, u32 tail of the ring, head - tail times u32: the kind of the entry
@@ -44,7 +45,8 @@ const (
 
 	imageFlag    = 1 << 16 // of a window: suspended; of an area: returns; of a chain: first
 	imageLocked  = 1 << 17 // of a window
-	imageFlags   = imageFlag | imageLocked
+	imageCounts  = 1 << 18 // of a window
+	imageFlags   = imageFlag | imageLocked | imageCounts
 	windowImage  = 40
 	areaImage    = 16
 	segmentImage = 16
@@ -146,7 +148,8 @@ func (x *Context) encodeRemote(b []byte) []byte {
 			continue // what is unread of it stands in the ring
 		}
 		base, _ := x.segments.Address(s.memory, funi.Keyed)
-		b = le.AppendUint32(b, uint32(i)|flag(s.suspended, imageFlag)|flag(s.locked, imageLocked))
+		b = le.AppendUint32(b, uint32(i)|flag(s.suspended, imageFlag)|flag(s.locked, imageLocked)|
+			flag(s.counts != 0, imageCounts))
 		b = le.AppendUint64(b, s.key)
 		b = le.AppendUint32(b, base)
 		b = le.AppendUint32(b, uint32(len(s.memory)))
@@ -154,6 +157,9 @@ func (x *Context) encodeRemote(b []byte) []byte {
 		b = le.AppendUint32(b, uint32(s.locker)|uint32(s.rights)<<16)
 		b = le.AppendUint32(b, s.life)
 		b = le.AppendUint32(b, s.credit)
+		if s.counts != 0 {
+			b = le.AppendUint32(b, s.counts)
+		}
 		n++
 	}
 	le.PutUint32(b[at:], n)
@@ -351,7 +357,11 @@ func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segment
 		s.address = b.u64()
 		word := b.u32()
 		s.locker, s.rights, s.life, s.credit = uint16(word), funi.WindowRights(word>>16), b.u32(), b.u32()
-		s.suspended, s.locked = n&imageFlag != 0, n&imageLocked != 0
+		s.suspended, s.locked, s.from = n&imageFlag != 0, n&imageLocked != 0, base
+		if n&imageCounts != 0 {
+			s.counts = b.u32()
+			b.ensure(countsAt(segments, s.counts) != nil)
+		}
 		n &^= imageFlags
 		b.ensure(n < uint32(len(r.keySlots)) && n == uint32(uint16(s.key)) && word>>16 <=
 			uint32(funi.RightRead|funi.RightWrite|funi.RightAtomic|funi.RightNotify) && size > 0 && s.credit <=

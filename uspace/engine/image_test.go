@@ -20,7 +20,8 @@ import (
 func newForgery(t testing.TB, tune func(*engine.Config)) (*remoteBed, *move) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: tune})
 	for node := range 3 {
-		r.exposes(node, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
+		r.exposes(node, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4,
+			Counts: keyedAt + countsAt})
 	}
 	r.completes(1, 0, operation(arctic.RemoteAdd, windowAt+8, 1))
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })

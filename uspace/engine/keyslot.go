@@ -27,6 +27,7 @@ type keySlot struct {
 	missed    int64  // when the first packet found it suspended; 0: none has
 	locker    uint16 // the node that has locked it
 	life      uint32 // the life of that node
+	counts    uint32 // address of its counts among the segments; 0: it has none
 	// credit is how many notifications of puts may be unread. unread is how many are, also of a
 	// window that is closed.
 	credit, unread uint32
@@ -137,29 +138,29 @@ func (x *Context) execute(h funi.Header, w *funi.Slot) arctic.Reason {
 
 // openKeySlot gives a key to memory of a segment.
 func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
-	r, n, bytes := x.remote, int(uint16(key)), w[funi.RemoteLengthWord]
-	rights, address, credit, absent, ok := funi.OpenedWindow(w)
-	if !ok || n >= len(r.keySlots) || r.keySlots[n].memory != nil || bytes == 0 ||
-		address+uint64(bytes)-1 > arctic.MaxAddress {
+	r, n := x.remote, int(uint16(key))
+	o, ok := funi.OpenedWindow(w)
+	if !ok || n >= len(r.keySlots) || r.keySlots[n].memory != nil || o.Bytes == 0 ||
+		o.Address+uint64(o.Bytes)-1 > arctic.MaxAddress || o.Counts != 0 && countsAt(&x.segments, o.Counts) == nil {
 		return false
 	}
-	memory := x.segments.Memory(w[funi.RemoteOffsetWord], int(bytes), funi.Keyed)
+	memory := x.segments.Memory(o.Base, int(o.Bytes), funi.Keyed)
 	if memory == nil {
 		return false
 	}
 	s := &r.keySlots[n]
-	if s.unread != 0 || credit > uint32(len(r.ring))-r.promised {
+	if s.unread != 0 || o.Credit > uint32(len(r.ring))-r.promised {
 		r.read(x.iface.NotesTail()) // the process may have read them since the card looked
 	}
-	if s.unread != 0 || credit > uint32(len(r.ring))-r.promised {
+	if s.unread != 0 || o.Credit > uint32(len(r.ring))-r.promised {
 		return false
 	}
-	if rights&(funi.RightRead|funi.RightAtomic) != 0 {
+	if o.Rights&(funi.RightRead|funi.RightAtomic) != 0 {
 		x.makeAnswers()
 	}
-	*s = keySlot{key: key, memory: memory, address: address, rights: rights, credit: credit, suspended: absent,
-		from: w[funi.RemoteOffsetWord]}
-	r.promised += credit
+	*s = keySlot{key: key, memory: memory, address: o.Address, rights: o.Rights, credit: o.Credit,
+		suspended: o.Absent, from: o.Base, counts: o.Counts}
+	r.promised += o.Credit
 	r.use.KeySlotsOpen++
 	return true
 }
@@ -193,8 +194,8 @@ func (x *Context) openArea(n uint32, key uint64, credit uint32, returns bool) bo
 	return true
 }
 
-// closeWithin closes the key slots in a segment that the card may not use any more. The tables have
-// at most 65,536 key slots.
+// closeWithin closes the key slots in a segment that the card may not use any more, and those whose
+// counts are there. The tables have at most 65,536 key slots.
 func (x *Context) closeWithin(s funi.Segment) {
 	if x.remote == nil || s.Rights&funi.Keyed == 0 {
 		return
@@ -202,7 +203,7 @@ func (x *Context) closeWithin(s funi.Segment) {
 	x.card.remote.settleWrites(x)
 	x.receiveWithin(s)
 	for i := range x.remote.keySlots {
-		if k := &x.remote.keySlots[i]; k.memory != nil && s.Covers(k.from) {
+		if k := &x.remote.keySlots[i]; k.memory != nil && (s.Covers(k.from) || k.counts != 0 && s.Covers(k.counts)) {
 			x.closeKeySlot(k)
 		}
 	}

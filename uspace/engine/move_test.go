@@ -114,12 +114,16 @@ func newMoveBed(t testing.TB, s setup) *remoteBed {
 // received go along, and so do counts.
 func TestMoveTakesAll(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
-	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
+	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4,
+		Counts: keyedAt + countsAt})
+	clear(r.keyed[1][countsAt:])
 	r.exposes(1, funi.Window{Key: otherKey, Base: 1024, Bytes: 64, Address: windowAt, Rights: allRights})
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetSuspendWindow(otherKey, 0) })
 	r.retired(1)
-	add := func(n uint64) funi.Notification { return r.completes(0, 1, operation(arctic.RemoteAdd, windowAt+8, n)) }
+	add := func(n uint64) funi.Notification {
+		return r.completes(0, 1, counting(operation(arctic.RemoteAdd, windowAt+8, n)))
+	}
 	copy(r.keyed[1][136:], word(1000))
 	add(1)
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("early")})
@@ -172,6 +176,18 @@ func TestMoveTakesAll(t *testing.T) {
 	r.silent(0) // suspended, also here
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetResumeWindow(otherKey, 0) })
 	r.notified(0)
+	if c := r.counted(1); c != [3]uint64{1: 2} {
+		t.Errorf("the counts are %v", c)
+	}
+	if err := r.ctx[1].Unregister(keyedAt); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []uint64{theKey, otherKey} {
+		o := operation(arctic.RemoteAdd, windowAt+8, 1)
+		if o.Key = key; r.completes(2, 1, o).Reason != arctic.ReasonKeySlot {
+			t.Errorf("the window with key %#x is open, and its segment is withdrawn", key)
+		}
+	}
 	r.ends()
 }
 
@@ -183,9 +199,9 @@ func (r *remoteBed) comesBackOf(node int) (back funi.Returned) {
 }
 
 // Rule: exactly once (design idea 4), also while the receiver, and the sender, move from card to
-// card: messages of both levels, transfers of many packets, additions, puts and gets, over a
-// network that loses, duplicates, reorders and damages frames. None is lost, none comes twice, and
-// none comes back.
+// card: messages of both levels, transfers of many packets, additions, gets and their counts. The
+// network loses, duplicates, reorders and damages frames. None is lost, none comes twice, and none
+// comes back.
 func TestMovesUnderFaults(t *testing.T) {
 	for i := range 300 {
 		network := []string{"clean", "loss", "duplicate", "reorder", "all"}[i%5]
@@ -197,8 +213,10 @@ func TestMovesUnderFaults(t *testing.T) {
 			tune: windowCards[[]string{"blocks", "packets"}[i%2]]})
 		home := []int{0, 1, 2, 3}
 		for node := range 4 {
-			r.exposes(node, funi.Window{Key: theKey, Base: 0, Bytes: 4096, Address: windowAt, Rights: allRights})
+			r.exposes(node, funi.Window{Key: theKey, Base: 0, Bytes: 4096, Address: windowAt, Rights: allRights,
+				Counts: keyedAt + countsAt})
 			clear(r.keyed[node][:8])
+			clear(r.keyed[node][countsAt:][:funi.CountsBytes])
 		}
 		tr := newTraffic(r.bed, draw(1, 60), 3)
 		type loader struct {
@@ -224,7 +242,7 @@ func TestMovesUnderFaults(t *testing.T) {
 			}
 			clear(r.landing[node][at : at+1920])
 		}
-		sums := make([]uint64, 4)
+		sums, counts := make([]uint64, 4), make([][3]uint64, 4)
 		moves := draw(1, 5)
 		var m *move
 		moving := -1
@@ -253,9 +271,10 @@ func TestMovesUnderFaults(t *testing.T) {
 				if l.adds < adds && l.open < 4 {
 					to := (node + 1 + l.adds%3) % 4
 					if s := n.Reserve(funi.Request); s != nil {
-						o := operation(arctic.RemoteAdd, windowAt, uint64(l.adds*7+node+1))
+						o := counting(operation(arctic.RemoteAdd, windowAt, uint64(l.adds*7+node+1)))
 						s.SetOperation(uint16(to), &o)
 						n.Commit(funi.Request)
+						counts[to][funi.CountFetches]++
 						sums[to] += uint64(l.adds*7 + node + 1)
 						l.adds++
 						l.open++
@@ -265,9 +284,10 @@ func TestMovesUnderFaults(t *testing.T) {
 					if s := n.Reserve(funi.Request); s != nil {
 						o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet,
 							Key: theKey, Address: windowAt + 16}, Source: keyedAt + keyedSize - 3000, Length: 3000}
-						if !o.Valid() {
+						if o.Counts = true; !o.Valid() {
 							rt.Fatal("not valid")
 						}
+						counts[(node+2)%4][funi.CountReads]++
 						s.SetOperation(uint16((node+2)%4), &o)
 						n.Commit(funi.Request)
 						l.gets++
@@ -317,6 +337,9 @@ func TestMovesUnderFaults(t *testing.T) {
 		for node := range 4 {
 			if got := binary.LittleEndian.Uint64(r.keyed[node][:8]); got != sums[node] {
 				rt.Fatalf("node %d has %d, not %d", node, got, sums[node])
+			}
+			if got := r.counted(node); got != counts[node] {
+				rt.Fatalf("node %d has counted %v, not %v", node, got, counts[node])
 			}
 		}
 		r.ends()

@@ -23,6 +23,7 @@ package engine
 //	every other         the data that it reads, and as much written
 //	lock, unlock        nothing
 //	signal of a put     two words, and two read before if it is added
+//	count of a window   two words, and two read before
 //	notification        16 words and the head of the ring, or Timing.Card's record
 //	copy of a put       its data (chain.go)
 //	message             its data, and behind the last its entry: 16 words and the head
@@ -45,10 +46,10 @@ import (
 )
 
 // maxMoves is the highest number of moves of a packet: two entries, data read and written, a signal
-// read and written, a record and its head.
-const maxMoves = 8
+// and a count read and written, a record and its head.
+const maxMoves = 10
 
-// signalWords is the number of words of a put's signal.
+// signalWords is the number of words of a put's signal, and of a count.
 const signalWords = 2
 
 // operateUnit is the Operation Unit.
@@ -141,6 +142,10 @@ func (u *model) timeOperation(x *Context, p arctic.Packet, h *arctic.PacketHeade
 		if t.Add {
 			o.move(signalWords)
 		}
+		o.move(signalWords)
+	}
+	if q.Counts && e.window.counts != 0 {
+		o.move(signalWords)
 		o.move(signalWords)
 	}
 	if q.Trailer.Notify {

@@ -30,7 +30,8 @@ func timedWindowBed(t testing.TB, change func(*engine.Config)) *remoteBed {
 			change(c)
 		}
 	}})
-	r.exposes(1, funi.Window{Key: theKey, Bytes: 8192, Address: windowAt, Rights: allRights, Credit: 4})
+	r.exposes(1, funi.Window{Key: theKey, Bytes: 8192, Address: windowAt, Rights: allRights, Credit: 4,
+		Counts: keyedAt + countsAt})
 	r.exposes(1, funi.Window{Key: otherKey, Base: 8192, Bytes: 64, Rights: funi.RightAtomic})
 	r.mustSend(0, funi.Request, 1, 1)
 	r.mustSend(1, funi.Request, 0, 1)
@@ -92,6 +93,7 @@ func TestOperationsTakeTheirTime(t *testing.T) {
 		"put that notifies": {with(arctic.Trailer{Notify: true}), four + eight + four, four + 2*eight + one},
 		"put that sets a signal": {with(arctic.Trailer{Set: true, Key: otherKey}),
 			four + 2*eight + four, four + four},
+		"put that counts": {counting(plainPut(make([]byte, 8))), four + eight + four, four + 2*four},
 		"put that adds to a signal": {with(arctic.Trailer{Add: true, Key: otherKey}), four + 2*eight + four,
 			four + 2*four},
 	} {

@@ -49,6 +49,7 @@ type put struct {
 
 	// Of a put to a window, which counts nothing (request.go).
 	window  bool
+	counts  bool   // the window counts it
 	address uint64 // of the next packet
 	trailer [8 * arctic.WordSize]byte
 	inSlot  bool // its data was in the slot, and is here now; it crosses the end of a page
@@ -60,8 +61,8 @@ type put struct {
 }
 
 // waits reports whether the last packet leaves when all others have arrived: that of a put with a
-// trailer, and of a message of many packets.
-func (p *put) waits() bool { return p.window && p.words > 0 || p.on && !p.single }
+// trailer or which the window counts, and of a message of many packets.
+func (p *put) waits() bool { return p.window && (p.words > 0 || p.counts) || p.on && !p.single }
 
 // takeRemote takes a request block. It returns false when there is no line or no record for it; the
 // block then stays in the send queue. Otherwise it returns the size in bytes of the packet that it
@@ -157,7 +158,9 @@ func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 	_, operation := h.WindowOperation()
 	switch h.Operation() {
 	case funi.OpenKeySlot:
-		w[funi.RemoteDataWord], w[funi.RemoteDataWord+1] = s.Load(funi.RemoteDataWord), s.Load(funi.RemoteDataWord+1)
+		for i := range 3 {
+			w[funi.RemoteDataWord+i] = s.Load(funi.RemoteDataWord + i)
+		}
 	case funi.SetChain:
 		for i := range funi.MaxNext {
 			w[funi.RemoteDataWord+i] = s.Load(funi.RemoteDataWord + i)
@@ -286,7 +289,7 @@ func (u *remoteUnit) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s
 	if m == nil {
 		m = new(put) // once for each record
 	}
-	*m = put{key: o.Key, window: true, address: o.Address, words: words}
+	*m = put{key: o.Key, window: true, counts: o.Counts, address: o.Address, words: words}
 	arctic.PutWords(m.trailer[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
 	if o.Source == 0 {
 		m.inSlot = true
@@ -425,8 +428,12 @@ func (u *remoteUnit) launchTrailer(x *Context, ln *line, t *transfer) {
 		u.launchSendLast(x, ln, t)
 		return
 	}
-	r := arctic.WindowRequest{Key: m.key, Address: m.address, Bytes: t.tailSize, ID: m.asks, Ack: true}
-	ln.Node, ln.transfer, ln.Part, ln.typ = t.header.Node(), t, true, r.Type()|arctic.TrailerFlag
+	r := arctic.WindowRequest{Key: m.key, Address: m.address, Bytes: t.tailSize, ID: m.asks, Ack: true,
+		Counts: m.counts}
+	ln.Node, ln.transfer, ln.Part, ln.typ = t.header.Node(), t, true, r.Type()
+	if m.words > 0 {
+		ln.typ |= arctic.TrailerFlag
+	}
 	b := ln.Data[arctic.PacketHeaderSize:]
 	n := arctic.PutWindowRequest(b, &r) * arctic.WordSize
 	n += copy(b[n:], m.trailer[:m.words*arctic.WordSize])

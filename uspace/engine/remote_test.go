@@ -869,7 +869,7 @@ func TestRemoteBytes(t *testing.T) {
 	for _, c := range []struct {
 		with funi.RemoteSizes
 		more int64 // than small
-	}{{funi.RemoteSizes{KeySlots: 65536, Areas: 1, Notifications: 1}, 65535 * 64},
+	}{{funi.RemoteSizes{KeySlots: 65536, Areas: 1, Notifications: 1}, 65535 * 72},
 		{funi.RemoteSizes{KeySlots: 1, Areas: 1024, Notifications: 1}, 1023 * 20},
 		{funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1024}, 1023 * 200},
 		{funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1 << 20}, (1<<20 - 1) * 4}} {

@@ -10,7 +10,9 @@ package engine
 // (arctic.ReasonNoBuffer).
 //
 // A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets
-// unanswered. Its slot is retired at once.
+// unanswered. Its slot is retired at once. If the window is to count the get, its last packet
+// leaves when all other answers are there. It asks for so few bytes that the answer is copied at
+// once. So all of the get has been read when it is counted.
 //
 // The card waits for an answer as long as PeerTimeout and the longest back-off (MaxHold) together.
 // An answer that has not come by then never will: the card that owes it would send it again. The
@@ -44,6 +46,7 @@ type request struct {
 	open       bool
 	silent     bool
 	asks       bool // it is complete when it is answered
+	counts     bool // a get that the window counts
 	tried      bool // one of its packets has left
 	node       uint16
 	level      arctic.Level
@@ -248,7 +251,7 @@ func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *f
 		q.total, q.memory, q.into = o.Length, memory, o.Source
 		var offset [arctic.WordSize]byte
 		r := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key, Address: o.Address, Bytes: o.Length,
-			ID: o.ID, Operands: offset[:]}
+			ID: o.ID, Counts: o.Counts, Operands: offset[:]}
 		ln.typ, ln.Part = r.Type(), true
 		n = arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r)
 	} else {
@@ -265,7 +268,7 @@ func (x *Context) newRequest(h funi.Header, l arctic.Level, o *funi.Operation, a
 		return nil
 	}
 	q.silent, q.asks, q.node, q.level, q.operation, q.cookie = o.Silent, asks, h.Node(), l, o.Operation, o.Cookie
-	q.key, q.address = o.Key, o.Address
+	q.key, q.address, q.counts = o.Key, o.Address, o.Counts
 	o.ID = q.id()
 	if asks && o.Operation != arctic.RemoteGet {
 		q.total = o.Bytes
@@ -370,6 +373,10 @@ func (u *remoteUnit) askMore(x *Context, l arctic.Level, budget int) (n int, noL
 			continue
 		}
 		size := u.pieceOf(x, q)
+		if q.awaitsOthers(size) {
+			list.pop() // answered puts it back
+			continue
+		}
 		if !q.mayAsk(size) {
 			return n, false // those behind it wait: they may be for the same node
 		}
@@ -382,7 +389,8 @@ func (u *remoteUnit) askMore(x *Context, l arctic.Level, budget int) (n int, noL
 			u.counters.SendQueueNoTicket++
 			return n, true
 		}
-		w := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: q.key, Address: q.address, Bytes: size, ID: q.id()}
+		w := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: q.key, Address: q.address, Bytes: size, ID: q.id(),
+			Counts: q.counts && q.asked+size == q.total}
 		at := uint32(q.asked)
 		offset := [arctic.WordSize]byte{byte(at), byte(at >> 8), byte(at >> 16), byte(at >> 24)}
 		w.Operands = offset[:]
@@ -411,7 +419,17 @@ func (u *remoteUnit) pieceOf(x *Context, q *request) int {
 		most = max(min(u.remoteBlockTo(u.routes.of(x.group, q.node), u.out.block), arctic.MaxGetBytes),
 			most) &^ (arctic.TransferAlign - 1)
 	}
-	return min(most, left&^(arctic.TransferAlign-1))
+	size := min(most, left&^(arctic.TransferAlign-1))
+	if q.counts && q.asked+size == q.total {
+		size -= arctic.TransferAlign
+	}
+	return size
+}
+
+// awaitsOthers reports whether the next packet of a get, for size bytes, is one that the window
+// counts, and answers to earlier packets are missing.
+func (q *request) awaitsOthers(size int) bool {
+	return q.counts && q.asked+size == q.total && q.got < q.asked
 }
 
 // mayAsk reports whether a get may ask for size more bytes although answers to its earlier packets
@@ -426,7 +444,11 @@ func (x *Context) asking(l arctic.Level) bool {
 		return false
 	}
 	q := x.remote.requests.asking[l].head
-	return q != nil && (!q.open || q.total == q.asked || q.mayAsk(x.card.remote.pieceOf(x, q)))
+	if q == nil || !q.open || q.total == q.asked {
+		return q != nil
+	}
+	size := x.card.remote.pieceOf(x, q)
+	return q.awaitsOthers(size) || q.mayAsk(size)
 }
 
 // acknowledged notes that a packet of the operation with that identification has been accepted.
@@ -487,6 +509,10 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 	}
 	if q.pending.waits {
 		x.card.remote.awaitAnswer(q)
+	}
+	if q.counts && q.got == q.asked && !q.listed {
+		x.remote.requests.asking[q.level].push(q)
+		x.stir()
 	}
 	x.calm, x.card.clock.more = false, true // the next may be asked for
 }

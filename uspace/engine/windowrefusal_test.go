@@ -158,7 +158,11 @@ func TestOperationBlocksAreRefused(t *testing.T) {
 			change func(s *funi.Slot)
 			want   arctic.Reason
 		}{
-			"a flag that there is not": {func(s *funi.Slot) { s[1] |= 1 << 11 }, arctic.ReasonRemoteRequest},
+			"a flag that there is not": {func(s *funi.Slot) { s[1] |= 1 << 12 }, arctic.ReasonRemoteRequest},
+			"a lock that counts": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate+funi.RemoteOperation(arctic.RemoteLock)), 0))
+				s[1] = 1<<8 | 1<<11
+			}, arctic.ReasonRemoteRequest},
 			"an address of 49 bits":    {func(s *funi.Slot) { s[3] = 1 << 16 }, arctic.ReasonRemoteRequest},
 			"a word that must be 0":    {func(s *funi.Slot) { s[7] = 1 }, arctic.ReasonRemoteRequest},
 			"a count":                  {func(s *funi.Slot) { s[11] = 1 }, arctic.ReasonRemoteRequest},
@@ -208,6 +212,19 @@ func TestOperationBlocksAreRefused(t *testing.T) {
 			}, arctic.ReasonNotOpened},
 			"credit beyond the ring": {func(s *funi.Slot) {
 				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 8, Credit: 3}, 99)
+			}, arctic.ReasonNotOpened},
+			"counts in no segment": {func(s *funi.Slot) {
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 1, Counts: 0x100}, 99)
+			}, arctic.ReasonNotOpened},
+			"counts in a segment that is not keyed": {func(s *funi.Slot) {
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 1, Counts: sources}, 99)
+			}, arctic.ReasonNotOpened},
+			"counts that are not aligned": {func(s *funi.Slot) {
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 1, Counts: keyedAt + 4}, 99)
+			}, arctic.ReasonNotOpened},
+			"counts at no address": {func(s *funi.Slot) {
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 1, Counts: keyedAt}, 99)
+				s[14] = 0
 			}, arctic.ReasonNotOpened},
 			"suspending what is not": {func(s *funi.Slot) { s.SetSuspendWindow(theKey, 99) }, arctic.ReasonNotOpened},
 		} {

@@ -8,7 +8,7 @@ package funi
 // operation:
 //
 //	word 0      header: bits 31:30 = 01, type = Operate + arctic.Operation, node 15:0, the rest 0
-//	word 1      element type 3:0, words of trailer 7:4, ack 8, fetch 9, silent 10
+//	word 1      element type 3:0, words of trailer 7:4, ack 8, fetch 9, silent 10, counts 11
 //	word 2      cookie: in what completes the operation, or the first word of the block if it
 //	            comes back
 //	word 3      address 47:32 in the window, the rest 0
@@ -79,13 +79,30 @@ const (
 	operateAck     = 1 << 8
 	operateFetch   = 1 << 9
 	operateSilent  = 1 << 10
+	operateCounts  = 1 << 11
 	openAbsent     = 1 << 8
+	openCounts     = 1 << 9
 
 	noteKindWord   = noteWords - 1
 	completedWord  = 0x6a0 / 4 // and the next
 	operationsLost = 0x6ac / 4
 	windowRights   = RightRead | RightWrite | RightAtomic | RightNotify
 	openWindowWord = RemoteDataWord // address 31:0, 47:32
+	// openCountsWord is the word of the address of a window's counts. Only a block with openCounts
+	// has it.
+	openCountsWord = RemoteDataWord + 2
+
+	// CountsBytes is the size of a window's counts: words of 64 bits, in the order of the
+	// constants below.
+	CountsBytes = 8 * countsOfWindow
+)
+
+// What a window counts, of the operations that ask for it (arctic.WindowRequest.Counts).
+const (
+	CountWrites  = iota // puts, and operations on elements without an answer
+	CountFetches        // operations that answer what was there before they changed it
+	CountReads          // gets, and reads of elements
+	countsOfWindow
 )
 
 // WindowRights is what others may do with a window. A key slot that is opened without an address
@@ -125,6 +142,10 @@ type Window struct {
 	// Credit is how many notifications of puts may be unread; a further one waits at its sender.
 	Credit uint32
 	Absent bool // opens the window suspended: it is present once it is resumed
+	// Counts is the address of the window's counts, CountsBytes in a Keyed segment of the process,
+	// a multiple of 8 in memory. 0: it counts nothing. The card adds to them and reads nothing
+	// there.
+	Counts uint32
 }
 
 // Operation is an operation on another process's window.
@@ -140,7 +161,7 @@ type Operation struct {
 
 // Valid reports whether a card would accept the lengths of o.
 func (o *Operation) Valid() bool {
-	if o.Operation > arctic.RemoteUnlock || o.Address > arctic.MaxAddress ||
+	if o.Operation > arctic.RemoteUnlock || o.Address > arctic.MaxAddress || o.Counts && !o.Countable() ||
 		o.Trailer.Words() > 0 && o.Operation != arctic.RemotePut {
 		return false
 	}
@@ -172,6 +193,9 @@ func (s *Slot) SetOperation(node uint16, o *Operation) {
 	}
 	if o.Silent {
 		flags |= operateSilent
+	}
+	if o.Counts {
+		flags |= operateCounts
 	}
 	s[RemoteAreaWord], s[3] = flags, uint32(o.Address>>32)
 	s[RemoteOffsetWord], s[RemoteSourceWord] = uint32(o.Address), o.Source
@@ -206,6 +230,10 @@ func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s[RemoteAreaWord], s[RemoteCountWord] = uint32(w.Rights), w.Credit
 	if w.Absent {
 		s[RemoteAreaWord] |= openAbsent
+	}
+	if w.Counts != 0 {
+		s[RemoteAreaWord] |= openCounts
+		s[openCountsWord] = w.Counts
 	}
 	s[openWindowWord], s[openWindowWord+1] = uint32(w.Address), uint32(w.Address>>32)
 }
@@ -275,16 +303,23 @@ func (h Header) WindowOperation() (arctic.Operation, bool) {
 	return arctic.Operation(op), op <= RemoteOperation(arctic.RemoteUnlock)
 }
 
-// OpenedWindow decodes the window that a block opens from words 1, 11 and those behind
-// RemoteDataWord, or returns false. The words are the card's copy.
-func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, absent, ok bool) {
-	rights, credit = WindowRights(w[RemoteAreaWord]), w[RemoteCountWord]
-	address, absent = uint64(w[openWindowWord+1])<<32|uint64(w[openWindowWord]), w[RemoteAreaWord]&openAbsent != 0
-	if w[RemoteAreaWord] == 0 && credit == 0 {
-		return RightWrite, 0, 0, false, true // a key slot, which has no address
+// OpenedWindow decodes the window that a block opens, or returns false. The words are the card's
+// copy.
+func OpenedWindow(w *Slot) (o Window, ok bool) {
+	flags := w[RemoteAreaWord]
+	o = Window{Key: uint64(w[RemoteKeyWord]) | uint64(w[RemoteKeyWord+1])<<32, Base: w[RemoteOffsetWord],
+		Bytes: w[RemoteLengthWord]}
+	if flags == 0 && w[RemoteCountWord] == 0 {
+		o.Rights = RightWrite // a key slot, which has no address
+		return o, true
 	}
-	return rights, address, credit, absent, w[RemoteAreaWord]&^(uint32(windowRights)|openAbsent) == 0 && address <=
-		arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
+	o.Rights, o.Credit, o.Absent = WindowRights(flags), w[RemoteCountWord], flags&openAbsent != 0
+	o.Address = uint64(w[openWindowWord+1])<<32 | uint64(w[openWindowWord])
+	if flags&openCounts != 0 {
+		o.Counts = w[openCountsWord]
+	}
+	return o, flags&^(uint32(windowRights)|openAbsent|openCounts) == 0 && o.Address <= arctic.MaxAddress &&
+		(o.Credit == 0 || o.Rights&RightNotify != 0) && (o.Counts != 0) == (flags&openCounts != 0)
 }
 
 // ReadOperation decodes an operation from a block, except for its trailer and operands. It returns
@@ -292,19 +327,19 @@ func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, 
 func ReadOperation(h Header, w *Slot, o *Operation) (trailer int, ok bool) {
 	op, ok := h.WindowOperation()
 	flags := w[RemoteAreaWord]
-	if !ok || flags&^(operateElement|operateTrailer|operateAck|operateFetch|operateSilent) != 0 || w[3]>>16 != 0 ||
-		w[RemoteCountWord] != 0 {
+	if !ok || flags&^(operateElement|operateTrailer|operateAck|operateFetch|operateSilent|operateCounts) != 0 ||
+		w[3]>>16 != 0 || w[RemoteCountWord] != 0 {
 		return 0, false
 	}
 	o.WindowRequest = arctic.WindowRequest{
 		Operation: op, Element: arctic.Element(flags & operateElement), Ack: flags&operateAck != 0,
-		Fetch:   flags&operateFetch != 0,
+		Fetch: flags&operateFetch != 0, Counts: flags&operateCounts != 0,
 		Key:     uint64(w[RemoteKeyWord]) | uint64(w[RemoteKeyWord+1])<<32,
 		Address: uint64(w[3])<<32 | uint64(w[RemoteOffsetWord]),
 	}
 	o.Source, o.Length, o.Cookie, o.Silent = w[RemoteSourceWord], int(w[RemoteLengthWord]), w[RemoteCookieWord],
 		flags&operateSilent != 0
-	return int(flags >> 4 & 0xf), true
+	return int(flags >> 4 & 0xf), !o.Counts || o.Countable()
 }
 
 // Complete puts the completion of an operation into the ring as entry n. The caller makes sure that

@@ -46,6 +46,9 @@ func (i *Interface) Watch(on bool) (was bool) {
 // the process does not ask.
 func (p *Page) Written() uint32 { return atomic.LoadUint32(&p[writtenWord]) }
 
+// Written returns the page's Written.
+func (i *Interface) Written() uint32 { return i.page.Written() }
+
 // The card's end.
 
 // Wrote notes that the card has changed the process's memory for another, to be told by

@@ -347,6 +347,14 @@ int funet_share(struct funet *f, void *memory, size_t bytes);
 
 enum funet_rights { FUNET_MAY_READ = 1, FUNET_MAY_WRITE = 2, FUNET_MAY_OPERATE = 4, FUNET_MAY_NOTIFY = 8 };
 
+/* What a window has counted of operations of others that asked for it (FUNET_COUNT), each once and
+ * when all of it was there, or had been read. The card adds to it. */
+struct funet_counts {
+	uint64_t writes;  /* puts, and operations on numbers without an answer */
+	uint64_t fetches; /* operations that changed numbers and answered the old ones */
+	uint64_t reads;   /* gets, and FUNET_READ */
+};
+
 struct funet_window { /* zero: read, write and operate, at address 0, by a random key */
 	uint64_t address;       /* by which other nodes name the first byte, up to 48 bits */
 	uint64_t key;           /* agreed on beforehand; its lower 16 bits are below options.windows */
@@ -354,6 +362,7 @@ struct funet_window { /* zero: read, write and operate, at address 0, by a rando
 	uint32_t notifications; /* that may be unread; further puts with one wait at their senders */
 	uint32_t absent;        /* not 0: suspended from the beginning */
 	uint32_t zero;
+	struct funet_counts *counts; /* in memory of funet_allocate or funet_share; NULL: none */
 };
 
 struct funet_target { /* names bytes of a window; add to address for later ones */
@@ -371,12 +380,13 @@ int funet_suspend(struct funet *f, uint64_t key); /* operations wait at their se
 int funet_resume(struct funet *f, uint64_t key);  /* they are carried out; a lock is gone */
 
 enum { /* flags of funet_with */
-	FUNET_ACK = 1,        /* a put: an ID, and its own completion */
+	FUNET_ACK = 1,        /* a put: an ID, and its own completion; funet_apply: no answer */
 	FUNET_SILENT = 2,     /* anything else: no ID and no answer; funet_quiet waits for it */
 	FUNET_ORDERED = 4,    /* after all earlier operations on that node */
 	FUNET_NOTIFY = 8,     /* a put: tell the owner when all data is there, with tag */
 	FUNET_SIGNAL = 16,    /* a put: write value to the word at signal when all data is there */
-	FUNET_SIGNAL_ADD = 32 /* the same, but add */
+	FUNET_SIGNAL_ADD = 32, /* the same, but add */
+	FUNET_COUNT = 64      /* the window counts it; a long put or get takes a round trip more */
 };
 
 struct funet_with { /* how to carry an operation out */
@@ -429,7 +439,7 @@ int funet_ready(struct funet *f, const struct funet_target *window, const struct
 
 enum funet_relation { FUNET_EQUAL, FUNET_DIFFERENT, FUNET_AT_LEAST, FUNET_AT_MOST };
 
-/* Waits until a word of 64 bits in memory of a window is so, as other nodes write it. */
+/* Waits until a word of 64 bits in memory of a window, or a count, is so, as others write it. */
 int funet_await(struct funet *f, const uint64_t *word, enum funet_relation r, uint64_t value,
 	const struct funet_until *until);
 

@@ -39,11 +39,12 @@ func withAt(address uintptr) (w rma.With, err error) {
 	}
 	x := a[0]
 	const signals = C.FUNET_SIGNAL | C.FUNET_SIGNAL_ADD
-	if x.flags >= 2*C.FUNET_SIGNAL_ADD || x.flags&signals == signals {
+	if x.flags >= 2*C.FUNET_COUNT || x.flags&signals == signals {
 		return w, fmt.Errorf("flags %#x: %w", x.flags, errArgument)
 	}
 	w = rma.With{Ack: x.flags&C.FUNET_ACK != 0, Silent: x.flags&C.FUNET_SILENT != 0,
-		Ordered: x.flags&C.FUNET_ORDERED != 0, Notify: x.flags&C.FUNET_NOTIFY != 0, Tag: x.tag}
+		Ordered: x.flags&C.FUNET_ORDERED != 0, Notify: x.flags&C.FUNET_NOTIFY != 0, Tag: x.tag,
+		Count: x.flags&C.FUNET_COUNT != 0}
 	if x.flags&signals != 0 {
 		t, err := x.signal.rma()
 		if err != nil {

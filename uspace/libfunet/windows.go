@@ -143,6 +143,7 @@ func libfunet_share(handle, address, bytes uintptr) (code C.int) {
 type window struct {
 	address, key                        uint64
 	rights, notifications, absent, zero uint32
+	counts                              uintptr
 }
 
 // target is a struct funet_target.
@@ -152,6 +153,7 @@ type target struct {
 }
 
 var _ [C.sizeof_struct_funet_window]byte = [unsafe.Sizeof(window{})]byte{}
+var _ [C.sizeof_struct_funet_counts]byte = [funi.CountsBytes]byte{}
 var _ [C.sizeof_struct_funet_target]byte = [unsafe.Sizeof(target{})]byte{}
 
 // rma returns the target for package rma.
@@ -193,13 +195,18 @@ func libfunet_expose(handle, address, bytes, how, to uintptr) (code C.int) {
 	if err == nil && o.rights > 0xff {
 		err = fmt.Errorf("rights %#x: %w", o.rights, errArgument)
 	}
+	var counts []byte
+	if err == nil && o.counts != 0 {
+		counts, err = memory(o.counts, funi.CountsBytes)
+	}
 	if err != nil {
 		return tell(err)
 	}
 	var w *rma.Window
 	err = e.windows.Do(context.Background(), func(r *rma.Endpoint) (err error) {
 		w, err = r.Expose(b, rma.Options{Address: o.address, Rights: funi.WindowRights(o.rights),
-			Notifications: int(o.notifications), Key: rma.Key(o.key), Absent: o.absent != 0})
+			Notifications: int(o.notifications), Key: rma.Key(o.key), Absent: o.absent != 0,
+			Counts: counts})
 		return err
 	})
 	if err != nil {

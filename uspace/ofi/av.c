@@ -20,8 +20,7 @@ static uint32_t *source_of(const struct ofi_av *av, uint32_t entry)
 static fi_addr_t insert_one(struct ofi_av *av, const struct ofi_address *a)
 {
 	const struct ofi_place *p = &av->domain->place;
-	if (a->gid != p->gid || a->node >= p->nodes || a->number >= ENDPOINTS || a->zero[0] != 0 || a->zero[1] != 0 ||
-	    a->zero[2] != 0)
+	if (a->mark != MARK || a->gid != p->gid || a->node >= p->nodes || a->number >= ENDPOINTS || a->zero != 0)
 		return FI_ADDR_NOTAVAIL;
 	uint64_t at = av->free;
 	while (at < av->used && (LOAD(av->table[at]) & LIVE) != 0)
@@ -134,8 +133,7 @@ static int av_lookup(struct fid_av *fid, fi_addr_t addr, void *to, size_t *lengt
 	uint32_t e = ofi_entry_of(av, addr);
 	if ((e & LIVE) == 0)
 		return -FI_EINVAL;
-	struct ofi_address a = { .gid = (uint16_t)av->domain->place.gid, .node = (uint16_t)e,
-		.number = (uint8_t)((e & ~(uint32_t)LIVE) >> NUMBER) };
+	struct ofi_address a = ofi_address_of(av->domain->place.gid, e & 0xffff, (e & ~(uint32_t)LIVE) >> NUMBER);
 	memcpy(to, &a, *length < sizeof a ? *length : sizeof a);
 	*length = sizeof a;
 	return 0;

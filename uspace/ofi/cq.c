@@ -236,6 +236,9 @@ int ofi_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 				struct ofi_cntr *c = container_of(fids[i], struct ofi_cntr, cntr.fid);
 				if (LOAD(c->value) != LOAD(c->seen))
 					return -FI_EAGAIN;
+				int err = pass == 0 ? ofi_go_poll(NO_QUEUE) : 0;
+				if (err != 0)
+					return err;
 			} else if (fids[i]->fclass != FI_CLASS_EQ) {
 				return -FI_ENOSYS;
 			}

@@ -21,7 +21,9 @@
 // process, so a region is registered where it lies (region.go). Both ways of naming regions are
 // offered: keys of the provider and addresses of memory, or keys below 2^16 of the program and
 // offsets. A key of the second kind keeps nobody of the job out. Atomic operations that cards lack
-// are loops of compare-and-swap (loop.go). On a daemon's card none of this is offered.
+// are loops of compare-and-swap (loop.go). With FI_RMA_EVENT regions are windows with counts, which
+// the card raises; counters of libfabric follow them (target.go). On a daemon's card none of this
+// is offered.
 //
 // Rules, besides those of package guest:
 //
@@ -30,14 +32,20 @@
 //   - The card of the process is opened with the first domain and closed when libfabric unloads the
 //     provider. All domains, endpoints and queues share it. An endpoint's number is in the channel
 //     of messages to it, and in the origin of messages from it.
-//   - An address is 8 bytes: group, node, number of the endpoint. A fi_addr_t is an index of a
-//     table in C, for both kinds of address vectors. fi_getinfo takes addresses as fi_av_straddr
-//     writes them, funet://GROUP/NODE/ENDPOINT.
+//   - An address is 8 bytes: a mark, group, node, number of the endpoint. A fi_addr_t is an index
+//     of a table in C, for both kinds of address vectors. fi_getinfo takes addresses as
+//     fi_av_straddr writes them, funet://GROUP/NODE/ENDPOINT.
 //   - A completion queue never overruns. Completions beyond its ring wait in Go, and until they are
 //     read operations that would add more return -FI_EAGAIN. So do operations beyond 1,024 of an
 //     endpoint in each direction.
 //   - An operation with FI_FENCE returns -FI_EAGAIN while earlier ones of its endpoint to the node
 //     are under way.
+//   - With FI_RMA_EVENT a region counts from its registration on, and its counter from fi_mr_bind
+//     on, so fi_mr_enable has nothing to do. A region belongs to no endpoint. So a counter that an
+//     endpoint has for operations of others (FI_REMOTE_READ, FI_REMOTE_WRITE) counts those on all
+//     regions of its domain, and a domain has one of each kind. An operation counts if its own
+//     domain was opened with FI_RMA_EVENT, or the key that it uses says so: a provider's key does,
+//     a program's does not.
 //   - Operations of others on memory of a region that the program has unmapped fail with
 //     FI_EKEYREJECTED. If the program unmaps it while the card sends it to another process, or
 //     unmaps a buffer of its own operation, its card ends, and every operation of the process then

@@ -80,8 +80,7 @@ static struct fi_ops_ep ep_ops = {
 static int cm_getname(fid_t fid, void *to, size_t *length)
 {
 	struct ofi_core *c = of(fid)->core;
-	struct ofi_address a = { .gid = (uint16_t)c->domain->place.gid, .node = (uint16_t)c->domain->place.node,
-		.number = (uint8_t)c->number };
+	struct ofi_address a = ofi_address_of(c->domain->place.gid, c->domain->place.node, (uint32_t)c->number);
 	size_t room = *length;
 	*length = sizeof a;
 	if (room < sizeof a)
@@ -205,6 +204,17 @@ static int bind_cntr(struct ofi_core *c, struct ofi_cntr *cntr, uint64_t flags)
 	}
 	if (flags & ~all)
 		return -FI_EBADFLAGS;
+	if (cntr->domain != c->domain)
+		return -FI_EINVAL;
+	if ((flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) {
+		if (!c->domain->counts)
+			FI_INFO(&ofi_provider, FI_LOG_EP_CTRL, "a counter for what others do counts nothing: "
+				"the domain was opened without FI_RMA_EVENT\n");
+		else if (guest_enter() != 0)
+			return -FI_EOPBADSTATE;
+		else if (ofi_go_target((uintptr_t)c, (uintptr_t)cntr, flags) != 0)
+			return -FI_EBUSY;
+	}
 	for (int i = 0; i < COUNTED; i++)
 		if (flags & kinds[i]) {
 			c->counters[i] = cntr;
@@ -318,6 +328,10 @@ int ofi_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep 
 	if (info == NULL || info->ep_attr == NULL || info->ep_attr->type != FI_EP_RDM || info->ep_attr->tx_ctx_cnt > 1 ||
 	    info->ep_attr->rx_ctx_cnt > 1)
 		return -FI_EINVAL;
+	if ((info->caps & FI_RMA_EVENT) != 0 && !d->counts) {
+		FI_INFO(&ofi_provider, FI_LOG_EP_CTRL, "FI_RMA_EVENT: open the domain with it, too\n");
+		return -FI_EINVAL;
+	}
 	if (guest_enter() != 0)
 		return -FI_EOPBADSTATE;
 	struct ofi_core *c = calloc(1, sizeof *c);

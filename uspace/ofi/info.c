@@ -15,6 +15,9 @@
 	FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS_DOMAIN (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define CAPS (CAPS_TX | CAPS_RX | CAPS_DOMAIN)
+/* What is offered when it is asked for. */
+#define CAPS_ASKED FI_RMA_EVENT
+#define OFFERED (CAPS | CAPS_ASKED)
 /* How regions are named. A program that takes all three gets them. With others the program chooses
  * keys below 2^16, and addresses are offsets. */
 #define MADE (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
@@ -50,8 +53,8 @@ static int check_tx(const struct fi_tx_attr *a)
 
 static int check_rx(const struct fi_rx_attr *a)
 {
-	if (a->caps & ~CAPS)
-		REFUSE("rx_attr->caps %#llx: not offered\n", (unsigned long long)(a->caps & ~CAPS));
+	if (a->caps & ~OFFERED)
+		REFUSE("rx_attr->caps %#llx: not offered\n", (unsigned long long)(a->caps & ~OFFERED));
 	if (a->op_flags & ~RX_FLAGS)
 		REFUSE("rx_attr->op_flags %#llx: not offered\n", (unsigned long long)(a->op_flags & ~RX_FLAGS));
 	if (a->msg_order & ~ORDER)
@@ -110,6 +113,8 @@ static int check_address(const void *address, size_t length, const struct ofi_pl
 	if (length < sizeof a)
 		REFUSE("an address of %zu bytes: they have %zu\n", length, sizeof a);
 	memcpy(&a, address, sizeof a);
+	if (a.mark != MARK)
+		REFUSE("an address that is not one of this provider\n");
 	if (a.gid != place->gid || a.node >= place->nodes || (own && a.node != place->node))
 		REFUSE("the address of node %u of group %u: this is node %u of %u of group %u\n", a.node, a.gid, place->node,
 			place->nodes, place->gid);
@@ -119,8 +124,10 @@ static int check_address(const void *address, size_t length, const struct ofi_pl
 static int check(const struct fi_info *h, const struct ofi_place *place)
 {
 	int err = 0;
-	if (h->caps & ~CAPS)
-		REFUSE("caps %#llx: not offered\n", (unsigned long long)(h->caps & ~CAPS));
+	if (h->caps & ~OFFERED)
+		REFUSE("caps %#llx: not offered\n", (unsigned long long)(h->caps & ~OFFERED));
+	if ((h->caps & FI_RMA_EVENT) != 0 && (h->caps & REMOTE) == 0)
+		REFUSE("caps FI_RMA_EVENT: without FI_RMA and FI_ATOMIC there is nothing to count\n");
 	if (h->addr_format != FI_FORMAT_UNSPEC)
 		REFUSE("addr_format %u: addresses are of FI_FORMAT_UNSPEC, 8 bytes\n", h->addr_format);
 	if (h->fabric_attr != NULL && h->fabric_attr->name != NULL &&
@@ -150,7 +157,7 @@ static int parse_address(const char *text, struct ofi_address *a)
 	if (read != 3 || text[length] != '\0' || gid > UINT16_MAX || node > UINT16_MAX || number >= ENDPOINTS)
 		REFUSE("node %s: addresses are funet://GROUP/NODE/ENDPOINT, "
 			"from fi_av_straddr\n", text);
-	*a = (struct ofi_address){ .gid = (uint16_t)gid, .node = (uint16_t)node, .number = (uint8_t)number };
+	*a = ofi_address_of(gid, node, number);
 	return 0;
 }
 
@@ -171,7 +178,7 @@ static uint64_t caps_of(uint64_t asked, uint64_t offered, int remote)
 	if ((caps & REMOTE) != 0 && (caps & REMOTE_DIRECTIONS) == 0)
 		caps |= REMOTE_DIRECTIONS;
 	if (!remote)
-		caps &= ~(REMOTE | REMOTE_DIRECTIONS);
+		caps &= ~(REMOTE | REMOTE_DIRECTIONS | FI_RMA_EVENT);
 	return (caps | CAPS_DOMAIN) & offered;
 }
 
@@ -200,7 +207,7 @@ static int fill(struct fi_info *i, uint32_t version, const struct fi_info *h, co
 {
 	int mr_mode = mr_mode_of(version, h);
 	uint64_t asked = h != NULL ? h->caps : 0;
-	i->caps = caps_of(asked, CAPS, remote);
+	i->caps = caps_of(asked, OFFERED, remote);
 	i->addr_format = FI_FORMAT_UNSPEC;
 	*i->tx_attr = (struct fi_tx_attr){
 		.caps = caps_of(h != NULL && h->tx_attr != NULL && h->tx_attr->caps != 0 ? h->tx_attr->caps : asked, CAPS_TX,
@@ -213,8 +220,8 @@ static int fill(struct fi_info *i, uint32_t version, const struct fi_info *h, co
 		.rma_iov_limit = 1,
 	};
 	*i->rx_attr = (struct fi_rx_attr){
-		.caps = caps_of(h != NULL && h->rx_attr != NULL && h->rx_attr->caps != 0 ? h->rx_attr->caps : asked, CAPS_RX,
-			remote),
+		.caps = caps_of(h != NULL && h->rx_attr != NULL && h->rx_attr->caps != 0 ? h->rx_attr->caps : asked,
+			CAPS_RX | CAPS_ASKED, remote),
 		.op_flags = h != NULL && h->rx_attr != NULL ? h->rx_attr->op_flags : 0,
 		.msg_order = ORDER,
 		.size = QUEUE,
@@ -260,7 +267,7 @@ static int fill(struct fi_info *i, uint32_t version, const struct fi_info *h, co
 	if (i->domain_attr->name == NULL || i->fabric_attr->name == NULL)
 		return -FI_ENOMEM;
 	if (place->known) {
-		struct ofi_address own = { .gid = (uint16_t)place->gid, .node = (uint16_t)place->node };
+		struct ofi_address own = ofi_address_of(place->gid, place->node, 0);
 		if (copy_address(&own, sizeof own, &i->src_addr, &i->src_addrlen) != 0)
 			return -FI_ENOMEM;
 	}

@@ -7,7 +7,8 @@
 struct ofi_mr {
 	struct fid_mr mr;
 	struct ofi_domain *domain;
-	uint64_t number; /* in Go's table; 0: of no bytes */
+	struct ofi_cntr *counter; /* of what others write there; NULL: none */
+	uint64_t number;          /* in Go's table */
 };
 
 static int mr_close(struct fid *fid)
@@ -18,9 +19,36 @@ static int mr_close(struct fid *fid)
 		if (err != 0)
 			return err;
 	}
+	if (m->counter != NULL)
+		ADD(m->counter->users, -1);
 	ADD(m->domain->users, -1);
 	free(m);
 	return 0;
+}
+
+/* The region is enabled already: it counts from now on. */
+static int mr_bind(struct fid *fid, struct fid *other, uint64_t flags)
+{
+	struct ofi_mr *m = container_of(fid, struct ofi_mr, mr.fid);
+	if (other->fclass != FI_CLASS_CNTR)
+		return -FI_ENOSYS;
+	struct ofi_cntr *c = container_of(other, struct ofi_cntr, cntr.fid);
+	if (flags != FI_REMOTE_WRITE)
+		return -FI_EBADFLAGS;
+	if (m->counter != NULL || c->domain != m->domain)
+		return -FI_EINVAL;
+	if (!m->domain->counts) {
+		FI_INFO(&ofi_provider, FI_LOG_MR, "binding a counter to a region: open the domain with FI_RMA_EVENT\n");
+		return -FI_EOPNOTSUPP;
+	}
+	if (guest_enter() != 0)
+		return -FI_EOPBADSTATE;
+	int err = ofi_go_count_region(m->number, (uintptr_t)c);
+	if (err == 0) {
+		m->counter = c;
+		ADD(c->users, 1);
+	}
+	return err;
 }
 
 static int mr_control(struct fid *fid, int command, void *arg)
@@ -30,7 +58,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 }
 
 static struct fi_ops mr_fid = {
-	.size = sizeof mr_fid, .close = mr_close, .bind = ofi_no_bind, .control = mr_control,
+	.size = sizeof mr_fid, .close = mr_close, .bind = mr_bind, .control = mr_control,
 	.ops_open = ofi_no_ops_open,
 };
 
@@ -40,7 +68,7 @@ static int reg(struct fid *fid, const void *buf, size_t length, uint64_t access,
 	struct ofi_domain *d = container_of(fid, struct ofi_domain, domain.fid);
 	if (fid->fclass != FI_CLASS_DOMAIN || offset != 0 || length == 0 || buf == NULL)
 		return -FI_EINVAL;
-	if (flags != 0)
+	if (flags & ~FI_RMA_EVENT)
 		return -FI_EBADFLAGS;
 	if (guest_enter() != 0)
 		return -FI_EOPBADSTATE;

@@ -49,12 +49,20 @@ enum {
 };
 #define MOST_BYTES ((uint64_t)1 << 30) /* of a message */
 
-/* An endpoint's address: what names it in every process of the job. */
+/* An endpoint's address: what names it in every process of the job. It begins with what is no
+ * family of addresses: other providers see it in a program's hints, and change one of IP there. */
 struct ofi_address {
+	uint16_t mark; /* MARK */
 	uint16_t gid, node;
 	uint8_t number; /* of the endpoint in its process */
-	uint8_t zero[3];
+	uint8_t zero;
 };
+enum { MARK = 0x4655 };
+
+static inline struct ofi_address ofi_address_of(uint32_t gid, uint32_t node, uint32_t number)
+{
+	return (struct ofi_address){ .mark = MARK, .gid = (uint16_t)gid, .node = (uint16_t)node, .number = (uint8_t)number };
+}
 
 /* A place in the job, which Go reads from the environment. */
 struct ofi_place {
@@ -67,12 +75,20 @@ struct ofi_fabric {
 	int users;
 };
 
+/* The kinds of operations that a counter can count. Those of others come last. */
+enum { SENDS, RECEIVES, READS, WRITES, REMOTE_READS, REMOTE_WRITES, COUNTED };
+
 struct ofi_domain {
 	struct fid_domain domain;
 	struct ofi_fabric *fabric;
 	struct ofi_place place;
 	int users;
 	int made; /* keys are the provider's, and addresses those of memory (FI_MR_BASIC's bits) */
+	int counts; /* FI_RMA_EVENT: operations count at their targets */
+	/* What counts the operations of others, and how many endpoints it is bound to. Go's lock
+	 * guards these. */
+	struct ofi_cntr *targets[COUNTED];
+	int targeted[COUNTED];
 };
 
 struct ofi_event {
@@ -142,9 +158,6 @@ struct ofi_cntr {
 	uint64_t value, errors;
 	uint64_t seen; /* the value that was read last */
 };
-
-/* The kinds of operations that a counter can count. */
-enum { SENDS, RECEIVES, READS, WRITES, REMOTE_READS, REMOTE_WRITES, COUNTED };
 
 /* What all aliases of an endpoint share. */
 struct ofi_core {

@@ -25,6 +25,7 @@ type operation struct {
 	what            C.uint64_t // flags of the completion: what kind of operation it was
 	counted         int        // the counter for it
 	parts           int        // of an operation on a region, that are under way
+	counting        counting   // of one that its target counts
 	err             error      // of the first part that failed
 	result          [C.PIECES]piece
 	memoryOf        held    // of an operation on a region
@@ -72,7 +73,7 @@ func (p *process) take(e *endpoint) *operation {
 		o.sent, o.got, o.parting.More = o.wasSent, o.wasReceived, o.mayGoOn
 	}
 	o.e, o.ended, o.copied, o.pieces, o.many = e, false, false, 0, false
-	o.tagged, o.what, o.parts, o.err, o.loops = false, 0, 0, nil, nil
+	o.tagged, o.what, o.parts, o.err, o.loops, o.counting.kind = false, 0, 0, nil, nil, -1
 	return o
 }
 

@@ -62,6 +62,7 @@ type process struct {
 	broken  atomic.Bool   // the card is lost, and operations were ended
 	remote  atomic.Int32  // len(parts), and regions whose writers may tell of their writes
 
+	targets targets        // of operations of others
 	windows *funet.Windows // nil: the card does not reach memory of the program
 	one     *rma.Endpoint  // of windows; nil without them
 }
@@ -380,6 +381,10 @@ func ofi_go_fd() (code C.int) {
 func ofi_go_arm() (code C.int) {
 	defer caught(&code)
 	if !the.e.Arm() {
+		return -C.FI_EAGAIN
+	}
+	if the.targets.news() { // since the program looked
+		the.e.Disarm()
 		return -C.FI_EAGAIN
 	}
 	the.armed.Store(true)

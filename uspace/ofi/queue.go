@@ -139,6 +139,13 @@ func count(c *C.struct_ofi_cntr, failed bool) {
 	case failed:
 		atomic.AddUint64(long(&c.errors), 1)
 	default:
-		atomic.AddUint64(long(&c.value), 1)
+		add(c, 1)
+	}
+}
+
+// add adds to a counter; nil: there is no counter.
+func add(c *C.struct_ofi_cntr, n uint64) {
+	if c != nil && n > 0 {
+		atomic.AddUint64(long(&c.value), n)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funet"
@@ -75,6 +76,9 @@ type region struct {
 	domain  *C.struct_ofi_domain
 	context uint64
 	key     uint64 // as the program knows it
+
+	counter *C.struct_ofi_cntr // of what others write there; nil: none
+	counted rma.Counts         // what the counters have of the window's
 }
 
 // regions are all of the process.
@@ -85,6 +89,7 @@ type regions struct {
 	all      map[uint64]*region // by number
 	number   uint64
 	slot     uint16 // of the key made last; they are made from the top down
+	counts   []byte // of the windows by key slot; nil: none counts
 
 	// known guards domains, the domains of regions by the numbers of their windows. Its lock is
 	// taken within that of the process's endpoint.
@@ -196,8 +201,9 @@ func (r *regions) hold(w *funet.Windows, pieces []piece, h *held) error {
 	return nil
 }
 
-// draw returns a key for a region: the one that the program asks for, or a random one.
-func (r *regions) draw(requested uint64, random bool) (rma.Key, error) {
+// draw returns a key for a region: the one that the program asks for, or a random one. That says
+// whether the region counts.
+func (r *regions) draw(requested uint64, random, counts bool) (rma.Key, error) {
 	if !random {
 		if requested >= firstSecret {
 			return 0, fmt.Errorf("key %#x: keys that a program chooses are below %#x", requested, firstSecret)
@@ -210,7 +216,11 @@ func (r *regions) draw(requested uint64, random bool) (rma.Key, error) {
 	}
 	secret[7] |= 0x80 // never below firstSecret, never that of chosen keys
 	r.slot--
-	return rma.Key(binary.LittleEndian.Uint64(secret[:])&^0xffff | uint64(r.slot)), nil
+	key := binary.LittleEndian.Uint64(secret[:])&^(0xffff|countsKey) | uint64(r.slot)
+	if counts {
+		key |= countsKey
+	}
+	return rma.Key(key), nil
 }
 
 // keyOf returns the key of a window from that of a region.
@@ -254,8 +264,9 @@ func (r *regions) register(x *C.struct_ofi_region) error {
 	if x.access&C.FI_REMOTE_WRITE != 0 {
 		rights |= funi.RightWrite | funi.RightAtomic | funi.RightNotify
 	}
+	counts := x.domain.counts != 0
 	for tries := 0; rights != 0; tries++ {
-		key, err := r.draw(uint64(x.key), x.random != 0)
+		key, err := r.draw(uint64(x.key), x.random != 0, counts)
 		if err != nil {
 			return err
 		}
@@ -263,11 +274,19 @@ func (r *regions) register(x *C.struct_ofi_region) error {
 		if rights&funi.RightNotify == 0 {
 			o.Notifications = 0
 		}
+		if counts {
+			if o.Counts, err = r.countsOf(key); err != nil {
+				return err
+			}
+		}
 		err = w.Do(context.Background(), func(e *rma.Endpoint) (err error) {
 			memory := pieceOf(x.address, x.length).bytes()
 			if m.window, err = e.Expose(memory, o); errors.Is(err, rma.ErrFull) && o.Notifications > 0 {
 				o.Notifications = 0
 				m.window, err = e.Expose(memory, o)
+			}
+			if err == nil && counts {
+				the.targets.begin(m)
 			}
 			return err
 		})
@@ -318,6 +337,9 @@ func ofi_go_unregister(number uint64) (code C.int) {
 		if err != nil && the.e.Err() == nil {
 			say(false, C.FI_LOG_MR, err.Error())
 			return -errno(err)
+		}
+		if m.domain.counts != 0 {
+			the.with(func(*am.Endpoint) { the.targets.end(m) })
 		}
 		the.remote.Add(-1)
 		r.known.Lock()

@@ -102,6 +102,7 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 	if x.kind == C.GET || x.kind >= C.FETCH {
 		o.what, o.counted = o.what&^C.FI_WRITE|C.FI_READ, C.READS
 	}
+	counts := e.asks(x)
 	var err error
 	switch {
 	case x.kind >= C.ATOMIC:
@@ -109,11 +110,11 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 		if x.op == C.FI_ATOMIC_READ {
 			pieces = nil // the program may pass anything
 		}
-		err = o.atomic(x, gather(pieces), gather(list(x.compare, x.compares)))
+		err = o.atomic(x, gather(pieces), gather(list(x.compare, x.compares)), counts)
 	case x.kind == C.PUT && inject:
-		err = o.inject(x, gather(pieces))
+		err = o.inject(x, gather(pieces), counts)
 	default:
-		err = o.move(x, pieces)
+		err = o.move(x, pieces, counts)
 	}
 	if err != nil && o.parts == 0 {
 		o.starting = false
@@ -123,7 +124,7 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 	if err != nil {
 		o.err = err // the parts that were begun end it
 	}
-	if o.parts == 0 { // all were complete before the last was begun
+	if o.parts == 0 && !o.countNow() { // all were complete before the last was begun
 		entry := o.entry()
 		o.tell(&entry, o.err)
 		o.ended = true
@@ -160,8 +161,13 @@ func (o *operation) begun(id rma.ID, at int, err error) error {
 }
 
 // move puts or gets the bytes of pieces, which lie in segments.
-func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
+func (o *operation) move(x *C.struct_ofi_remote, pieces []piece, counts bool) error {
 	at, how := uint64(0), rma.With{Ack: true}
+	if one := len(pieces) <= 1 && o.length <= longest; counts && one {
+		how.Count = true
+	} else if counts {
+		o.countLater(x, arctic.Uint8)
+	}
 	for i, p := range pieces {
 		b := p.bytes()
 		for first := true; first || len(b) > 0; first = false {
@@ -192,9 +198,14 @@ func (o *operation) move(x *C.struct_ofi_remote, pieces []piece) error {
 }
 
 // inject puts bytes that are copied at once, a packet's at a time.
-func (o *operation) inject(x *C.struct_ofi_remote, b []byte) error {
+func (o *operation) inject(x *C.struct_ofi_remote, b []byte, counts bool) error {
 	const room = arctic.MaxRemoteBytes
 	how := rma.With{Ack: true}
+	if one := len(b) <= room-trailerBytes || len(b) <= room && x.flags&C.FI_REMOTE_CQ_DATA == 0; counts && one {
+		how.Count = true
+	} else if counts {
+		o.countLater(x, arctic.Uint8)
+	}
 	for at := 0; at == 0 || len(b) > 0; {
 		n := min(len(b), room)
 		if x.flags&C.FI_REMOTE_CQ_DATA != 0 && len(b) <= room-trailerBytes {
@@ -253,7 +264,7 @@ func ofi_go_atomic_valid(typ, op uint32, kind uint64) (valid C.int) {
 }
 
 // atomic carries out an operation on elements, one or four at a time.
-func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) error {
+func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte, counts bool) error {
 	what := operations[uint64(x.op)]
 	op, element := what.operation, elements[uint64(x._type)]
 	size := element.Size()
@@ -270,6 +281,9 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 	}
 	o.length = uint64(total)
 	if loops(uint64(x.op)) {
+		if counts {
+			o.countLater(x, element)
+		}
 		return o.startLoops(x, operands, compare)
 	}
 	step := size
@@ -279,6 +293,10 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 			step = total
 		}
 	}
+	if counts && step < total {
+		o.countLater(x, element)
+	}
+	with := rma.With{Ack: x.kind == C.ATOMIC, Count: counts && step == total}
 	for at := 0; at < total; at += step {
 		var buffer [2 * 8 * C.ELEMENTS]byte
 		b := buffer[:0]
@@ -291,7 +309,7 @@ func (o *operation) atomic(x *C.struct_ofi_remote, operands, compare []byte) err
 		default:
 			b = append(b, operands[at:at+step]...)
 		}
-		id, err := the.one.Apply(target(x, uint64(at)), op, element, b, step, rma.With{})
+		id, err := the.one.Apply(target(x, uint64(at)), op, element, b, step, with)
 		if err = o.begun(id, at, err); err != nil {
 			return err
 		}
@@ -304,6 +322,7 @@ func (p *process) collect() {
 	if p.one == nil {
 		return
 	}
+	p.targets.tally()
 	var r rma.Result
 	for p.one.Next(&r) {
 		x, ok := p.parts[r.ID]
@@ -327,10 +346,10 @@ func (o *operation) partDone(at int, r *rma.Result) {
 	if r.Err != nil && o.err == nil {
 		o.err = r.Err
 	}
-	if o.loops != nil && r.Err == nil && o.err == nil {
+	if o.loops != nil && at != countPart && r.Err == nil && o.err == nil {
 		o.err = o.loops.answered(o, at, r.Answer[:r.Bytes])
 	}
-	if r.Err == nil && o.pieces > 0 {
+	if r.Err == nil && o.pieces > 0 && at != countPart {
 		from := r.Answer[:r.Bytes]
 		for _, p := range o.result[:o.pieces] {
 			b := p.bytes()
@@ -341,7 +360,7 @@ func (o *operation) partDone(at int, r *rma.Result) {
 			at -= len(b)
 		}
 	}
-	if o.parts--; o.parts > 0 || o.starting {
+	if o.parts--; o.parts > 0 || o.starting || o.countNow() {
 		return
 	}
 	x := o.entry()

@@ -35,6 +35,10 @@
 //   - Operations on elements are atomic with each other and with the owner's own atomic
 //     instructions. Puts and gets are plain bytes: a read during a write may see a part of the
 //     write.
+//   - A window with Options.Counts counts the operations of others that ask for it (With.Count),
+//     each once, also if frames are lost or come twice. That takes no room in the notification ring
+//     and no credit. It tells how many, not which; an operation that its sender takes for failed
+//     may have counted if the failure is Doubtful.
 //   - Puts and operations that need no answer are silent by default: completions are counted, and
 //     only failures are reported. Quiet waits for all operations and returns the first failure.
 //     With.Ack makes a put report its completion. All other operations have an ID to wait for,

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -56,6 +58,10 @@ type Options struct {
 	Key Key
 	// Absent opens the window suspended: operations on it wait at their senders until Resume.
 	Absent bool
+	// Counts is memory for the window's counts (Window.Counts): funi.CountsBytes in a segment with
+	// the right Keyed, from a multiple of 8 on. The counts go on from what is there, also of an
+	// earlier window. No other window should hold it. nil: the window counts nothing.
+	Counts []byte
 }
 
 // Window is memory that other nodes may access.
@@ -64,6 +70,24 @@ type Window struct {
 	Address uint64
 	Memory  []byte
 	credit  int
+	counts  []byte
+}
+
+// Counts says how many operations of other nodes a window has counted (With.Count).
+type Counts struct {
+	Writes  uint64 // puts, and operations on elements without an answer
+	Fetches uint64 // operations on elements that were changed and whose old values were answered
+	Reads   uint64 // gets, and reads of elements
+}
+
+// Counts returns what the window has counted, or zeros for a window without Options.Counts. What a
+// counted operation wrote is in memory. Until waits for a count.
+func (w *Window) Counts() (c Counts) {
+	if w.counts != nil {
+		word := func(n int) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Pointer(&w.counts[8*n]))) }
+		c = Counts{word(funi.CountWrites), word(funi.CountFetches), word(funi.CountReads)}
+	}
+	return c
 }
 
 // Target names bytes of a window, from an address on.
@@ -123,6 +147,15 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
+	counts := uint32(0)
+	if o.Counts != nil {
+		if len(o.Counts) != funi.CountsBytes || uintptr(unsafe.Pointer(&o.Counts[0]))%8 != 0 {
+			return nil, ErrWindow
+		}
+		if counts, err = e.Address(o.Counts); err != nil {
+			return nil, err
+		}
+	}
 	if o.Rights == 0 {
 		o.Rights = funi.RightRead | funi.RightWrite | funi.RightAtomic
 		if o.Notifications > 0 {
@@ -142,7 +175,7 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	}
 	e.slots[uint16(key)] = uint64(key) // also if nobody knows whether it was opened
 	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights,
-		Credit: uint32(o.Notifications), Absent: o.Absent}
+		Credit: uint32(o.Notifications), Absent: o.Absent, Counts: counts}
 	reason, err := e.Command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
 	switch {
 	case err != nil:
@@ -153,7 +186,7 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	}
 	e.credit += o.Notifications
 	e.ops.limit = min(e.iface.Remote().Notifications-e.credit, funi.MaxRequests)
-	return &Window{Key: key, Address: o.Address, Memory: memory, credit: o.Notifications}, nil
+	return &Window{Key: key, Address: o.Address, Memory: memory, credit: o.Notifications, counts: o.Counts}, nil
 }
 
 // draw returns the given fixed key, or a random key for a free key slot.

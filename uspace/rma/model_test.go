@@ -1,7 +1,7 @@
 package rma_test
 
-// This file compares sequences of operations with a model: a slice of bytes, rights, and who has
-// the lock.
+// This file compares sequences of operations with a model: a slice of bytes, rights, counts, and
+// who has the lock.
 
 import (
 	"bytes"
@@ -31,6 +31,8 @@ type step struct {
 	at, size int
 	data     []byte // to put, or operands
 	signal   int    // where a put adds 3, -1: nowhere
+	count    bool
+	ack      bool // an operation on elements has no answer
 }
 
 const (
@@ -49,7 +51,7 @@ var elements = []arctic.Element{arctic.Uint8, arctic.Uint16, arctic.Uint32, arct
 func float(e arctic.Element) bool { return e == arctic.Float32 || e == arctic.Float64 }
 
 func drawStep(t *rapid.T) step {
-	s := step{what: rapid.IntRange(0, steps-1).Draw(t, "step"), signal: -1}
+	s := step{what: rapid.IntRange(0, steps-1).Draw(t, "step"), signal: -1, count: rapid.Bool().Draw(t, "counts")}
 	s.at = rapid.IntRange(0, modelSize+8).Draw(t, "at")
 	switch s.what {
 	case stepPut, stepGet:
@@ -69,6 +71,7 @@ func drawStep(t *rapid.T) step {
 			ops = ops[:8]
 		}
 		s.op = rapid.SampledFrom(ops).Draw(t, "op")
+		s.ack = s.op != arctic.RemoteRead && rapid.Bool().Draw(t, "ack")
 		s.size = s.element.Size()
 		if s.size >= 4 && !float(s.element) && (s.op <= arctic.RemoteAdd || s.op == arctic.RemoteSwap) {
 			s.size *= rapid.IntRange(1, arctic.MaxElements).Draw(t, "elements")
@@ -93,6 +96,7 @@ type model struct {
 	memory []byte
 	rights funi.WindowRights
 	lock   int // the node that has it, -1: none
+	counts rma.Counts
 }
 
 // refuses returns why an operation fails that needs a right, or nil.
@@ -187,7 +191,10 @@ func apply(op arctic.Operation, e arctic.Element, is, a, b []byte) (becomes []by
 
 // play carries out a step and compares what it says with the model.
 func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
-	to := w.At(uint64(s.at))
+	to, one := w.At(uint64(s.at)), uint64(0)
+	if s.count {
+		one = 1
+	}
 	answer := func(id rma.ID, err error, want error) (rma.Result, error) {
 		if err != nil {
 			return rma.Result{}, err
@@ -200,7 +207,7 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 	}
 	switch s.what {
 	case stepPut:
-		with := rma.With{Ack: true}
+		with := rma.With{Ack: true, Count: s.count}
 		want := m.refuses(funi.RightWrite, s.at, s.size)
 		if s.signal >= 0 {
 			with.Signal = &rma.Signal{Target: w.At(uint64(s.signal)), Add: true, Value: 3}
@@ -222,6 +229,7 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 			return nil
 		}
 		copy(m.memory[s.at:], s.data)
+		m.counts.Writes += one
 		if s.signal >= 0 {
 			b := m.memory[s.signal:]
 			binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)+3)
@@ -229,10 +237,11 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 	case stepGet:
 		want := m.refuses(funi.RightRead, s.at, s.size)
 		into := n.memory[4096:][:s.size]
-		id, err := n.Get(to, into, rma.With{})
+		id, err := n.Get(to, into, rma.With{Count: s.count})
 		if _, err := answer(id, err, want); err != nil || want != nil {
 			return err
 		}
+		m.counts.Reads += one
 		if !bytes.Equal(into, m.memory[s.at:s.at+s.size]) {
 			return fmt.Errorf("got % x, want % x", into, m.memory[s.at:s.at+s.size])
 		}
@@ -243,10 +252,14 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 			right = funi.RightRead
 		case arctic.RemoteWrite:
 			right = funi.RightWrite
+		case arctic.RemoteMaskedSwap:
+			if s.ack {
+				right = funi.RightWrite
+			}
 		}
 		want, size := m.refuses(right, s.at, s.size), s.element.Size()
 		misaligned := want == nil && s.at%size != 0
-		id, err := n.Apply(to, s.op, s.element, s.data, s.size, rma.With{})
+		id, err := n.Apply(to, s.op, s.element, s.data, s.size, rma.With{Ack: s.ack, Count: s.count})
 		if err != nil {
 			return err
 		}
@@ -261,9 +274,18 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 		if err != nil || want != nil {
 			return err
 		}
+		answered := s.op != arctic.RemoteWrite && !s.ack
+		switch {
+		case s.op == arctic.RemoteRead:
+			m.counts.Reads += one
+		case answered:
+			m.counts.Fetches += one
+		default:
+			m.counts.Writes += one
+		}
 		is := m.memory[s.at : s.at+s.size]
 		answer := is
-		if s.op == arctic.RemoteWrite {
+		if !answered {
 			answer = nil
 		}
 		if !bytes.Equal(r.Answer[:r.Bytes], answer) {
@@ -325,8 +347,8 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 	return nil
 }
 
-// Rule: operations do what they say and nothing else, whatever came before: answers, failures and
-// memory are those of the model.
+// Rule: operations do what they say and nothing else, whatever came before: answers, failures,
+// counts and memory are those of the model.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rights := funi.WindowRights(rapid.IntRange(1, 7).Draw(rt,
@@ -361,10 +383,14 @@ func TestModel(t *testing.T) {
 						if !bytes.Equal(w.Memory, m.memory) {
 							return fmt.Errorf("step %d, %+v: the memory is not the model's", i, list[i])
 						}
+						if c := w.Counts(); c != m.counts {
+							return fmt.Errorf("step %d, %+v: the counts are %v, want %v", i, list[i], c, m.counts)
+						}
 					}
 					return nil
 				case 1:
-					if w, err = n.Expose(n.memory[:modelSize], rma.Options{Address: at, Rights: rights}); err != nil {
+					if w, err = n.Expose(n.memory[:modelSize], rma.Options{Address: at, Rights: rights,
+						Counts: n.memory[8192:][:funi.CountsBytes]}); err != nil {
 						return err
 					}
 					return n.until("node 0", func() bool { return over })

@@ -16,7 +16,8 @@ type ID uint32
 // With says how to carry out an operation. A put with the zero value is silent.
 type With struct {
 	// Ack reports the completion of a put by its ID. Without Ack, completions are only counted
-	// (Quiet), and a failure is the error of Quiet.
+	// (Quiet), and a failure is the error of Quiet. An operation of Apply with Ack has an ID, and
+	// no answer.
 	Ack bool
 	// Silent makes a get or an operation of Apply silent, as a put without Ack is; its ID is 0.
 	// Data of a get is in memory after Quiet. An operation returns no answer; one that exists only
@@ -29,6 +30,11 @@ type With struct {
 	// (Endpoint.Notification there). The window must permit it.
 	Notify bool
 	Tag    uint64
+	// Count adds one to a count of the window when the operation has been carried out, if the
+	// window has counts (Options.Counts). An operation of any length counts once, after all its
+	// data is there or has been read; one that fails does not count. A long put or get takes one
+	// round trip more.
+	Count  bool
 	Signal *Signal // changes a word of 64 bits when all data of the put has arrived; nil: no signal
 }
 
@@ -213,8 +219,8 @@ func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, 
 	with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key),
 		Address: t.Address, Operands: operands,
-		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent,
-		Ack:   op == arctic.RemoteWrite || with.Silent}}
+		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent && !with.Ack,
+		Ack:   op == arctic.RemoteWrite || with.Silent || with.Ack && op != arctic.RemoteRead}}
 	switch op {
 	case arctic.RemoteRead:
 		if o.Bytes = bytes; with.Silent {
@@ -271,7 +277,7 @@ func (w *With) trailer() (t arctic.Trailer) {
 
 // issue waits for room and commits an operation.
 func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, silent bool) (ID, error) {
-	if t.Address > arctic.MaxAddress || !o.Valid() {
+	if o.Counts = with.Count; t.Address > arctic.MaxAddress || !o.Valid() {
 		return 0, fmt.Errorf("%s at %#x of node %d: %w", what, t.Address, t.Node, ErrTooLong)
 	}
 	s, id, cookie, err := e.record(what, t.Node, with.Ordered, silent)

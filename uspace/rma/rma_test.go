@@ -237,6 +237,9 @@ func TestWindows(t *testing.T) {
 			"notifications without right": {n.memory, rma.Options{Rights: funi.RightRead, Notifications: 1},
 				rma.ErrWindow},
 			"all of the ring":        {n.memory, rma.Options{Notifications: 64}, rma.ErrFull},
+			"counts of 16 bytes":     {n.memory, rma.Options{Counts: n.memory[:16]}, rma.ErrWindow},
+			"counts not aligned":     {n.memory, rma.Options{Counts: n.memory[4:28]}, rma.ErrWindow},
+			"counts of no segment":   {n.memory, rma.Options{Counts: make([]byte, 24)}, rma.ErrMemory},
 			"a key beyond the table": {n.memory, rma.Options{Key: 1<<20 | 8}, rma.ErrFull},
 		} {
 			if _, err := n.Expose(c.memory, c.o); !errors.Is(err, c.want) {
@@ -607,13 +610,31 @@ func TestOwnerBringsWindowsBack(t *testing.T) {
 	})
 }
 
-// Rule: Until returns when others have written what it waits for, as soon as that is there: nothing
-// but the write tells the process. It stops asking for writes afterwards, and ends with the error
-// of drive.
+// Rule: Until returns when others have written what it waits for, or have read it if that counts,
+// as soon as that is there: nothing but the write tells the process. It stops asking for writes
+// afterwards, and ends with the error of drive.
 func TestUntil(t *testing.T) {
+	t.Run("written", func(t *testing.T) {
+		waits(t, func(n *node, _ *rma.Window) bool { return binary.LittleEndian.Uint64(n.memory) == 5 },
+			func(n *node, w rma.Target) error {
+				_, err := n.Put(w, binary.LittleEndian.AppendUint64(nil, 5), rma.With{})
+				return err
+			})
+	})
+	t.Run("counted", func(t *testing.T) {
+		waits(t, func(n *node, w *rma.Window) bool { return w.Counts() == rma.Counts{Reads: 1} },
+			func(n *node, w rma.Target) error {
+				_, err := n.Get(w, n.memory[:1000], rma.With{Silent: true, Count: true})
+				return err
+			})
+	})
+}
+
+// waits has node 1 wait until what node 0 does to its window is done.
+func waits(t *testing.T, done func(*node, *rma.Window) bool, do func(*node, rma.Target) error) {
 	const naps = time.Second // of a process that looks in vain
 	var w *rma.Window
-	var wrote, saw int64
+	var began, saw int64
 	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote, IdleTime: naps}, Nodes: 2,
 		Net: sim.EthernetConfig{Seed: 1}}, func(p *sim.Process) error {
 		n, err := newNode(p)
@@ -621,20 +642,17 @@ func TestUntil(t *testing.T) {
 			return err
 		}
 		if n.number == 1 {
-			if w, err = n.Expose(n.memory[:4096], rma.Options{}); err != nil {
+			if w, err = n.Expose(n.memory[:4096], rma.Options{Counts: n.memory[4096:][:funi.CountsBytes]}); err != nil {
 				return err
 			}
-			word := func(v uint64) func() bool {
-				return func() bool { return binary.LittleEndian.Uint64(n.memory) == v }
-			}
-			if err := n.Until(word(5)); err != nil {
+			if err := n.Until(func() bool { return done(n, w) }); err != nil {
 				return err
 			}
 			saw = p.Now()
 			if p.Interface().Watch(false) {
 				return errors.New("it asks for writes still")
 			}
-			if err := n.Until(word(6)); !errors.Is(err, errLate) {
+			if err := n.Until(func() bool { return !done(n, w) }); !errors.Is(err, errLate) {
 				return fmt.Errorf("it ends with %v", err)
 			}
 			return nil
@@ -645,8 +663,8 @@ func TestUntil(t *testing.T) {
 		for p.Now() < int64(10*naps) {
 			p.Drive()
 		}
-		wrote = p.Now()
-		if _, err := n.Put(w.Target(1), binary.LittleEndian.AppendUint64(nil, 5), rma.With{}); err != nil {
+		began = p.Now()
+		if err := do(n, w.Target(1)); err != nil {
 			return err
 		}
 		return n.Quiet()
@@ -658,9 +676,72 @@ func TestUntil(t *testing.T) {
 	if err := k.Finish(time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Duration(saw - wrote); took < 0 || took > naps/100 {
-		t.Errorf("it saw the write %v after it was issued", took)
+	if took := time.Duration(saw - began); took < 0 || took > naps/100 {
+		t.Errorf("it saw %v after the beginning that it was done", took)
 	}
+}
+
+// Rule (With.Count): each operation that asks for it counts once, also silent and masked ones, over
+// a network that loses and doubles. The counts go on in the next window that has them.
+func TestCountsOfWindows(t *testing.T) {
+	const each = 60
+	var w *rma.Window
+	all := rma.Counts{Writes: 4 * each, Fetches: 2 * each, Reads: 2 * each}
+	done := 0
+	run(t, 3, sim.EthernetConfig{Seed: 5, Faults: sim.Faults{Loss: 0.05, Duplicate: 0.05}}, func(n *node) (err error) {
+		if n.number == 2 {
+			o := rma.Options{Counts: n.memory[8192:][:funi.CountsBytes]}
+			if w, err = n.Expose(n.memory[:4096], o); err != nil {
+				return err
+			}
+			if err := n.Until(func() bool { return w.Counts() == all }); err != nil {
+				return fmt.Errorf("the counts are %v: %w", w.Counts(), err)
+			}
+			if err := n.until("the others", func() bool { return done == 2 }); err != nil {
+				return err
+			}
+			if w.Counts() != all {
+				return fmt.Errorf("the counts have become %v", w.Counts())
+			}
+			if err := n.Revoke(w); err != nil {
+				return err
+			}
+			if w, err = n.Expose(n.memory[:64], o); err != nil || w.Counts() != all {
+				return fmt.Errorf("another window has the counts %v: %w", w.Counts(), err)
+			}
+			return nil
+		}
+		if err := n.until("the window", func() bool { return w != nil }); err != nil {
+			return err
+		}
+		to := w.Target(2)
+		for i := range each {
+			size := 1 + 37*i%2000
+			with := rma.With{Count: true, Silent: true}
+			if _, err := n.Put(to, n.memory[:size], with); err != nil {
+				return err
+			}
+			if _, err := n.PutMasked(to, 1, 1, with); err != nil {
+				return err
+			}
+			if _, err := n.Get(to, n.memory[4096:][:size], with); err != nil {
+				return err
+			}
+			id, err := n.Apply(to, arctic.RemoteAdd, arctic.Uint64, make([]byte, 8), 0, rma.With{Count: true})
+			if err != nil {
+				return err
+			}
+			if _, err = n.Wait(id); err != nil {
+				return err
+			}
+			if _, err := n.Add(to, 1); err != nil { // nobody asks that it be counted
+				return err
+			}
+		}
+		err = n.Quiet()
+		done++
+		return err
+	})
 }
 
 // Rule (With.Silent): silent gets and operations have no ID and are not told; what was got is there

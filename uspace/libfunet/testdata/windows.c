@@ -72,6 +72,44 @@ static void compute(int n)
 	CHECK(FUNET_ARGUMENT, funet_complete(f, 12345678, NULL, 0, NULL, &now_));
 }
 
+/* Each node counts what the others do, and waits for the counts alone. */
+static void count(void)
+{
+	struct funet_counts *counts;
+	struct funet_target window, *all = calloc((size_t)nodes, sizeof *all);
+	uint64_t others = (uint64_t)nodes - 1;
+	CHECK(0, funet_allocate(f, 64, (void **)&counts));
+	CHECK(FUNET_MEMORY, funet_expose(f, words, 64, &(struct funet_window){ .counts = (void *)all }, &window));
+	CHECK(0, funet_expose(f, words, 8 * WORDS, &(struct funet_window){ .counts = counts }, &window));
+	CHECK(0, funet_all_gather(f, &window, sizeof window, all, &patient));
+	for (int i = 1; i < nodes; i++) {
+		struct funet_with how = { FUNET_COUNT, 0, 0, { 0, 0, 0, 0 }, 0 }, silent = { FUNET_COUNT | FUNET_SILENT, 0, 0,
+			{ 0, 0, 0, 0 }, 0 }, ack = { FUNET_COUNT | FUNET_ACK, 0, 0, { 0, 0, 0, 0 }, 0 };
+		struct funet_target to = all[(node + i) % nodes];
+		to.address += 320;
+		uint64_t zero = 0;
+		uint32_t id;
+		size_t length = 1;
+		CHECK(0, funet_put(f, &to, own, 100, &how, NULL, &patient));
+		CHECK(0, funet_get(f, &to, own + BYTES, 100, &silent, NULL, &patient));
+		CHECK(0, funet_apply(f, &to, FUNET_ADD, FUNET_U64, 1, &zero, &ack, &id, &patient));
+		CHECK(0, funet_complete(f, id, &zero, 8, &length, &patient));
+		CHECK(0, length);
+		CHECK(0, funet_apply(f, &to, FUNET_ADD, FUNET_U64, 1, &zero, &how, &id, &patient));
+		CHECK(0, funet_complete(f, id, &zero, 8, &length, &patient));
+		CHECK(8, length);
+		CHECK(0, funet_put(f, &to, own, 100, NULL, NULL, &patient)); /* which nobody counts */
+	}
+	CHECK(0, funet_await(f, &counts->reads, FUNET_EQUAL, others, &patient));
+	CHECK(0, funet_await(f, &counts->fetches, FUNET_EQUAL, others, &patient));
+	CHECK(0, funet_await(f, &counts->writes, FUNET_EQUAL, 2 * others, &patient));
+	CHECK(0, funet_quiet(f, &patient));
+	CHECK(0, funet_barrier(f, &patient));
+	CHECK(1, counts->reads == others && counts->fetches == others && counts->writes == 2 * others);
+	CHECK(0, funet_revoke(f, window.key));
+	free(all);
+}
+
 /* A lock protects two words from everybody else. */
 static void lock(int n)
 {
@@ -170,6 +208,7 @@ int main(void)
 	CHECK(4 * (nodes - 1), words[35]);
 	refusals((node + 1) % nodes);
 	CHECK(0, funet_barrier(f, &patient));
+	count();
 	chain();
 	CHECK(0, funet_suspend(f, mine.key));
 	CHECK(0, funet_resume(f, mine.key));

@@ -242,7 +242,7 @@ static void two_endpoints(void)
 	char b, c1, c2;
 	OK(fi_getname(&second->fid, address, &length));
 	for (uint16_t i = 0; i < 2; i++) {
-		address[1] = i;
+		address[2] = i;
 		REQUIRE(fi_av_insert(av, address, 1, &other[i], 0, NULL) == 1, "address %u", i);
 	}
 	REQUIRE(fi_av_insert(av, address, 1, &again, 0, NULL) == 1 && again != other[1], "node 1 again");

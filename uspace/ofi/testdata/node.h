@@ -185,13 +185,13 @@ static void open_all(uint64_t caps, int mr_mode)
 	uint16_t address[4];
 	size_t length = sizeof address;
 	OK(fi_getname(&ep->fid, address, &length));
-	REQUIRE(length == sizeof address && address[1] == me, "node %u", address[1]);
+	REQUIRE(length == sizeof address && address[2] == me, "node %u", address[2]);
 	/* who knows the layout knows the other's address */
 	for (uint16_t i = 0; i < NODES; i++) {
-		address[1] = i;
+		address[2] = i;
 		REQUIRE(fi_av_insert(av, address, 1, &node[i], 0, NULL) == 1 && node[i] == i, "address %u", i);
 	}
-	address[0]++;
+	address[1]++;
 	fi_addr_t none;
 	REQUIRE(fi_av_insert(av, address, 1, &none, 0, NULL) == 0 && none == FI_ADDR_NOTAVAIL, "of another job");
 	REQUIRE(fi_close(&domain->fid) == -FI_EBUSY && fi_close(&rx->fid) == -FI_EBUSY && fi_close(&av->fid) == -FI_EBUSY &&

@@ -10,7 +10,9 @@ package chaos
 // An operation of unknown outcome may be in the order, or not (Herlihy and Wing, 1990:
 // linearizability). A put goes to its sender's own part, where a get must find what the last put
 // has left. No two members have a lock at once. While a window is closed, or not present, no byte
-// of it changes; bytes beside it never change. One window in eight is opened before it is present.
+// of it changes, nor do its counts; bytes beside it never change. One window in eight is opened
+// before it is present. Half of the operations ask to be counted. In the end the counts are those
+// of the operations that were carried out, and at most those of unknown outcome.
 
 import (
 	"bytes"
@@ -27,7 +29,7 @@ import (
 const (
 	windowBase = 0x5000_0000
 	// The memory of a member has the words and, for each sender, a part. Behind the window are a
-	// guard, and the memory where senders keep what they put and get.
+	// guard, its counts, and the memory where senders keep what they put and get.
 	windowWords   = 8
 	signalWord    = windowWords // which signals add to, and nothing else
 	windowParts   = 32
@@ -35,7 +37,8 @@ const (
 	windowBytes   = (windowWords+1)*8 + windowParts*windowPart
 	windowGuard   = 1024
 	windowStages  = 8
-	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
+	windowCounts  = windowBytes + windowGuard
+	stageAt       = windowCounts + funi.CountsBytes // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
 	commandBit    = 1 << 30 // marks the cookies of blocks that are not operations
@@ -90,6 +93,7 @@ type operation struct {
 	stage      int
 	size       int
 	signal     uint64
+	counts     bool
 	begun      int64
 	ended      int64 // 0: it is under way
 	reason     arctic.Reason
@@ -141,10 +145,16 @@ func (w *windows) opens() {
 	w.absent = w.m.random.IntN(8) == 0
 	if w.command(func(s *funi.Slot) {
 		s.SetOpenWindow(&funi.Window{Key: key, Base: windowBase, Bytes: windowBytes, Address: windowAddress,
-			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic, Absent: w.absent}, commandBit)
+			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic, Absent: w.absent,
+			Counts: windowBase + windowCounts}, commandBit)
 	}) {
 		w.key, w.phase = key, opening
 	}
+}
+
+// content returns what does not change while the window is shut or absent.
+func (w *windows) content() []byte {
+	return append(bytes.Clone(w.memory[:windowBytes]), w.memory[windowCounts:stageAt]...)
 }
 
 // step advances the window to its next phase.
@@ -155,9 +165,9 @@ func (w *windows) step() {
 	switch {
 	case w.phase == opening && done && w.absent:
 		w.phase, w.reopens = absent, now+w.m.idle()
-		w.snapshot = bytes.Clone(w.memory[:windowBytes])
+		w.snapshot = w.content()
 	case w.phase == absent && now >= w.reopens:
-		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
+		if !bytes.Equal(w.snapshot, w.content()) {
 			w.m.run.damaged("member %d: its window has changed while it was not present", w.m.number)
 		}
 		if w.command(func(s *funi.Slot) { s.SetResumeWindow(w.key, commandBit) }) {
@@ -171,10 +181,10 @@ func (w *windows) step() {
 		}
 	case w.phase == shutting && done:
 		w.phase, w.reopens = shut, now+w.m.idle()
-		w.snapshot = bytes.Clone(w.memory[:windowBytes])
+		w.snapshot = w.content()
 		w.locker = nil
 	case w.phase == shut && now >= w.reopens:
-		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
+		if !bytes.Equal(w.snapshot, w.content()) {
 			w.m.run.damaged("member %d: its window has changed after it was closed", w.m.number)
 		}
 		w.opens()
@@ -234,6 +244,7 @@ func (m *member) operate() {
 func (w *windows) draw(o *operation) bool {
 	r := w.m.random
 	o.word, o.a, o.b = r.IntN(windowWords), r.Uint64(), r.Uint64()
+	o.counts = o.b&1 == 0
 	switch r.IntN(8) {
 	case 0, 1:
 		o.kind = arctic.RemoteAdd
@@ -249,6 +260,7 @@ func (w *windows) draw(o *operation) bool {
 		if l := o.to.locker; l != nil && l.from == w {
 			o.kind = arctic.RemoteUnlock
 		}
+		o.counts = false
 	default:
 		p := w.mine[o.to]
 		if p == nil && o.to.parts < windowParts {
@@ -290,7 +302,7 @@ func (o *operation) staged() []byte {
 
 func (o *operation) compose() (c funi.Operation) {
 	c.WindowRequest = arctic.WindowRequest{Operation: o.kind, Element: arctic.Uint64, Key: o.key,
-		Address: windowAddress + uint64(8*o.word), Bytes: 8, Fetch: true}
+		Address: windowAddress + uint64(8*o.word), Bytes: 8, Fetch: true, Counts: o.counts}
 	number := func(v uint64) { c.Operands = binary.LittleEndian.AppendUint64(c.Operands, v) }
 	switch o.kind {
 	case arctic.RemoteRead:
@@ -479,7 +491,37 @@ func (r *run) settleWindows() {
 			binary.LittleEndian.Uint64(w.memory[8*signalWord:]) {
 			r.damaged("member %d: its signal is not the sum of those that came", w.m.number)
 		}
+		least, more := counts(byWindow[w])
+		for kind := range least {
+			if n := binary.LittleEndian.Uint64(w.memory[windowCounts+8*kind:]); alive &&
+				(n < least[kind] || n > least[kind]+more[kind]) {
+				r.damaged("member %d: its window counted %d operations of kind %d, want %d, or up to %d more", w.m.number, n,
+					kind, least[kind], more[kind])
+			}
+		}
 	}
+}
+
+// counts returns how many operations a window has counted at least, by kind, and how many more it
+// may have.
+func counts(all []*operation) (least, more [funi.CountsBytes / 8]uint64) {
+	for _, o := range all {
+		kind := funi.CountFetches
+		switch o.kind {
+		case arctic.RemotePut:
+			kind = funi.CountWrites
+		case arctic.RemoteGet, arctic.RemoteRead:
+			kind = funi.CountReads
+		}
+		switch {
+		case !o.counts:
+		case o.carriedOut():
+			least[kind]++
+		case o.doubtful || o.ended == 0:
+			more[kind]++
+		}
+	}
+	return least, more
 }
 
 // signals returns the sum of all signals of a window that were carried out, and whether the sum is

@@ -12,7 +12,7 @@ import (
 // Rule: operations of each kind are carried out under faults, on words in an order that can be; on
 // cards whose units take time, too.
 func TestOperationsOnWindows(t *testing.T) {
-	for profile, seeds := range map[string]uint64{Native: 6, "sbus-arctic": 12, "tokyo": 12} {
+	for profile, seeds := range map[string]uint64{Native: 12, "sbus-arctic": 12, "tokyo": 12} {
 		t.Run(profile, func(t *testing.T) {
 			orders, puts, gets, locks := 0, 0, 0, 0
 			for seed := range seeds {
