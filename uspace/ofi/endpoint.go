@@ -67,6 +67,7 @@ func ofi_go_close_endpoint(core uintptr) {
 	defer caught(&code)
 	the.with(func(a *am.Endpoint) {
 		e := the.of(core)
+		e.forgetPosts()
 		e.tx, e.rx = nil, nil
 		for _, o := range slices.Clone(e.under) {
 			o.e = nil // the program is not told of its end
