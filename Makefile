@@ -98,7 +98,7 @@ NO_LIBFABRIC = the provider for libfabric needs a C compiler and libfabric's hea
 ofi: golang
 	@$(LIBFABRIC) || { echo "make: $(NO_LIBFABRIC)" >&2; exit 1; }
 	@mkdir -p bin
-	CGO_ENABLED=1 $(GO) build -tags libfabric -buildmode=c-shared -pgo=$(CURDIR)/ctl/funet/default.pgo -ldflags="-s -w -extldflags '-Wl,-soname,libfunet-fi.so -Wl,--version-script=$(CURDIR)/uspace/ofi/ofi.map'" -o bin/libfunet-fi.so ./uspace/ofi
+	CGO_ENABLED=1 $(GO) build -tags libfabric -buildmode=c-shared -pgo=$(CURDIR)/uspace/ofi/default.pgo -ldflags="-s -w -extldflags '-Wl,-soname,libfunet-fi.so -Wl,--version-script=$(CURDIR)/uspace/ofi/ofi.map'" -o bin/libfunet-fi.so ./uspace/ofi
 	$${CC:-gcc} -O2 -shared -fPIC -fvisibility=hidden -Wl,-soname,libfunet-onstack.so -o bin/libfunet-onstack.so uspace/ofi/onstack/onstack.c
 	@chmod 755 bin/libfunet-fi.so bin/libfunet-onstack.so; rm -f bin/libfunet-fi.h # cgo makes it
 
@@ -309,7 +309,7 @@ bench:
 path: root
 	@$(GO) run ./tests/path $(PARTS)
 
-# The profiles that `go build` compiles funet and funid with, anew: where both spend their time, sampled on labs. After
+# The profiles that funet, funid and the provider for libfabric are compiled with, anew: where they spend their time, sampled on labs. After
 # changes of what a message meets; on a machine that does nothing else. PART=10 takes a tenth of the time.
 profile: root
 	GO=$(GO) tests/sampled/profile.sh

@@ -29,19 +29,22 @@ const (
 	fresh = 0.9
 )
 
-// Rule (Makefile, profile): each program has a profile beside its main function, where `go build`
-// looks for one. It has samples of the functions that a message meets, and at least nine in ten
-// frames of this module are in functions that exist. Who moves functions runs make profile.
+// Rule (Makefile, profile): each program, and the provider for libfabric, has a profile beside its
+// main function, where `go build` looks for one. It has samples of the functions that a message
+// meets, and at least nine in ten frames of this module are in functions that exist. Who moves
+// functions runs make profile.
 func TestProfiles(t *testing.T) {
 	for program, functions := range map[string][]string{
-		"funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll",
+		"ctl/funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll",
 			"uspace/attach.(*Client).Drive"},
-		"funet-bench": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll"},
-		"funet-paper": {"uspace/engine.(*Card).Step"},
-		"funid":       {"uspace/engine.(*Card).Step", "ctl/daemon.(*loop).turn"},
+		"ctl/funet-bench": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll"},
+		"ctl/funet-paper": {"uspace/engine.(*Card).Step"},
+		"ctl/funid":       {"uspace/engine.(*Card).Step", "ctl/daemon.(*loop).turn"},
+		"uspace/ofi": {"uspace/engine.(*Card).Step", "uspace/funet.(*Endpoint).PollWithin",
+			"uspace/am.(*Endpoint).StartSendWide", "uspace/rma.(*Endpoint).Poll"},
 	} {
 		t.Run(program, func(t *testing.T) {
-			p, size := read(t, filepath.Join(root, "ctl", program, "default.pgo"))
+			p, size := read(t, filepath.Join(root, program, "default.pgo"))
 			if size > most {
 				t.Errorf("the profile has %d bytes, at most %d are to be committed", size, most)
 			}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the profiles that funet and funid are built with, ctl/funet/default.pgo and ctl/funid/default.pgo:
-# runs what both are for, on labs of its own, and merges where they spent their time. Needs root and an
-# otherwise idle machine, for a minute or two. What runs are binaries built for this only, without a profile, so
+# Makes the profiles that funet, funid and the provider for libfabric are built with, ctl/funet/default.pgo,
+# ctl/funid/default.pgo and uspace/ofi/default.pgo: runs what they are for, on labs of its own, and merges where
+# they spent their time. Needs root, gcc, libfabric's headers and an otherwise idle machine, for a minute or two. What runs are binaries built for this only, without a profile, so
 # that the one before does not matter.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,11 @@ mkdir "$dir/samples"
 chmod 1777 "$dir/samples" # the programs of a lab run as an ordinary user
 "$go" build -pgo=off -tags sampled -o "$dir/funet" ./ctl/funet
 CGO_ENABLED=0 "$go" build -pgo=off -tags sampled -o "$dir/funid" ./ctl/funid
-chmod 755 "$dir/funet" "$dir/funid"
+CGO_ENABLED=1 "$go" build -pgo=off -tags sampled,libfabric -buildmode=c-shared \
+	-ldflags="-extldflags '-Wl,--version-script=$PWD/uspace/ofi/ofi.map'" -o "$dir/libfunet-fi.so" ./uspace/ofi
+gcc -O2 -shared -fPIC -fvisibility=hidden -o "$dir/libfunet-onstack.so" uspace/ofi/onstack/onstack.c
+gcc -O2 -Wno-unused-function -o "$dir/ofi" tests/sampled/testdata/ofi.c -lfabric
+chmod 755 "$dir/funet" "$dir/funid" "$dir/ofi" "$dir"/*.so
 export FUNET_SAMPLES=$dir/samples
 funet=$dir/funet
 embedded() { # embedded PROGRAM FLAG...: on cards of the programs' own
@@ -35,12 +39,17 @@ daemons pingpong --exchanges $((300000 / part))
 daemons flood --messages $((2000000 / part))
 daemons stream --messages $((5000000 / part))
 daemons transfer --bytes $(((2 << 30) / part / 65536 * 65536)) --block 65536
+echo "make profile: the provider for libfabric, direct ports" >&2
+timeout 300 "$funet" run -n 2 --lab --card direct --ofi -- "$dir/ofi" $((1000000 / part))
 # Beside the kernel's part of a round trip the engine's has few samples: so it runs alone, too.
 echo "make profile: the engine's benchmarks" >&2
 for bench in PingPongStep Flood; do
 	"$go" test -pgo=off -run '^$' -bench "$bench\$" -benchtime "$((10000 / part))ms" -cpuprofile "$FUNET_SAMPLES/funet-$bench.pb.gz" -o "$dir/engine.test" ./uspace/engine >/dev/null
 	cp "$FUNET_SAMPLES/funet-$bench.pb.gz" "$FUNET_SAMPLES/funid-$bench.pb.gz"
 done
+# The provider's calls of C have no lines that the compiler could use.
+"$go" tool pprof -symbolize=none -proto -output="$dir/ofi.pgo" "$FUNET_SAMPLES"/ofi-*.pb.gz "$FUNET_SAMPLES"/funet-*.pb.gz 2>/dev/null
+install -m 644 "$dir/ofi.pgo" uspace/ofi/default.pgo
 for program in funet funid; do
 	"$go" tool pprof -proto -output="$dir/$program.pgo" "$FUNET_SAMPLES"/$program-*.pb.gz 2>/dev/null
 	install -m 644 "$dir/$program.pgo" "ctl/$program/default.pgo"

@@ -175,7 +175,7 @@ func TestFetchedInOrder(t *testing.T) {
 			if err := n.Wait(func() bool { return over == nodes && n.SendsUnderWay() == 0 && !used() }); err != nil {
 				return err
 			}
-			if sends, receives := n.TaggedUnderWay(); sends+receives > 0 ||
+			if sends, receives, _ := n.TaggedUnderWay(); sends+receives > 0 ||
 				n.Unknown() > 0 && !anyCancelled(stops, plans, func(m message) bool { return m.cancel > 0 }) {
 				return fmt.Errorf("%d sends and %d receives are left, and %d messages were for nobody", sends,
 					receives, n.Unknown())

@@ -360,9 +360,10 @@ func (t *tags) endTogether(err error) {
 	}
 }
 
-// TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
-func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
-	return e.tags.sends.under(), e.tags.receives.under()
+// TaggedUnderWay returns how many sends and how many receives with tags are under way, and whether
+// messages that have come wait for their receives. Any context.
+func (e *Endpoint) TaggedUnderWay() (sends, receives int, unreceived bool) {
+	return e.tags.sends.under(), e.tags.receives.under(), e.tags.kept.first != nil
 }
 
 // endSend frees a send and tells the program.

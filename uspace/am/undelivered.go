@@ -181,7 +181,7 @@ func (e *Endpoint) returned() error {
 
 // underWay returns how many operations wait for other nodes.
 func (e *Endpoint) underWay() int {
-	sends, receives := e.TaggedUnderWay()
+	sends, receives, _ := e.TaggedUnderWay()
 	return e.remote.under() + e.bytes.sends.under() + e.calls.under() + sends + receives
 }
 

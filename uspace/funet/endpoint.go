@@ -101,17 +101,33 @@ func (e *Endpoint) Err() error {
 // shared memory (package am), whose rules apply. While f waits, all other goroutines wait, too. AM
 // returns the error of f, or ErrHandler within a handler.
 func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
-	if err := e.lock(); err != nil {
-		return fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
+	a, err := e.Enter()
+	if err != nil {
+		return err
 	}
-	defer func() {
-		e.report(e.am.Failed())
-		e.runner.Store(0)
-		e.group.PassOn()
-		e.unlock()
-	}()
+	defer e.Exit()
+	return f(a)
+}
+
+// Enter begins what AM does without a function, for a caller to which that is dear. Exit ends it,
+// in the same goroutine, also after a panic. In between the caller may call Push and PollWithin,
+// and what Windows.Do passes to its function, but does not wait.
+func (e *Endpoint) Enter() (*am.Endpoint, error) {
+	if err := e.lock(); err != nil {
+		return nil, fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
+	}
 	e.runner.Store(goroutine())
-	return f(e.am)
+	return e.am, nil
+}
+
+// Exit ends what Enter began.
+func (e *Endpoint) Exit() {
+	if err := e.am.Failed(); err != nil {
+		e.report(err)
+	}
+	e.runner.Store(0)
+	e.group.PassOn()
+	e.unlock()
 }
 
 // Close waits until everything sent has been delivered, and gives the place in the job back. It

@@ -18,18 +18,22 @@ func (e *Endpoint) Poll() (n int, err error) {
 	if err := e.lock(); err != nil {
 		return 0, fmt.Errorf("polling: %w", err)
 	}
-	defer e.unlock()
-	return e.pollOnce()
+	e.runner.Store(goroutine())
+	defer func() {
+		e.runner.Store(0)
+		e.unlock()
+	}()
+	return e.PollWithin()
 }
 
-// pollOnce polls unless another goroutine leads. The lock is held.
-func (e *Endpoint) pollOnce() (n int, err error) {
+// PollWithin is Poll between Enter and Exit.
+func (e *Endpoint) PollWithin() (n int, err error) {
 	if e.group.MayLead() {
-		e.enterWait()
+		e.inside++
 		e.group.Lead()
 		n = e.poll()
 		e.group.Leave()
-		e.leaveWait()
+		e.inside--
 	}
 	if c := e.cause.Load(); c != nil {
 		return n, fmt.Errorf("polling: %w", *c)

@@ -149,6 +149,6 @@ func (e *Endpoint) awaitTagged(ctx context.Context, doing string) error {
 
 // roomForTagged reports whether package am can begin a send and a receive without waiting.
 func (e *Endpoint) roomForTagged() bool {
-	sends, receives := e.am.TaggedUnderWay()
+	sends, receives, _ := e.am.TaggedUnderWay()
 	return sends < am.MaxTagged && receives < am.MaxTagged
 }

@@ -88,24 +88,6 @@ func (w *Windows) Do(ctx context.Context, f func(r *rma.Endpoint) error) error {
 	return f(w.rma)
 }
 
-// Poll is Endpoint.Poll that then calls f as Do does, without releasing the lock in between. f must
-// not wait. If there is an error f is not called.
-func (w *Windows) Poll(f func(r *rma.Endpoint)) (n int, err error) {
-	e := w.endpoint
-	if err := e.lock(); err != nil {
-		return 0, fmt.Errorf("polling: %w", err)
-	}
-	defer func() {
-		e.runner.Store(0)
-		e.unlock()
-	}()
-	if n, err = e.pollOnce(); err == nil {
-		e.runner.Store(goroutine())
-		f(w.rma)
-	}
-	return n, err
-}
-
 // Paths returns what opens ULTRA paths, for use within Do: the memory of their ends is Alloc's. A
 // path belongs to the goroutine in Do, so use it for pairs that do nothing else meanwhile.
 func (w *Windows) Paths() *ultra.Paths { return ultra.New(w.rma, w.endpoint.iface, w.drive) }

@@ -84,9 +84,9 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// Rule: a poll shows what is complete in the same turn, and its function must not call the endpoint
-// (Windows.Poll).
-func TestWindowsPoll(t *testing.T) {
+// Rule: a poll between Enter and Exit shows what is complete in the same turn. There other calls of
+// the endpoint are refused, also of the goroutine that entered (Endpoint.Enter).
+func TestPollWithin(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		withWindows(b)
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
@@ -100,7 +100,9 @@ func TestWindowsPoll(t *testing.T) {
 				return err
 			}
 			var id rma.ID
+			var one *rma.Endpoint
 			err = w.Do(ctx, func(r *rma.Endpoint) error {
+				one = r
 				_, err := r.Expose(memory, rma.Options{Key: key})
 				return err
 			})
@@ -112,12 +114,15 @@ func TestWindowsPoll(t *testing.T) {
 			}
 			var result rma.Result
 			for err == nil && result.ID == 0 && ctx.Err() == nil {
-				_, err = w.Poll(func(r *rma.Endpoint) {
-					if _, inside := e.Poll(); !errors.Is(inside, funet.ErrHandler) {
-						t.Errorf("a poll within a poll: %v", inside)
-					}
-					r.Next(&result)
-				})
+				if _, err = e.Enter(); err != nil {
+					break
+				}
+				_, err = e.PollWithin()
+				if _, inside := e.Poll(); !errors.Is(inside, funet.ErrHandler) {
+					t.Errorf("a poll between Enter and Exit: %v", inside)
+				}
+				one.Next(&result)
+				e.Exit()
 			}
 			if err == nil && (result.ID != id || result.Err != nil) {
 				err = fmt.Errorf("operation %d instead of %d: %w", result.ID, id, result.Err)

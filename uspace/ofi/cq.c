@@ -17,13 +17,26 @@ static const size_t sizes[] = {
 
 static inline struct ofi_entry *entry(struct ofi_cq *cq, uint64_t at) { return &cq->ring[at & (cq->size - 1)]; }
 
+/* The mutex of readers, if there may be several. */
+static inline void lock(struct ofi_cq *cq)
+{
+	if (!cq->domain->alone)
+		pthread_mutex_lock(&cq->mutex);
+}
+
+static inline void unlock(struct ofi_cq *cq)
+{
+	if (!cq->domain->alone)
+		pthread_mutex_unlock(&cq->mutex);
+}
+
 /* Copies up to count completions, to the first error. */
 static ssize_t take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
 	if (LOAD(cq->head) == LOAD(cq->tail))
 		return -FI_EAGAIN;
 	ssize_t n = 0;
-	pthread_mutex_lock(&cq->mutex);
+	lock(cq);
 	uint64_t tail = cq->tail, head = LOAD(cq->head);
 	for (; n < (ssize_t)count && tail != head; n++, tail++) {
 		struct ofi_entry *e = entry(cq, tail);
@@ -39,7 +52,7 @@ static ssize_t take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *sourc
 	if (n == 0)
 		n = tail != head && count > 0 ? -FI_EAVAIL : tail == head ? -FI_EAGAIN : 0;
 	STORE(cq->tail, tail);
-	pthread_mutex_unlock(&cq->mutex);
+	unlock(cq);
 	return n;
 }
 
@@ -63,7 +76,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, cq);
 	ssize_t n = -FI_EAGAIN;
 	(void)flags;
-	pthread_mutex_lock(&cq->mutex);
+	lock(cq);
 	struct ofi_entry *e = entry(cq, cq->tail);
 	if (LOAD(cq->head) != cq->tail && e->error != 0) {
 		void *data = buf->err_data;
@@ -82,7 +95,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		STORE(cq->tail, cq->tail + 1);
 		n = 1;
 	}
-	pthread_mutex_unlock(&cq->mutex);
+	unlock(cq);
 	return n;
 }
 

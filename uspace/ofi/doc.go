@@ -12,6 +12,9 @@
 // completes the message, the completion is written into the ring of a completion queue, which is
 // memory of C, and counted (queue.go). fi_cq_read finds it there without a crossing (cq.c).
 //
+// A receive mostly does not cross. It is left in a ring, from which Go takes it at the next poll or
+// wait (posts.go).
+//
 // A completion queue that is empty makes one crossing, which lets the card run, and is looked at
 // again. What waits, such as fi_cq_sread, waits in Go. A program that does neither for 4 ms while
 // operations are under way is polled for (process.go), so progress is automatic.
@@ -37,7 +40,7 @@
 //     fi_av_straddr writes them, funet://GROUP/NODE/ENDPOINT.
 //   - A completion queue never overruns. Completions beyond its ring wait in Go, and until they are
 //     read operations that would add more return -FI_EAGAIN. So do operations beyond 1,024 of an
-//     endpoint in each direction.
+//     endpoint in each direction, apart from receives in the ring.
 //   - An operation with FI_FENCE returns -FI_EAGAIN while earlier ones of its endpoint to the node
 //     are under way.
 //   - With FI_RMA_EVENT a region counts from its registration on, and its counter from fi_mr_bind

@@ -68,6 +68,7 @@ func ofi_go_close_endpoint(core uintptr) {
 	the.with(func(a *am.Endpoint) {
 		e := the.of(core)
 		e.untarget()
+		e.forgetPosts()
 		e.tx, e.rx = nil, nil
 		for _, o := range slices.Clone(e.under) {
 			o.e = nil // the program is not told of its end

@@ -135,6 +135,7 @@ int ofi_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domai
 	d->domain.mr = &ofi_mr_ops;
 	d->fabric = f;
 	d->counts = (info->caps & FI_RMA_EVENT) != 0;
+	d->alone = info->domain_attr != NULL && info->domain_attr->threading == FI_THREAD_DOMAIN;
 	d->made = info->domain_attr != NULL &&
 		(info->domain_attr->mr_mode == FI_MR_BASIC || (info->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0);
 	ADD(f->users, 1);

@@ -83,6 +83,7 @@ struct ofi_domain {
 	struct ofi_fabric *fabric;
 	struct ofi_place place;
 	int users;
+	int alone; /* one thread at a time uses its objects (FI_THREAD_DOMAIN) */
 	int made; /* keys are the provider's, and addresses those of memory (FI_MR_BASIC's bits) */
 	int counts; /* FI_RMA_EVENT: operations count at their targets */
 	/* What counts the operations of others, and how many endpoints it is bound to. Go's lock
@@ -209,6 +210,23 @@ struct ofi_operation {
 	uint64_t channel; /* the destination's number, and 128 if there is a tag */
 };
 enum { TAGGED = 128 };
+
+/* Receives that the program has posted and Go has not taken yet: their posting did not cross. Go
+ * takes them, in order, when the program crosses next to poll, to wait, or for an operation that
+ * has to do with receives (posts.go). */
+enum { POSTS = 32 };
+struct ofi_posts {
+	uint32_t closed;        /* Go's: a receive has to cross */
+	pthread_mutex_t mutex;  /* of threads that post */
+	uint64_t head, tail;    /* C's and Go's */
+	struct ofi_post {
+		struct ofi_operation operation;
+		struct iovec piece;
+		uint64_t core; /* the endpoint's */
+	} ring[POSTS];
+};
+extern struct ofi_posts ofi_posts;
+
 #define QUIET (1ULL << 63) /* a flag: no completion unless it fails */
 
 int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

@@ -148,20 +148,25 @@ func (o *operation) stop(err error) {
 //export ofi_go_send
 func ofi_go_send(core, operation uintptr) (code C.ssize_t) {
 	defer caught(&code)
-	code = -C.FI_ECONNABORTED
-	the.with(func(a *am.Endpoint) {
-		if a != nil {
-			code = the.of(core).send(a, pointer[C.struct_ofi_operation](operation))
-		}
-	})
+	code = the.send(core, pointer[C.struct_ofi_operation](operation))
 	if code == -C.FI_EAGAIN { // it may call nothing but this
 		the.poll()
 	}
 	return code
 }
 
+func (p *process) send(core uintptr, x *C.struct_ofi_operation) C.ssize_t {
+	guarded()
+	a, err := p.e.Enter()
+	if err != nil {
+		return -C.FI_ECONNABORTED
+	}
+	defer p.e.Exit()
+	return p.of(core).send(a, x)
+}
+
 func (e *endpoint) send(a *am.Endpoint, x *C.struct_ofi_operation) C.ssize_t {
-	if sends, _ := a.TaggedUnderWay(); e.sends >= C.QUEUE || e.tx.full() || sends >= am.MaxTagged {
+	if sends, _, _ := a.TaggedUnderWay(); e.sends >= C.QUEUE || e.tx.full() || sends >= am.MaxTagged {
 		return -C.FI_EAGAIN
 	}
 	o := the.take(e)
@@ -226,7 +231,7 @@ func (e *endpoint) receive(a *am.Endpoint, x *C.struct_ofi_operation) C.ssize_t 
 	if x.flags&(C.FI_PEEK|C.FI_CLAIM) != 0 {
 		return e.look(a, x)
 	}
-	if _, receives := a.TaggedUnderWay(); len(e.under)-e.sends >= C.QUEUE || e.rx.full() || receives >= am.MaxTagged {
+	if _, receives, _ := a.TaggedUnderWay(); len(e.under)-e.sends >= C.QUEUE || e.rx.full() || receives >= am.MaxTagged {
 		return -C.FI_EAGAIN
 	}
 	o := the.take(e)

@@ -46,19 +46,22 @@ const (
 type process struct {
 	mu sync.Mutex // of open and cleanup
 	e  *funet.Endpoint
+	am *am.Endpoint // of e
 
 	endpoints [C.ENDPOINTS]*endpoint
 	queues    [C.QUEUE + 1]atomic.Pointer[queue] // by number; 0 is none
 	regions   regions
 	parts     map[rma.ID]part // of operations on regions of others
 	spare     []*operation
-	crowded   int // queues of receives with a backlog
+	crowded   int  // queues of receives with a backlog
+	stuck     bool // there was no room for a receive whose posting did not cross
 
 	under   atomic.Int32  // operations under way
 	polls   atomic.Uint64 // calls of the program that polled
 	begun   uint64        // polls when an operation was begun last
 	several bool          // and another one after it, before the next poll
 	armed   atomic.Bool   // the program sleeps on the descriptor
+	waiting atomic.Int32  // threads that wait, or are about to
 	broken  atomic.Bool   // the card is lost, and operations were ended
 	remote  atomic.Int32  // len(parts), and regions whose writers may tell of their writes
 
@@ -167,6 +170,9 @@ func (p *process) open(cfg attach.Config) error {
 		return err
 	}
 	p.e = e
+	if err = e.AM(func(a *am.Endpoint) error { p.am = a; return nil }); err != nil {
+		return errors.Join(err, e.Close(ctx))
+	}
 	if w, err := windows(e); err == nil {
 		p.windows = w
 		err = w.Do(ctx, func(r *rma.Endpoint) error { p.one, p.parts = r, make(map[rma.ID]part); return nil })
@@ -197,12 +203,24 @@ func ofi_go_cleanup() {
 // with calls f with the lock. When the card is lost f runs without active messages, to end things.
 func (p *process) with(f func(a *am.Endpoint)) {
 	guarded()
-	if p.e.AM(func(a *am.Endpoint) error { f(a); return nil }) == nil {
+	if p.within(f) == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(nil)
+}
+
+func (p *process) within(f func(a *am.Endpoint)) error {
+	a, err := p.e.Enter()
+	if err != nil {
+		return err
+	}
+	defer p.e.Exit()
+	p.takePosts(a)
+	f(a)
+	p.openPosts(a)
+	return nil
 }
 
 // lost ends everything that is under way, once, when the card is lost.
@@ -212,6 +230,7 @@ func (p *process) lost(err error) {
 	}
 	say(true, C.FI_LOG_EP_DATA, err.Error())
 	p.with(func(*am.Endpoint) {
+		p.closePosts(nil)
 		clear(p.parts)
 		for _, e := range p.endpoints {
 			if e != nil {
@@ -228,17 +247,25 @@ func (p *process) poll() C.int {
 	if p.armed.Load() && p.armed.Swap(false) {
 		p.e.Disarm()
 	}
-	var err error
-	if p.remote.Load() > 0 {
-		_, err = p.windows.Poll(func(*rma.Endpoint) { p.collect() })
-	} else {
-		_, err = p.e.Poll()
-	}
-	if err != nil {
+	if err := p.pollOnce(); err != nil {
 		p.lost(err)
 		return -errno(err)
 	}
 	return 0
+}
+
+func (p *process) pollOnce() error {
+	a, err := p.e.Enter()
+	if err != nil {
+		return err
+	}
+	defer p.e.Exit()
+	p.takePosts(a)
+	if _, err = p.e.PollWithin(); err == nil && p.remote.Load() > 0 {
+		p.collect()
+	}
+	p.openPosts(a)
+	return err
 }
 
 // progress polls while operations are under way and the program does not poll, so that messages
@@ -248,7 +275,7 @@ func (p *process) progress() {
 	seen, asked, pause := p.polls.Load(), time.Now(), firstProbe
 	for !p.broken.Load() && p.e.Err() == nil {
 		time.Sleep(tick)
-		if p.under.Load() > 0 && p.polls.Load() == seen && !p.armed.Load() {
+		if (p.under.Load() > 0 || posted()) && p.polls.Load() == seen && !p.armed.Load() {
 			_ = p.poll()
 		}
 		seen = p.polls.Load()
@@ -313,9 +340,12 @@ func (p *process) wait(milliseconds int, done func() bool) C.int {
 	if p.armed.Swap(false) {
 		p.e.Disarm()
 	}
+	p.waiting.Add(1)
+	defer p.waiting.Add(-1)
 	for {
 		p.polls.Add(1)
 		err := p.e.Wait(ctx, func() bool {
+			p.closePosts(p.am)
 			p.collect()
 			return done()
 		})
@@ -380,7 +410,11 @@ func ofi_go_fd() (code C.int) {
 //export ofi_go_arm
 func ofi_go_arm() (code C.int) {
 	defer caught(&code)
-	if !the.e.Arm() {
+	the.waiting.Add(1)
+	defer the.waiting.Add(-1)
+	took := false
+	the.with(func(a *am.Endpoint) { took = the.closePosts(a) })
+	if took || !the.e.Arm() { // a receive that was taken may be complete
 		return -C.FI_EAGAIN
 	}
 	if the.targets.news() { // since the program looked

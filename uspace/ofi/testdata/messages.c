@@ -3,6 +3,7 @@
 #include "node.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -470,6 +471,42 @@ static void waiting(void)
 	}
 }
 
+static void *posting(void *context)
+{
+	static char c;
+	for (int i = 0; i < 50; i++) {
+		POST(fi_trecv(ep, &c, 1, NULL, node[peer], 79, 0, context));
+		POST(fi_tinject(ep, &c, 1, node[peer], 80));
+		while (__atomic_load_n((int *)context, __ATOMIC_ACQUIRE) <= i)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* A receive is posted by one thread while another one sleeps, which is told of its message. */
+static void sleeping(void)
+{
+	struct fi_cq_tagged_entry e;
+	char c = 0;
+	int done = 0;
+	pthread_t thread;
+	barrier();
+	if (me == 0) {
+		REQUIRE(pthread_create(&thread, NULL, posting, &done) == 0, "a thread");
+		for (int i = 0; i < 50; i++) {
+			REQUIRE(fi_cq_sread(rx, &e, 1, NULL, 10000) == 1 && e.op_context == &done, "a wait");
+			__atomic_store_n(&done, i + 1, __ATOMIC_RELEASE);
+		}
+		REQUIRE(pthread_join(thread, NULL) == 0, "the thread");
+	}
+	for (int i = 0; me == 1 && i < 50; i++) {
+		POST(fi_trecv(ep, &c, 1, NULL, node[0], 80, 0, &c));
+		(void)completion(rx, &c, NULL);
+		POST(fi_tinject(ep, &c, 1, node[0], 79));
+	}
+	barrier();
+}
+
 /* A child of fork is refused, and ends. */
 static void child(void)
 {
@@ -550,6 +587,7 @@ int main(void)
 	unexpected();
 	unread();
 	waiting();
+	sleeping();
 	child();
 	barrier();
 	if (me == 1)
