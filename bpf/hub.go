@@ -152,7 +152,8 @@ func (h *Hub) SetPort(port int, p HubPort) error {
 	}
 	const router, station = 1, 2
 	if p.Far < 0 || p.Far >= HubPorts {
-		return fmt.Errorf("wire port %d of a router to port %d of another: %w: it has %d", port, p.Far, ErrRange, HubPorts)
+		return fmt.Errorf("wire port %d of a router to port %d of another: %w: it has %d", port, p.Far, ErrRange,
+			HubPorts)
 	}
 	v := hubFunetHubPort{Kind: router, Far: uint8(p.Far)}
 	if p.IsStation {

@@ -188,8 +188,8 @@ func TestHubBundle(t *testing.T) {
 			[]int{hubForwarded + 1, hubForwarded + 3}, []byte{3, 1}, [6]byte{}},
 		{"for one port", 0, [][6]byte{station(9), route(2, 1)}, nil, xdpRedirect, []int{hubForwarded + 1}, []byte{1, 1},
 			[6]byte{}},
-		{"one leads nowhere", 0, [][6]byte{station(8), station(9)}, nil, xdpRedirect, []int{hubUnknown, hubForwarded + 1},
-			nil, route(1, 2)},
+		{"one leads nowhere", 0, [][6]byte{station(8), station(9)}, nil, xdpRedirect,
+			[]int{hubUnknown, hubForwarded + 1}, nil, route(1, 2)},
 		{"both lead nowhere", 0, [][6]byte{station(8), station(7)}, nil, xdpDrop, []int{hubUnknown, hubUnknown}, nil,
 			[6]byte{}},
 		{"back", 1, [][6]byte{route(1, 3), route(2, 1)}, nil, xdpRedirect, []int{hubNowhere, hubForwarded + 3}, nil,
@@ -200,8 +200,8 @@ func TestHubBundle(t *testing.T) {
 			[]int{hubForged}, nil, [6]byte{}},
 		{"one in another's name", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[44+11]++ }, xdpRedirect,
 			[]int{hubForged, hubForwarded + 1}, nil, route(1, 2)},
-		{"one is another protocol's", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[44+12] = 8 }, xdpRedirect,
-			[]int{hubUnbundled, hubForwarded + 1}, nil, route(1, 2)},
+		{"one is another protocol's", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[44+12] = 8 },
+			xdpRedirect, []int{hubUnbundled, hubForwarded + 1}, nil, route(1, 2)},
 		{"one is a bundle", 0, [][6]byte{{0x0f}, station(9)}, nil, xdpRedirect, []int{hubUnrouted, hubForwarded + 1}, nil,
 			route(1, 2)},
 		{"another version", 0, [][6]byte{station(3), station(9)}, func(b []byte) { b[14] = 6 }, xdpDrop,
@@ -238,7 +238,8 @@ func TestHubBundle(t *testing.T) {
 			switch {
 			case c.ports != nil:
 				if !bytes.Equal(out[20:20+len(c.ports)], c.ports) || len(out) != len(bundle) {
-					t.Errorf("%d bytes, frames by ports %v; want %d, %v", len(out), out[20:20+len(c.ports)], len(bundle), c.ports)
+					t.Errorf("%d bytes, frames by ports %v; want %d, %v", len(out), out[20:20+len(c.ports)], len(bundle),
+						c.ports)
 				}
 			case verdict == xdpRedirect:
 				if i := slices.IndexFunc(frames, func(f []byte) bool { return bytes.Equal(f[6:], out[6:]) }); i < 0 ||

@@ -162,7 +162,8 @@ func cubeOf(t *testing.T, l *lab.Lab) (routers []*process, nodes string) {
 		routers = append(routers, on(t, l, r, args...))
 	}
 	for _, p := range routers {
-		eventually(t, "the routers hear each other", func() bool { return strings.Count(p.stderr.String(), "is there") == 2 })
+		eventually(t, "the routers hear each other",
+			func() bool { return strings.Count(p.stderr.String(), "is there") == 2 })
 	}
 	return routers, file(t, fmt.Sprintf("peers:\n  - {node: 0, mac: %q}\n  - {node: 1, mac: %q}\n", a, b))
 }

@@ -60,7 +60,8 @@ func (r hubReport) WriteTable(w io.Writer) error {
 			down[i] = strconv.Itoa(p)
 		}
 		rows = append(rows, output.Row(h.Router, forwarded, h.Unknown,
-			h.Stranger+h.Unrouted+h.Exhausted+h.Long+h.Nowhere+h.Forged+h.Unbundled, h.HubCounters.Down, h.Passed, cmp.Or(strings.Join(down, " "), "-")))
+			h.Stranger+h.Unrouted+h.Exhausted+h.Long+h.Nowhere+h.Forged+h.Unbundled, h.HubCounters.Down, h.Passed,
+			cmp.Or(strings.Join(down, " "), "-")))
 	}
 	if r.Lab != "" {
 		fmt.Fprintf(w, "lab %s: %s of %s; frames since it was made\n", r.Lab, r.Topology,

@@ -226,8 +226,8 @@ func TestBundles(t *testing.T) {
 					all[h].receives(t, frames[i])
 				}
 				if after, more := forwarded(t, l); after-before != uint64(len(wires)) || more != lost {
-					t.Fatalf("from host %d to %v: the routers have forwarded %d frames and dropped %d, want %d and none", from, to,
-						after-before, more-lost, len(wires))
+					t.Fatalf("from host %d to %v: the routers have forwarded %d frames and dropped %d, want %d and none",
+						from, to, after-before, more-lost, len(wires))
 				}
 			}
 			for h := range all {
