@@ -56,9 +56,9 @@ func TestIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := [][6]byte{{2, 1}, {2, 2}}, [][6]byte{{2, 1}, {2, 3}}
-	all := []uint64{identity(cube, a), identity(cube, b), identity(tree, a)}
-	if slices.Sort(all); len(slices.Compact(all)) != 3 || identity(cube, a) != identity(cube, a) {
-		t.Error("networks are taken for each other")
+	all := []uint64{identity(cube, a), identity(cube, a), identity(cube, b), identity(tree, a)}
+	if slices.Sort(all); len(slices.Compact(all)) != 3 {
+		t.Error("networks are taken for each other, or one for two")
 	}
 }
 

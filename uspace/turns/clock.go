@@ -128,7 +128,7 @@ func (c *Clock) ahead(t *teller) int64 {
 // right returns by how much the clock is behind the time that counts, and a card that has it. While
 // most of those that tell are together it is in the middle of them, without a third that may lie
 // (Welch and Lynch, Information and Computation 77, 1988). If they are not, one of them leads.
-func (c *Clock) right(now int64) (behind int64, leader uint16, together bool) {
+func (c *Clock) right(now int64) (behind int64, leader uint16) {
 	var votes [mostTellers + 1]int64
 	n := 0
 	if c.tells(now) {
@@ -141,7 +141,7 @@ func (c *Clock) right(now int64) (behind int64, leader uint16, together bool) {
 		}
 	}
 	if n == 0 {
-		return 0, c.card, false
+		return 0, c.card
 	}
 	sorted := votes[:n]
 	slices.Sort(sorted)
@@ -153,8 +153,7 @@ func (c *Clock) right(now int64) (behind int64, leader uint16, together bool) {
 	}
 	agree := high - low + 1
 	if 2*agree <= n {
-		behind, leader = c.led(now)
-		return behind, leader, false
+		return c.led(now)
 	}
 	c.since = now
 	liars := (n - 1) / 3
@@ -173,7 +172,7 @@ func (c *Clock) right(now int64) (behind int64, leader uint16, together bool) {
 			break
 		}
 	}
-	return behind, leader, true
+	return behind, leader
 }
 
 // apart returns the distance of two times, which may be lies of any size.
@@ -222,7 +221,7 @@ func turnsOf(d int64) (turns, rest int64) {
 
 // slew brings the clock nearer to what is right, within bounds.
 func (c *Clock) slew(now int64) {
-	behind, _, _ := c.right(now)
+	behind, _ := c.right(now)
 	turns, rest := turnsOf(behind)
 	most := (now - c.slewed) / slewing
 	c.slewed = now
@@ -258,6 +257,6 @@ type State struct {
 // State describes the clock.
 func (c *Clock) State(now int64) State {
 	c.expire(now)
-	behind, leader, _ := c.right(now)
+	behind, leader := c.right(now)
 	return State{leader, apart(behind, 0) <= uint64(near) && (leader != c.card || c.tells(now)), behind}
 }
