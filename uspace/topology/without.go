@@ -2,6 +2,8 @@ package topology
 
 // This file finds ways where wires have failed.
 
+import "slices"
+
 // Without returns the network without the ports that have failed, and without the far ends of their
 // wires. Where none has failed it is the network itself. Else its ways are the shortest among those
 // that go up and then down: up is towards router 0, or among routers equally far from it towards
@@ -67,12 +69,26 @@ func (n *Network) ranks() []int32 {
 	return rank
 }
 
-// upAndDown returns the shortest way that never goes up after it has gone down.
+// upAndDown returns the shortest way that never goes up after it has gone down, unless it takes more
+// than the route bits.
 func (n *Network) upAndDown(rank []int32, from, to int) Way {
+	ports := n.portsUpAndDown(rank, from, to)
+	if len(ports)*n.Width() > routeBits {
+		return Way{}
+	}
+	w := n.start()
+	for _, p := range ports {
+		w.leave(p)
+	}
+	return w
+}
+
+// portsUpAndDown returns the ports of that way, or none.
+func (n *Network) portsUpAndDown(rank []int32, from, to int) []int {
 	source, _ := n.Home(from)
 	target, out := n.Home(to)
 	if n.End(n.Home(from)) == Unwired || n.End(target, out) == Unwired {
-		return Way{}
+		return nil
 	}
 	// A state is a router, and whether the way has gone down: 2*router+1.
 	type step struct{ before, port int32 }
@@ -84,19 +100,12 @@ func (n *Network) upAndDown(rank []int32, from, to int) Way {
 		for _, s := range row {
 			router := int(s / 2)
 			if router == target {
-				var ports []int
+				ports := []int{out}
 				for at := s; seen[at].before >= 0; at = seen[at].before {
 					ports = append(ports, int(seen[at].port))
 				}
-				if (len(ports)+1)*n.Width() > routeBits {
-					return Way{}
-				}
-				w := n.start()
-				for i := len(ports) - 1; i >= 0; i-- {
-					w.leave(ports[i])
-				}
-				w.leave(out)
-				return w
+				slices.Reverse(ports)
+				return ports
 			}
 			for p := range n.radix {
 				next, _, ok := n.End(router, p).Port(n.radix)
@@ -119,5 +128,5 @@ func (n *Network) upAndDown(rank []int32, from, to int) Way {
 		}
 		row = further
 	}
-	return Way{}
+	return nil
 }
