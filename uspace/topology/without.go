@@ -69,8 +69,8 @@ func (n *Network) ranks() []int32 {
 	return rank
 }
 
-// upAndDown returns the shortest way that never goes up after it has gone down, unless it takes more
-// than the route bits.
+// upAndDown returns the shortest way that never goes up after it has gone down, unless it takes
+// more than the route bits.
 func (n *Network) upAndDown(rank []int32, from, to int) Way {
 	ports := n.portsUpAndDown(rank, from, to)
 	if len(ports)*n.Width() > routeBits {
