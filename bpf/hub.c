@@ -88,7 +88,7 @@ enum funet_hub_counter {
 	FUNET_HUB_NOWHERE,   /* its route names a port that leads nowhere: dropped */
 	FUNET_HUB_DOWN,	     /* its route names a port that is down: dropped */
 	FUNET_HUB_FORGED,    /* from a station, with the source address of another: dropped */
-	FUNET_HUB_UNBUNDLED, /* a bundle that is none: dropped */
+	FUNET_HUB_UNBUNDLED, /* for many stations, and no bundle: dropped */
 	FUNET_HUB_BUNDLE,    /* a bundle, whose frames count besides */
 	FUNET_HUB_FORWARDED, /* by port 0; by port 1 is the next, and so on */
 	FUNET_HUB_COUNTERS = FUNET_HUB_FORWARDED + FUNET_HUB_PORTS,
@@ -120,7 +120,7 @@ struct {
 	__type(value, __u32);
 } funet_hub_links SEC(".maps");
 
-/* The same for the copies of bundles, each of which funet_hub_copy looks at. */
+/* The same for the copies of bundles. funet_hub_copy looks at each of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, FUNET_HUB_PORTS);

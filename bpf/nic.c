@@ -75,8 +75,9 @@ struct {
 	__type(value, __u64);
 } funet_deferrals SEC(".maps");
 
-/* Who has sent hellos, by the address that they come from: the same. Cards say hello to each other
- * some ten times a second, so only a flood meets this bound, and it costs the card nothing. */
+/* The same for senders of hellos, by the address that these come from. Cards say hello to each
+ * other some ten times a second. So only a flood meets this bound, and it costs the card
+ * nothing. */
 #define FUNET_HELLO_GAP 1000000
 #define FUNET_HELLO_AT_ONCE 256
 struct {

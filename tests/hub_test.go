@@ -107,7 +107,7 @@ func TestHubDaemons(t *testing.T) {
 			bundles, bad = bundles+r.Bundles, bad+r.Unbundled
 		}
 		if bad > 0 || flags == nil && bundles == 0 {
-			t.Errorf("%v: %d bundles, and %d that are none", flags, bundles, bad)
+			t.Errorf("%v: %d bundles, and %d that routers refused", flags, bundles, bad)
 		}
 		funet(t, "lab", "down", s.name).ok()
 	}

@@ -30,8 +30,10 @@ const (
 	newsEtherType = 0x88b6
 	newsHeader    = 14
 	stateSize     = 12
-	mostStates    = 100 // so that a message fits into any MTU that FUNet has
-	newsPeriod    = 500 * time.Millisecond
+	// mostNumber is above all times in nanoseconds. Larger numbers are nobody's.
+	mostNumber = 1 << 63
+	mostStates = 100 // so that a message fits into any MTU that FUNet has
+	newsPeriod = 500 * time.Millisecond
 	// newsPatience is how long a neighbour may be silent before its port counts as down: half of
 	// what cards wait for a peer (engine.Config.PeerTimeout).
 	newsPatience = 5 * newsPeriod
@@ -99,7 +101,9 @@ func hear(network uint64, b []byte, each func(router int, s state)) bool {
 	}
 	for i := range n {
 		s := b[newsHeader+i*stateSize:]
-		each(int(binary.BigEndian.Uint16(s)), state{down: s[2], number: binary.BigEndian.Uint64(s[4:])})
+		if number := binary.BigEndian.Uint64(s[4:]); number < mostNumber {
+			each(int(binary.BigEndian.Uint16(s)), state{down: s[2], number: number})
+		}
 	}
 	return true
 }

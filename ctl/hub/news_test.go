@@ -44,6 +44,15 @@ func TestNews(t *testing.T) {
 	})
 }
 
+// Rule: a number that no router gives is not heard, so that none comes after it.
+func TestNoNumber(t *testing.T) {
+	for _, m := range compose(7, []state{{1, mostNumber}, {1, 1<<64 - 1}}, func(int) bool { return true }) {
+		if !hear(7, m, func(r int, s state) { t.Errorf("router %d said %+v", r, s) }) {
+			t.Error("the message is refused")
+		}
+	}
+}
+
 // Rule: routers that wire their network in different ways, or to other stations, do not hear each
 // other.
 func TestIdentity(t *testing.T) {

@@ -56,6 +56,21 @@ func stations(t *testing.T, l *Lab) []station {
 	return all
 }
 
+// hubLab makes a lab of routers, which ends with the test, with a station on each host.
+func hubLab(t *testing.T, o Options) (*Lab, *topology.Network, []station) {
+	t.Helper()
+	l, err := Up(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	n, err := o.Topology.Network(o.Hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, n, stations(t, l)
+}
+
 // frame returns a frame to an address.
 func (s *station) frame(to [6]byte, text string) []byte {
 	return bytes.Join([][]byte{to[:], s.mac[:], {etherFUNet >> 8, etherFUNet & 0xff}, []byte(text),
@@ -113,16 +128,8 @@ func TestHubs(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprint(c.topology, c.hosts), func(t *testing.T) {
-			l, err := Up(Options{Hosts: c.hosts, Topology: c.topology, Hashed: c.topology == FatTree && c.hosts > 8})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			n, err := c.topology.Network(c.hosts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := stations(t, l)
+			l, n, all := hubLab(t, Options{Hosts: c.hosts, Topology: c.topology,
+				Hashed: c.topology == FatTree && c.hosts > 8})
 			exchange := func(n *topology.Network) {
 				t.Helper()
 				before, lost := forwarded(t, l)
@@ -188,16 +195,7 @@ func TestBundles(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprint(c.topology, c.hosts), func(t *testing.T) {
-			l, err := Up(Options{Hosts: c.hosts, Topology: c.topology})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			n, err := c.topology.Network(c.hosts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := stations(t, l)
+			l, n, all := hubLab(t, Options{Hosts: c.hosts, Topology: c.topology})
 			random := rand.New(rand.NewPCG(1, uint64(c.hosts)))
 			b := make([]byte, 1500)
 			for range 50 {

@@ -1,7 +1,7 @@
 package rma_test
 
-// This file compares sequences of operations with a model: a slice of bytes, rights, counts, and
-// who has the lock.
+// This file compares sequences of operations with a model: a slice of bytes, rights, counts,
+// and the node that has the lock.
 
 import (
 	"bytes"

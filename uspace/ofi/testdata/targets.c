@@ -219,7 +219,7 @@ static void atomics(void)
 	settled();
 }
 
-/* Many at once, of which each counts once. */
+/* Many at once: each counts once. */
 static void flood(void)
 {
 	enum { N = 400, SIZE = 3000 };
