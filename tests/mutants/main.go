@@ -329,6 +329,8 @@
 //	rebundled          a frame that is sent again travels in a bundle again
 //	crammed            a bundle has two frames for one station
 //	overtaking         a long frame overtakes those that are kept for a bundle
+//	despairing         looks beside a thread that computes are never tried again
+//	stubborn           such looks are forgone although they find something
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the
 // source changes, its mutation is written anew. The mutant is a file in a temporary folder, which

@@ -36,6 +36,7 @@ const (
 	turnsFolder   = "uspace/turns"
 	bundleFolder  = "uspace/port/bundle"
 	tableFolder   = "ctl/registry"
+	waitFolder    = "uspace/wait"
 )
 
 var (

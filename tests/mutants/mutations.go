@@ -20,6 +20,7 @@ func turning(test string) []check  { return []check{{folder: turnsFolder, test: 
 func bundling(test string) []check { return []check{{folder: bundleFolder, test: test}} }
 func chaos(faults string) []check  { return []check{{faults: faults}} }
 func table(test string) []check    { return []check{{folder: tableFolder, test: test}} }
+func waits(test string) []check    { return []check{{folder: waitFolder, test: test}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
 func both(a, b []check) []check { return append(a, b...) }
@@ -1145,4 +1146,10 @@ var mutations = []mutation{
 	{"listless", "../turns/turns.go",
 		`g.stirs = g.stirs || moved != g.moved`, `g.stirs = moved != g.moved`,
 		turning("TestStirringGroupKeepsItsTurn")},
+	{"despairing", "../wait/waiter.go",
+		` && w.vain%(most*Retrial) != 0`, ``,
+		waits("TestFutileLooks")},
+	{"stubborn", "../wait/waiter.go",
+		`if w.idle > 0 && !w.slept {`, `if false {`,
+		waits("TestFutileLooks")},
 }

@@ -24,7 +24,10 @@
 //     yield: a thread that sleeps more than it runs is run as soon as it wakes up. For the same
 //     reason the thread of a daemon, which works for many, then sleeps after a single look. The
 //     others look first all the same: an embedded card that slept at once had round trips of 40 us
-//     there instead of 6.
+//     there instead of 6. But where two that wait for each other have come to share one processor,
+//     beside somebody who computes on another, no look finds anything, and each keeps the other from
+//     running: round trips of 80 us instead of 20. So an embedded card whose looks found nothing in
+//     4 waits in a row sleeps after a single look, and tries all of them again in one wait of 128.
 //  5. A waiter that has looked and yielded in vain for as long as the Policy says sleeps. After the
 //     sleep it does so for half as long before the next sleep. An embedded card does not sleep for
 //     this reason: its processor is the program's own, and no other thread asked for it.
@@ -50,8 +53,9 @@
 // The differences between waiters are in their Policy, and nowhere else:
 //
 //	          looks  beside  sleeps after      a sleep    why
-//	Embedded     32      32  only rule 4       1 ms       a look is 16 calls of Drive; timers of
-//	                                                      the program's own may have to be served
+//	Embedded     32       8  only rule 4       1 ms       a look is 16 calls of Drive, 2 us of a
+//	                                                      rank of MPI; timers of the program's own
+//	                                                      may have to be served
 //	Modelled     16      16  only rule 4       1 ms       a look is 16 calls that only read
 //	                                                      registers: together longer than a round
 //	                                                      trip

@@ -16,12 +16,18 @@ const (
 	AtWork = int64(3 * time.Microsecond)
 )
 
+// Retrial times Futile waits pass before looks are tried again that have found nothing.
+const Retrial = 32
+
 // Policy holds the figures that differ between waiters.
 type Policy struct {
 	// Looks is the number of looks in vain before a yield: some 10 us of them.
 	Looks int
 	// Beside is the number of looks in vain before a sleep beside a thread that computes.
 	Beside int
+	// Futile is the number of waits in a row whose looks beside such a thread found nothing, after
+	// which the others have a single look, but for one in Retrial times as many. 0: all have all.
+	Futile int
 	// Awake is how long, in nanoseconds, a waiter yields in vain before it sleeps; 0: for ever.
 	Awake int64
 	// FirstSleep and LongestSleep bound a sleep, in nanoseconds. After each sleep in vain the bound
@@ -32,7 +38,7 @@ type Policy struct {
 // These are the policies of the waiters.
 var (
 	// Embedded is the policy of a card in its program's own process.
-	Embedded = Policy{Looks: 32, Beside: 32, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
+	Embedded = Policy{Looks: 32, Beside: 8, Futile: 4, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
 	// Modelled is the policy of such a card of a modelled machine.
 	Modelled = Policy{Looks: 16, Beside: 16, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
 	// Daemon is the policy of the card's thread of a daemon.

@@ -21,6 +21,8 @@ type Waiter struct {
 	since  int64 // when this wait first came to yield or sleep; 0: it has not yet
 	until  int64 // until then another thread computes, as far as is known
 	nap    int64 // bounds the next sleep
+	slept  bool  // in this wait
+	vain   int   // waits in a row whose looks beside a thread that computes found nothing
 
 	at    int64  // the last time that is known,
 	calls uint64 // and how many calls there had been
@@ -32,7 +34,12 @@ type Waiter struct {
 func New(p Policy) Waiter { return Waiter{policy: p, looks: p.Looks, nap: p.FirstSleep} }
 
 // Found ends a wait. Whether others want the processor stays known.
-func (w *Waiter) Found() { w.idle, w.since, w.nap = 0, 0, w.policy.FirstSleep }
+func (w *Waiter) Found() {
+	if w.idle > 0 && !w.slept {
+		w.vain = 0
+	}
+	w.idle, w.since, w.nap, w.slept = 0, 0, w.policy.FirstSleep, false
+}
 
 // Called notes the time and the number of calls so far of the function in which a program lets its
 // card run. It reports whether the calls are far apart: then the program works between them, and
@@ -65,10 +72,25 @@ func (w *Waiter) Next(now int64) Action {
 	if w.since == 0 {
 		w.since = now
 	}
-	if now < w.until || w.policy.Awake != 0 && now-w.since > w.policy.Awake {
+	if now < w.until {
+		if !w.slept {
+			w.vain++
+		}
+		w.looks = w.beside()
+		return Sleep
+	}
+	if w.policy.Awake != 0 && now-w.since > w.policy.Awake {
 		return Sleep
 	}
 	return Yield
+}
+
+// beside returns the number of looks before the next sleep beside a thread that computes.
+func (w *Waiter) beside() int {
+	if most := w.policy.Futile; most > 0 && w.vain >= most && w.vain%(most*Retrial) != 0 {
+		return 1
+	}
+	return w.policy.Beside
 }
 
 // Yielded notes when a yield began and ended.
@@ -76,7 +98,7 @@ func (w *Waiter) Yielded(began, ended int64) {
 	w.at = ended // a rest is no work
 	switch took := ended - began; {
 	case took > SomeoneComputes:
-		w.until, w.looks, w.others = ended+Sharing, w.policy.Beside, false
+		w.until, w.looks, w.others = ended+Sharing, w.beside(), false
 	case took > SomeoneRan:
 		w.looks, w.others = 1, true
 		w.since += took // what others ran is not time waited in vain
@@ -92,6 +114,6 @@ func (w *Waiter) Nap() int64 { return w.nap }
 // message may not be there yet. So the waiter waits in vain for half of Awake again before the next
 // sleep.
 func (w *Waiter) Slept(now int64) {
-	w.at, w.since = now, now-w.policy.Awake/2
+	w.at, w.since, w.slept = now, now-w.policy.Awake/2, true
 	w.nap = min(2*w.nap, w.policy.LongestSleep)
 }

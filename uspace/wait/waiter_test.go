@@ -142,7 +142,7 @@ func TestBesideWhoComputes(t *testing.T) {
 			w.Found()
 			before := w.now
 			did, looks := w.next()
-			if looks != p.Beside {
+			if looks != p.Beside && (looks != 1 || p.Futile == 0) {
 				t.Fatalf("%s: %d looks", name, looks)
 			}
 			if at := before + int64(looks)*w.look; at < end != (did == wait.Sleep) {
@@ -152,6 +152,52 @@ func TestBesideWhoComputes(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// Rule 4: looks beside somebody who computes go on for one whom they find something. After Futile
+// waits in a row with none a single look must do, but for one wait in Retrial times as many. When
+// that one finds something, all looks are allowed again.
+func TestFutileLooks(t *testing.T) {
+	p := wait.Embedded
+	w := newWaiting(p)
+	w.yield = computes
+	w.next()
+	w.look = 1 // 200 ms do not pass
+	inVain := func(n, want int) {
+		t.Helper()
+		w.Found()
+		if _, looks := w.next(); looks != want {
+			t.Fatalf("%d looks after %d waits in vain, want %d", looks, n, want)
+		}
+		w.now -= p.FirstSleep // something came at once
+	}
+	for range 3 {
+		for range 5 {
+			for n := range p.Futile - 1 {
+				inVain(n, p.Beside)
+			}
+			w.Found()
+			if w.Tired() {
+				t.Fatal("one look is too many")
+			}
+			w.Found() // by the second
+		}
+		for n := range p.Futile {
+			inVain(n, p.Beside)
+		}
+		for n := p.Futile; n < 3*p.Futile*wait.Retrial; n++ {
+			want := 1
+			if n%(p.Futile*wait.Retrial) == 0 {
+				want = p.Beside
+			}
+			inVain(n, want)
+		}
+		w.Found()
+		if w.Tired() {
+			t.Fatal("it does not try again")
+		}
+		w.Found() // at the second look
 	}
 }
 
