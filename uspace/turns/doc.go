@@ -13,11 +13,17 @@
 // turn, and no group leaves the card before the turn ends.
 //
 // With a Clock hosts agree on the number of the turn. The order of the groups depends on that
-// number and on their GIDs alone. So hosts with the same groups choose the same ones. Hosts with
-// different groups choose the same ones wherever the first ones are on both. No host tells another
-// which groups it has. Of two turns in a row the second has the order of the first backwards, so
-// that two groups have every other turn each. A group that begins to rest gives what is left of the
-// turn to the next one in the order, and takes its place again when it wakes.
+// number, on their GIDs and on the numbers of their hosts alone. So hosts with the same groups choose
+// the same ones. Hosts with different groups choose the same ones wherever the first ones are on both.
+// No host tells another which groups it has. Of two turns in a row the second has the order of the
+// first backwards, so that two groups have every other turn each. A group that begins to rest gives
+// what is left of the turn to the next one in the order, and takes its place again when it wakes.
+//
+// Groups of about as many hosts, up to a power of two, are a class. The order is first one of classes,
+// then one of the groups of each. A group on all hosts would else be the first on all of them in few
+// turns, where each of them has a group of its own beside it. As it is, wide groups have every other
+// turn on all their hosts, and narrow ones those between. In exchange, groups of a class that is rare
+// on a card have more turns there than others.
 //
 // The clock: the lowest-numbered cards that are heard tell their times, at most mostTellers. While
 // most of these times are together, each host brings its clock into their middle, and a third of
