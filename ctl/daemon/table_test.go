@@ -105,7 +105,8 @@ func TestDatagramsByTable(t *testing.T) {
 	_, seen := b.listen(secret)
 	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
 	logs[0].says(t, "card 1 has joined: "+b.address(1))
-	if at := s.Keys("/lab/hosts/1")["/lab/hosts/1"]; !strings.Contains(at, b.address(1)) || !strings.Contains(at, `"udp"`) {
+	at := s.Keys("/lab/hosts/1")["/lab/hosts/1"]
+	if !strings.Contains(at, b.address(1)) || !strings.Contains(at, `"udp"`) {
 		t.Errorf("host 1 is in the table as %s", at)
 	}
 	_, nodes := group(t, daemons, 0, 1)
@@ -179,8 +180,8 @@ func TestLeaderOfEtcdKilled(t *testing.T) {
 }
 
 // Rule: hosts find each other through the table. etcd killed, restarted, compacted, restored, with
-// an empty folder: no job ends, and none is admitted twice. While etcd is away a new job is refused in one
-// line, and everything that runs goes on. When a lease ends under a living job, its host stays.
+// an empty folder: no job ends, and none is admitted twice. While etcd is away a new job is refused
+// in one line, and everything that runs goes on. When a lease ends under a living job, its host stays.
 func TestClusterInEtcd(t *testing.T) {
 	long.Test(t)
 	b := newBed(t)

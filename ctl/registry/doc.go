@@ -40,11 +40,12 @@
 //   - After each break of a connection to a member of etcd everything is read anew. etcd's client
 //     does not tell of breaks, so breaks (client.go) counts connections.
 //   - An etcd that was restored from a copy has a lower revision than was seen, or other values in
-//     revisions that were seen. The log has that. Each member writes its keys again, with its present
-//     lease. For a lease's time and mostPause no member takes a GID for a new job, so that all have
-//     written theirs before. A daemon that starts in that time does not know of it: a job of its own
-//     may get the GID of another, which then goes on as lost. The same goes for the short moment
-//     before a member notices an etcd that was restored without a revision that it has seen.
+//     revisions that were seen. The log has that. Each member writes its keys again, with its
+//     present lease. For a lease's time and mostPause no member takes a GID for a new job, so that
+//     all have written theirs before. A daemon that starts in that time does not know of it: a job
+//     of its own may get the GID of another, which then goes on as lost. The same goes for the
+//     short moment before a member notices an etcd that was restored without a revision that it
+//     has seen.
 //   - An etcd of another cluster ID is refused until the daemon is restarted.
 //
 // Every function may be called from any goroutine.

@@ -176,7 +176,8 @@ func (m *Member) retake() {
 	defer m.mu.Unlock()
 	for gid, g := range m.wanted {
 		e, there := m.table.groups[gid][m.o.Own.Node]
-		if g.revision = e.modified; !there || e.value != g.claim.Marshal() || e.lease != int64(m.lease) || g.lost != nil {
+		there = there && e.lease == int64(m.lease) && e.value == g.claim.Marshal()
+		if g.revision = e.modified; !there || g.lost != nil {
 			m.back[gid] = true
 		}
 	}
@@ -265,8 +266,8 @@ func (m *Member) put(ctx context.Context, gid uint16, g *group) error {
 		m.mu.Unlock()
 		ops := []clientv3.Op{clientv3.OpPut(key, g.claim.Marshal(), clientv3.WithLease(lease))}
 		for _, f := range found.forged[:min(len(found.forged), mostOps)] {
-			ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(f.key), "=", f.modified)},
-				[]clientv3.Op{clientv3.OpDelete(f.key)}, nil))
+			same := clientv3.Compare(clientv3.ModRevision(f.key), "=", f.modified)
+			ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{same}, []clientv3.Op{clientv3.OpDelete(f.key)}, nil))
 		}
 		t, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return m.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(own), "=", lease)).
@@ -286,7 +287,9 @@ func (m *Member) put(ctx context.Context, gid uint16, g *group) error {
 			return nil
 		}
 		// Another job was first, or is about to give way to this one.
-		_, gone := ask(ctx, func(ctx context.Context) (*clientv3.DeleteResponse, error) { return m.client.Delete(ctx, key) })
+		_, gone := ask(ctx, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+			return m.client.Delete(ctx, key)
+		})
 		if err = errors.Join(err, gone); err != nil {
 			return err
 		}
@@ -353,7 +356,8 @@ func (m *Member) look(ctx context.Context, gid uint16, job string, at int64) (fo
 			some = append(some, x)
 		}
 	}
-	hosts, err := m.keys(ctx, some, func(x *theirs) string { return m.prefix + hostName(x.host) }, r.Header.Revision, true)
+	name := func(x *theirs) string { return m.prefix + hostName(x.host) }
+	hosts, err := m.keys(ctx, some, name, r.Header.Revision, true)
 	for i := range hosts {
 		switch x := &some[i]; {
 		case !m.valid(x, hosts[i].lease):

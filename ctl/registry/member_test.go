@@ -234,8 +234,8 @@ func TestFlood(t *testing.T) {
 }
 
 // Rule: a host that writes below one GID as fast as it can keeps no job from it: garbage of any
-// length, in the names of all hosts and of none, and also the keys of those that take the GID. It is
-// taken once all the same.
+// length, in the names of all hosts and of none, and also the keys of those that take the GID. It
+// is taken once all the same, if not those.
 func TestFloodBelowOneGID(t *testing.T) {
 	s := etcd.Start(t)
 	const node = 7 // the first; their keys come after those that can be read
@@ -441,7 +441,9 @@ func TestRestored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, "all is back", func() bool { return len(s.Keys("/lab/groups/")) == 4 && len(s.Keys("/lab/hosts/")) == 2 })
+			await(t, "all is back", func() bool {
+				return len(s.Keys("/lab/groups/")) == 4 && len(s.Keys("/lab/hosts/")) == 2
+			})
 			all = append(all, enter(2))
 			all[1].Release(2)
 			ours(3)
@@ -459,7 +461,8 @@ func TestRestored(t *testing.T) {
 			if far > 0 { // where members do not see it
 				s.Endpoint = etcd.Free(t)
 				s.Restart()
-				life := `{"host":"x","life":"0123456789abcdef","iface":"eth1","mac":"02:00:00:00:00:77","encap":"ethernet"}`
+				life := `{"host":"x","life":"0123456789abcdef","iface":"eth1",` +
+					`"mac":"02:00:00:00:00:77","encap":"ethernet"}`
 				for n := range far {
 					s.Put(fmt.Sprint("/lab/hosts/", 100+n), life)
 				}
@@ -486,7 +489,8 @@ func TestRestored(t *testing.T) {
 			}
 			await(t, "each has told it", func() bool { return told() == len(all) })
 			for node := range all {
-				if err := try(node, 9); err == nil || !strings.Contains(err.Error(), "restored from a copy; new jobs from") {
+				err := try(node, 9)
+				if err == nil || !strings.Contains(err.Error(), "restored from a copy; new jobs from") {
 					t.Errorf("host %d takes a GID before all have written theirs: %v", node, err)
 				}
 			}

@@ -84,8 +84,8 @@ type Member struct {
 	isUp    bool
 	why     error     // why it is not up
 	since   time.Time // of the last change of isUp
-	// admits is when this host takes GIDs again after etcd was restored: then all hosts have written
-	// theirs. Until then it takes over what a daemon of its own before it has there.
+	// admits is when this host takes GIDs again after etcd was restored: then all hosts have
+	// written theirs. Until then it takes over what a daemon of its own before it has there.
 	admits time.Time
 	wanted map[uint16]*group
 	// back has the GIDs whose keys are to be looked at: written if they are wanted, else deleted.
@@ -119,8 +119,8 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{o: o, client: client, breaks: b, prefix: o.Etcd.Prefix, ended: make(chan struct{}), news: make(chan struct{}, 1),
-		cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
+	m := &Member{o: o, client: client, breaks: b, prefix: o.Etcd.Prefix, ended: make(chan struct{}),
+		news: make(chan struct{}, 1), cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
 		wanted: map[uint16]*group{}, back: map[uint16]bool{}, settled: make(chan struct{}),
 		nudged: make(chan struct{}, 1), why: ErrAway}
 	within, stop := context.WithTimeout(ctx, joinWithin)
