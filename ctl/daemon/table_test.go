@@ -181,7 +181,8 @@ func TestLeaderOfEtcdKilled(t *testing.T) {
 
 // Rule: hosts find each other through the table. etcd killed, restarted, compacted, restored, with
 // an empty folder: no job ends, and none is admitted twice. While etcd is away a new job is refused
-// in one line, and everything that runs goes on. When a lease ends under a living job, its host stays.
+// in one line, and everything that runs goes on. When a lease ends under a living job, its host
+// stays.
 func TestClusterInEtcd(t *testing.T) {
 	long.Test(t)
 	b := newBed(t)
@@ -222,7 +223,7 @@ func TestClusterInEtcd(t *testing.T) {
 				k := dial(t, daemons[1].socket)
 				defer k.Close()
 				_, err := k.Job(attach.JobRequest{GID: gid, Token: attach.NewToken(), Cards: []uint16{1, 0}})
-				if !errors.Is(err, attach.ErrTaken) && !errors.Is(err, attach.ErrCluster) { // that was restored
+				if !errors.Is(err, attach.ErrTaken) && !errors.Is(err, attach.ErrCluster) {
 					t.Fatalf("%s: GID %d for another job: %v", when, gid, err)
 				}
 				return errors.Is(err, attach.ErrTaken)

@@ -262,7 +262,8 @@ func TestFloodBelowOneGID(t *testing.T) {
 			for n := 0; ctx.Err() == nil; n++ {
 				var ops []clientv3.Op
 				for i := range 96 {
-					key := fmt.Sprintf("/lab/groups/7/%d", 10+96*(n%60)+i) // more than are read at once
+					// More than are read at once.
+					key := fmt.Sprintf("/lab/groups/7/%d", 10+96*(n%60)+i)
 					switch {
 					case i < 3 && writer == 0 && over.Load():
 						key = fmt.Sprint("/lab/groups/7/", node+i)

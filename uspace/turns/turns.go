@@ -20,6 +20,10 @@ const (
 	pause = Turn / 10
 	// patient is how long a switch waits for acknowledgments.
 	patient = 10 * Turn
+	// again is how soon a switch that waits looks again, at the latest. A card that steps when a
+	// frame arrives does it then. A card that looked all the while would keep the processor from
+	// those that are to acknowledge.
+	again = Turn / 500
 	// looks bounds the contexts that are out and looked at in one look.
 	looks = 1024
 	// overdue is how many turns a group waits, for each group that is awake, before it goes first.
@@ -156,7 +160,7 @@ func (t *Turns) Step(now int64) (next int64) {
 	for _, g := range t.groups {
 		for _, m := range g.members {
 			if g.on && !g.next && !m.Out(now-t.since > patient) {
-				return now // packets are in flight
+				return now + again // packets are in flight
 			}
 		}
 	}

@@ -328,6 +328,27 @@ func TestSlowSwitch(t *testing.T) {
 	}
 }
 
+// Rule: while a switch waits for packets in flight it is looked at again soon, and not all the
+// while.
+func TestWaitingSwitchRests(t *testing.T) {
+	c := newCard(1, nil, 1, 2)
+	c.run(Turn/2, nil)
+	c.members[c.on()[0]].flying = 1 << 40
+	waited := 0
+	for end := c.now + 2*Turn; c.now < end; {
+		next := c.Step(c.now)
+		if c.out {
+			if waited++; next <= c.now || next > c.now+Turn/100 {
+				t.Fatalf("it is looked at again after %d us", (next-c.now)/1000)
+			}
+		}
+		c.now = max(next, c.now+1)
+	}
+	if waited == 0 {
+		t.Error("no switch has waited")
+	}
+}
+
 // Rule: a switch goes on when groups end in the middle of it, also the last one. The room that they
 // leave is taken at once.
 func TestGroupsEndWhileTheySwitch(t *testing.T) {
