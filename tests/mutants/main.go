@@ -325,7 +325,7 @@
 //	unwaiting          GIDs are given to new jobs at once when etcd was restored
 //	crowded            keys below a GID are not looked at that are more than can be read
 //	blind              of two jobs that take a GID at once both get it
-//	restless           a card looks all the while whether a switch can go on
+//	unresting          a card looks all the while whether a switch can go on
 //	classless          a group on all hosts has its turn among those of each host
 //	jumpy              the number of the turn jumps as often as somebody says so
 //	tireless           a group that does nothing keeps its turn

@@ -1142,7 +1142,7 @@ var mutations = []mutation{
 	{"blind", "../../ctl/registry/groups.go",
 		`found, err = m.look(ctx, gid, g.claim.Job, t.Header.Revision)`, `found = sight{}`,
 		table("TestGroupsAtOnce")},
-	{"restless", "../turns/turns.go",
+	{"unresting", "../turns/turns.go",
 		`return now + again`, `return now`,
 		turning("TestWaitingSwitchRests")},
 	{"classless", "../turns/turns.go",
