@@ -299,7 +299,7 @@ func (l *loop) attach(a *attachment, first, arrives bool) (err error) {
 	a.active.Store(!arrives)
 	l.traceNew(a)
 	if l.share != nil && !arrives {
-		l.share.Enter(a.job.gid, turn{l.card, a})
+		l.share.Enter(a.job.gid, a.job.width, turn{l.card, a})
 	}
 	return nil
 }

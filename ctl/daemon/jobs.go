@@ -26,6 +26,7 @@ type job struct {
 	token  attach.Token
 	tag    uint64   // in every frame, from token and GID
 	cards  []uint16 // card of each node
+	width  int      // how many cards these are
 	secret []byte   // secret for a direct job's key; nil: its hosts have none
 	direct bool     // its nodes have ports and no contexts (port.go)
 	fates           // of a direct job: the fates of its processes (fate.go)
@@ -86,7 +87,7 @@ func (c *connection) makeJob(r *attach.JobRequest) (err error) {
 	if busy {
 		return fmt.Errorf("making a job: %w", attach.ErrAttached)
 	}
-	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct,
+	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct, width: widthOf(r.Cards),
 		members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
 	if err := d.take(c.peer.account, c.rule, j.use()); err != nil {
 		return fmt.Errorf("making a job: %w", err)
@@ -325,6 +326,13 @@ func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest, direct bool) (*
 		return nil, fmt.Errorf("its nodes are 0 to %d: %w", len(j.cards)-1, attach.ErrNode)
 	}
 	return j, nil
+}
+
+// widthOf counts the cards of a job's nodes.
+func widthOf(cards []uint16) int {
+	sorted := slices.Clone(cards)
+	slices.Sort(sorted)
+	return len(slices.Compact(sorted))
 }
 
 // leave takes count nodes off the members of a job.

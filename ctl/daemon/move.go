@@ -316,7 +316,7 @@ func (c *connection) takeImage() error {
 		}
 		a.active.Store(true)
 		if l.share != nil {
-			l.share.Enter(a.job.gid, turn{l.card, a})
+			l.share.Enter(a.job.gid, a.job.width, turn{l.card, a})
 		}
 	})
 	switch {

@@ -16,10 +16,12 @@ import (
 
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/report"
 	"github.com/funet/funet/tests/etcd"
 	"github.com/funet/funet/tests/long"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/keyfile"
 )
 
@@ -43,15 +45,19 @@ func (b *bed) join(s *etcd.Server, host int, log *journal, c *daemon.Config, tun
 
 // configure has a host's configuration name the table, and tune change it.
 func (b *bed) configure(s *etcd.Server, host int, log *journal, c *daemon.Config, tune func(*daemon.Config)) error {
-	own := c.Peers.Peers[host]
-	c.Peers, c.Log = nil, log.add
+	own, encap := c.Peers.Peers[host], c.Peers.Encap
+	c.Peers, c.Encap, c.Log = nil, &encap, log.add
 	c.Etcd = &config.Etcd{Endpoints: []string{s.Endpoint}, Prefix: "/lab/", Lease: 2 * time.Second}
 	return b.lab.Do(host, func() error {
 		all, err := net.Interfaces()
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(all, func(i net.Interface) bool { return slices.Equal(i.HardwareAddr, own.MAC) })
+		i := slices.IndexFunc(all, func(i net.Interface) bool {
+			at, err := i.Addrs()
+			return err == nil && (encap == cluster.UDP && daemon.ReachedAt(at) == own.Address ||
+				encap != cluster.UDP && slices.Equal(i.HardwareAddr, own.MAC))
+		})
 		c.Interfaces = []string{all[i].Name}
 		if tune != nil {
 			tune(c)
@@ -91,9 +97,92 @@ func exchange(t *testing.T, nodes []*client) {
 	}
 }
 
-// Rule: hosts find each other through the table. etcd killed, restarted, compacted, with an empty
-// folder: no job ends, and none is admitted twice. While etcd is away a new job is refused in one
-// line, and everything that runs goes on. When a lease ends under a living job, its host stays.
+// Rule: hosts whose frames travel in datagrams find each other's addresses in the table.
+func TestDatagramsByTable(t *testing.T) {
+	b := newBedOf(t, lab.Options{Hosts: 2, Topology: lab.Router})
+	s, logs := etcd.Start(t), new([2]journal)
+	const secret = 0xbadcab1e
+	_, seen := b.listen(secret)
+	daemons := []*running{b.inTable(s, 0, &logs[0], nil), b.inTable(s, 1, &logs[1], nil)}
+	logs[0].says(t, "card 1 has joined: "+b.address(1))
+	at := s.Keys("/lab/hosts/1")["/lab/hosts/1"]
+	if !strings.Contains(at, b.address(1)) || !strings.Contains(at, `"udp"`) {
+		t.Errorf("host 1 is in the table as %s", at)
+	}
+	_, nodes := group(t, daemons, 0, 1)
+	const messages = 20
+	for i := range messages {
+		from, to := i%2, 1-i%2
+		nodes[from].send(uint16(to), secret)
+		if source, word := nodes[to].receive(); source != uint16(from) || word != secret {
+			t.Fatalf("message %d: got %x from node %d", i, word, source)
+		}
+	}
+	eventually(t, "the router has seen the datagrams", func() bool { return seen.Load() >= messages })
+	daemons[1].stop(t)
+	logs[0].says(t, "card 1 has left: "+b.address(1))
+}
+
+// Rule: while the member that leads etcd is killed and comes back, no job ends, messages pass, and
+// jobs are made: each with a GID of its own.
+func TestLeaderOfEtcdKilled(t *testing.T) {
+	long.Test(t)
+	b := newBed(t)
+	servers := etcd.Members(t, 3)
+	const jobs, more = 20, 5
+	tune := func(c *daemon.Config) {
+		c.Etcd.Lease = 10 * time.Second
+		for _, s := range servers[1:] {
+			c.Etcd.Endpoints = append(c.Etcd.Endpoints, s.Endpoint)
+		}
+		c.Rules = []config.Rule{{Contexts: 4 * jobs, Jobs: 4 * jobs, Connections: 20 * jobs, Bytes: 1 << 30}}
+	}
+	var logs [2]journal
+	daemons := []*running{b.inTable(servers[0], 0, &logs[0], tune), b.inTable(servers[0], 1, &logs[1], tune)}
+	logs[0].says(t, "card 1 has joined")
+	var all [][]*client
+	gids := map[uint16]bool{}
+	for range jobs {
+		gid, _, nodes := numbered(t, daemons, 0, 1)
+		gids[gid] = true
+		all = append(all, nodes)
+	}
+	start := func() {
+		t.Helper()
+		for range more {
+			until(t, "a job is made", func() bool {
+				k := dial(t, daemons[0].socket)
+				gid, err := k.Job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+				if err != nil {
+					if !errors.Is(err, attach.ErrCluster) {
+						t.Fatal(err)
+					}
+					k.Close()
+					return false
+				}
+				if gids[gid] {
+					t.Fatalf("GID %d is that of two jobs", gid)
+				}
+				gids[gid] = true
+				return true
+			})
+		}
+		for _, nodes := range all {
+			exchange(t, nodes)
+		}
+	}
+	leader := servers[slices.IndexFunc(servers, (*etcd.Server).Leads)]
+	leader.Kill()
+	start()
+	leader.Restart()
+	start()
+	until(t, "all groups are in etcd", func() bool { return len(leader.Keys("/lab/groups/")) == 2*jobs+2*more })
+}
+
+// Rule: hosts find each other through the table. etcd killed, restarted, compacted, restored, with
+// an empty folder: no job ends, and none is admitted twice. While etcd is away a new job is refused
+// in one line, and everything that runs goes on. When a lease ends under a living job, its host
+// stays.
 func TestClusterInEtcd(t *testing.T) {
 	long.Test(t)
 	b := newBed(t)
@@ -107,7 +196,15 @@ func TestClusterInEtcd(t *testing.T) {
 	logs[0].says(t, "card 1 has joined")
 	var all [][]*client
 	gids := map[uint16]bool{}
-	for range jobs {
+	for i := range jobs {
+		if i == jobs/2 {
+			s.Kill()
+			s.Copy()
+			s.Restart()
+			for _, d := range daemons {
+				until(t, "etcd is back", func() bool { return statusOf(t, d).Table.Answers })
+			}
+		}
 		gid, _, nodes := numbered(t, daemons, 0, 1)
 		gids[gid] = true
 		all = append(all, nodes)
@@ -122,12 +219,15 @@ func TestClusterInEtcd(t *testing.T) {
 		}
 		until(t, "all groups are in etcd "+when, func() bool { return len(s.Keys("/lab/groups/")) == 2*jobs })
 		for gid := range gids {
-			k := dial(t, daemons[1].socket)
-			_, err := k.Job(attach.JobRequest{GID: gid, Token: attach.NewToken(), Cards: []uint16{1, 0}})
-			if !errors.Is(err, attach.ErrTaken) {
-				t.Fatalf("%s: GID %d for another job: %v", when, gid, err)
-			}
-			k.Close()
+			until(t, "a GID is refused "+when, func() bool {
+				k := dial(t, daemons[1].socket)
+				defer k.Close()
+				_, err := k.Job(attach.JobRequest{GID: gid, Token: attach.NewToken(), Cards: []uint16{1, 0}})
+				if !errors.Is(err, attach.ErrTaken) && !errors.Is(err, attach.ErrCluster) {
+					t.Fatalf("%s: GID %d for another job: %v", when, gid, err)
+				}
+				return errors.Is(err, attach.ErrTaken)
+			})
 		}
 	}
 	check("at first")
@@ -152,6 +252,12 @@ func TestClusterInEtcd(t *testing.T) {
 	logs[0].says(t, "answers")
 	logs[1].says(t, "answers")
 	check("killed and restarted")
+	s.Kill()
+	s.Restore()
+	s.Restart()
+	logs[0].says(t, "was restored from a copy")
+	logs[1].says(t, "was restored from a copy")
+	check("restored")
 	s.Kill()
 	s.Forget()
 	s.Restart()

@@ -22,16 +22,17 @@ func gangCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gang",
 		Short: "Measure what jobs keep of their rate that take turns on simulated cards",
-		Long: `Measure in virtual time what two jobs keep of their rate on cards with room for one
-of them (gang scheduling, thesis 4.3). Each job has a process on each host. In a round
+		Long: `Measure in virtual time what jobs keep of their rate on cards with room for one of
+them (gang scheduling, thesis 4.3). Two jobs have a process on each host. In a round
 each process sends a message to every other one, and waits for theirs. The hosts'
 clocks begin anywhere, and run up to 100 millionths faster or slower. The same hosts
 and seed give the same figures.
 
 Cases: alone (each host takes its turns alone), together (all at the same time), gone
 (together, after the clock of the first card fell silent), liar (together, while a card
-with a lower number tells each host another time). Turns withstand a liar among four
-cards or more. With two hosts it is one of three.`,
+with a lower number tells each host another time), wide (together, a job on all hosts
+beside one on each two of them). Turns withstand a liar among four cards or more. With
+two hosts it is one of three.`,
 		Example: `  funet sim gang
   funet sim gang --hosts 8 --seed 7 --json`,
 		Args: cobra.NoArgs,
@@ -65,8 +66,8 @@ type gangReport struct{ *gang.Result }
 
 // WriteTable prints the report for people.
 func (r gangReport) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s on %s with room for %d: one alone does %.0f rounds a second\n", output.Count(r.Jobs, "job"),
-		output.Count(r.Hosts, "host"), r.Room, r.Alone)
+	fmt.Fprintf(w, "%s with room for %s: a job alone does %.0f rounds a second\n", output.Count(r.Hosts, "host"),
+		output.Count(r.Room, "group"), r.Alone)
 	rows := [][]string{{"  of a half", "case"}}
 	for _, c := range r.Cases {
 		least, most := c.Share[0], c.Share[0]

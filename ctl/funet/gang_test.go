@@ -28,30 +28,34 @@ func TestGangJSON(t *testing.T) {
 	if err := errors.Join(json.Unmarshal([]byte(text), &fields), json.Unmarshal([]byte(text), &r)); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	want := []string{"alone_rounds_per_s", "cases", "hosts", "jobs", "room_groups", "seed"}
+	want := []string{"alone_pair_rounds_per_s", "alone_rounds_per_s", "cases", "hosts", "room_groups", "seed"}
 	if names := slices.Sorted(maps.Keys(fields)); !slices.Equal(names, want) {
 		t.Errorf("the fields are %q, want %q", names, want)
 	}
 	var names []string
 	for _, c := range r.Cases {
 		names = append(names, c.Name)
-		if len(c.Rounds) != r.Jobs || len(c.Share) != r.Jobs || c.Does == "" {
+		if len(c.Rounds) != len(c.Nodes) || len(c.Share) != len(c.Nodes) || len(c.Nodes) != 2 || c.Does == "" {
 			t.Errorf("%+v", c)
 		}
 		for i := range c.Share {
-			if got := c.Rounds[i] * float64(r.Jobs) / r.Alone; got < c.Share[i]*0.999 || got > c.Share[i]*1.001 {
+			alone := r.Alone
+			if c.Name == "wide" && i > 0 {
+				alone = r.AlonePair
+			}
+			if got := 2 * c.Rounds[i] / alone; got < c.Share[i]*0.999 || got > c.Share[i]*1.001 {
 				t.Errorf("%+v: a share is not that of the rounds", c)
 			}
 		}
 	}
-	if !slices.Equal(names, []string{"alone", "together", "gone", "liar"}) {
+	if !slices.Equal(names, []string{"alone", "together", "gone", "liar", "wide"}) {
 		t.Errorf("cases %q", names)
 	}
 }
 
 // Rule: people are told in 80 columns.
 func TestGangTable(t *testing.T) {
-	r := gangReport{&gang.Result{Hosts: 16, Jobs: 2, Room: 1, Alone: 1 << 30, Cases: []gang.Case{
+	r := gangReport{&gang.Result{Hosts: 16, Room: 1, Alone: 1 << 30, Cases: []gang.Case{
 		{Does: "together, after the first card's clock fell silent", Share: []float64{0.9, 100}}}}}
 	var out bytes.Buffer
 	if err := r.WriteTable(&out); err != nil {

@@ -3,16 +3,21 @@ package registry
 // This file reaches etcd.
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/stats"
 
 	"github.com/funet/funet/ctl/config"
 )
@@ -25,8 +30,49 @@ const (
 	mostAnswer = 8 << 20
 )
 
+// breaks tells of connections to members of etcd that were made again. etcd's client resumes what
+// it did before without a word, also with an etcd that was restored meanwhile.
+type breaks struct {
+	mu     sync.Mutex
+	known  map[string]bool // addresses that were connected to; as many as there are endpoints
+	mended chan struct{}   // has one if there was a break
+}
+
+type connAddress struct{}
+
+func newBreaks() *breaks { return &breaks{known: map[string]bool{}, mended: make(chan struct{}, 1)} }
+
+// TagConn implements stats.Handler.
+func (b *breaks) TagConn(ctx context.Context, i *stats.ConnTagInfo) context.Context {
+	return context.WithValue(ctx, connAddress{}, i.RemoteAddr.String())
+}
+
+// HandleConn implements stats.Handler.
+func (b *breaks) HandleConn(ctx context.Context, s stats.ConnStats) {
+	at, ok := ctx.Value(connAddress{}).(string)
+	if _, begins := s.(*stats.ConnBegin); !ok || !begins {
+		return
+	}
+	b.mu.Lock()
+	again := b.known[at]
+	b.known[at] = true
+	b.mu.Unlock()
+	if again {
+		select {
+		case b.mended <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (b *breaks) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (b *breaks) HandleRPC(context.Context, stats.RPCStats) {}
+
 // dial makes a client. It does not wait for etcd.
-func dial(e *config.Etcd) (*clientv3.Client, error) {
+func dial(e *config.Etcd, b *breaks) (*clientv3.Client, error) {
 	secure, err := tlsOf(e)
 	if err != nil {
 		return nil, err
@@ -36,7 +82,11 @@ func dial(e *config.Etcd) (*clientv3.Client, error) {
 		scheme = "https://"
 	}
 	c := clientv3.Config{DialTimeout: dialWithin, DialKeepAliveTime: aliveEvery, DialKeepAliveTimeout: dialWithin,
-		TLS: secure, Logger: zap.NewNop(), MaxCallRecvMsgSize: mostAnswer}
+		TLS: secure, Logger: zap.NewNop(), MaxCallRecvMsgSize: mostAnswer,
+		DialOptions: []grpc.DialOption{grpc.WithStatsHandler(b), grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: leastPause, Multiplier: backoff.DefaultConfig.Multiplier,
+				Jitter: backoff.DefaultConfig.Jitter, MaxDelay: mostPause},
+			MinConnectTimeout: dialWithin})}}
 	for _, at := range e.Endpoints {
 		c.Endpoints = append(c.Endpoints, scheme+at)
 	}

@@ -18,9 +18,11 @@
 //   - Values are not trusted. They are bounded, and valid as a whole or not at all; an error begins
 //     with the key's name. A host whose value is invalid, or contradicts that of a
 //     host which was there before it, is not in the table; all others are.
-//   - A GID is taken by a transaction that fails if anything below groups/GID/ has changed since it
-//     was read. So of two jobs that take a GID at once one gets it. The hosts of one job have the
-//     same fingerprint, and share the GID.
+//   - A GID is taken by writing a claim below groups/GID/ if none of another job counts there, and
+//     looking again at the revision of that write. So of two jobs that take a GID at once the later
+//     one sees the earlier one, and gives way. The hosts of one job have the same fingerprint, and
+//     share the GID. What does not count may change meanwhile as it likes: a host that writes below
+//     a GID without end, more than can be read, keeps no job from it.
 //   - A host takes GIDs only for itself: a key groups/17/3 counts only if its lease is that of
 //     hosts/3. The first mostClaims keys of a host count, so one host that lies leaves half of all
 //     GIDs to the others.
@@ -35,9 +37,16 @@
 //   - A daemon that finds hosts/N of its own address takes it over with its lease, because the
 //     daemon before it is dead. Groups of that daemon that are not taken again go with
 //     [Member.Sweep].
-//   - After each break everything is read anew. A table of an earlier revision than was seen, such
-//     as that of an etcd which was restored or began with an empty folder, is read anew, too. An
-//     etcd of another cluster ID is refused until the daemon is restarted.
+//   - After each break of a connection to a member of etcd everything is read anew. etcd's client
+//     does not tell of breaks, so breaks (client.go) counts connections.
+//   - An etcd that was restored from a copy has a lower revision than was seen, or other values in
+//     revisions that were seen. The log has that. Each member writes its keys again, with its
+//     present lease. For a lease's time and mostPause no member takes a GID for a new job, so that
+//     all have written theirs before. A daemon that starts in that time does not know of it: a job
+//     of its own may get the GID of another, which then goes on as lost. The same goes for the
+//     short moment before a member notices an etcd that was restored without a revision that it
+//     has seen.
+//   - An etcd of another cluster ID is refused until the daemon is restarted.
 //
 // Every function may be called from any goroutine.
 package registry

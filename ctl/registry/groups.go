@@ -7,21 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
-	// tries is how often a GID is tried to be taken that changes meanwhile.
-	tries = 16
-	// mostSharing is how many hosts of one job are looked at.
+	// tries is how often a GID is tried to be taken while others try that, at most yields apart.
+	tries, yields = 16, 20 * time.Millisecond
+	// mostSharing is how many keys below a GID are read at once.
 	mostSharing = 4096
-	// mostDeletes is how many false keys go in one transaction; etcd's own limit is 128.
-	mostDeletes = 64
+	// mostOps is how many keys go in one transaction; etcd's own limit is 128.
+	mostOps = 64
 )
 
 // group is a GID that this host has, or wants to have again.
@@ -71,6 +73,9 @@ func (m *Member) take(ctx context.Context, gid uint16, c Claim) error {
 		case <-ctx.Done():
 			return fmt.Errorf("no new jobs since %s: %w", since.Format("15:04:05"), m.State().Why)
 		}
+		if err := m.admitting(ctx); err != nil {
+			return err
+		}
 		err := m.put(ctx, gid, g)
 		if err == nil || errors.Is(err, ErrTaken) || ctx.Err() != nil {
 			return err
@@ -80,6 +85,22 @@ func (m *Member) take(ctx context.Context, gid uint16, c Claim) error {
 		case <-ctx.Done():
 			return err
 		}
+	}
+}
+
+// admitting waits until GIDs are taken again, after etcd was restored.
+func (m *Member) admitting(ctx context.Context) error {
+	m.mu.Lock()
+	from := m.admits
+	m.mu.Unlock()
+	if !time.Now().Before(from) {
+		return nil
+	}
+	select {
+	case <-time.After(time.Until(from)):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("etcd was restored from a copy; new jobs from %s on", from.Format("15:04:05"))
 	}
 }
 
@@ -155,7 +176,8 @@ func (m *Member) retake() {
 	defer m.mu.Unlock()
 	for gid, g := range m.wanted {
 		e, there := m.table.groups[gid][m.o.Own.Node]
-		if !there || e.value != g.claim.Marshal() || g.lost != nil {
+		there = there && e.lease == int64(m.lease) && e.value == g.claim.Marshal()
+		if g.revision = e.modified; !there || g.lost != nil {
 			m.back[gid] = true
 		}
 	}
@@ -176,7 +198,7 @@ func (m *Member) settle(ctx context.Context) error {
 		}
 	}
 	m.mu.Unlock()
-	for some := range slices.Chunk(gone, mostDeletes) {
+	for some := range slices.Chunk(gone, mostOps) {
 		var ops []clientv3.Op
 		for _, gid := range some {
 			ops = append(ops, clientv3.OpDelete(m.prefix+claimName(gid, m.o.Own.Node)))
@@ -218,104 +240,214 @@ func (m *Member) settledAre(gids ...uint16) {
 
 // put writes this host's key of a group, unless another job has the group. Errors: ErrTaken, and
 // those of etcd.
+//
+// It looks before it writes, and again at the revision in which it wrote. Of two jobs that write at
+// once the second then sees the first. What others write meanwhile does not matter, so nobody can
+// keep a GID from jobs by writing below it, unless as the claim of a host's own.
 func (m *Member) put(ctx context.Context, gid uint16, g *group) error {
-	all := m.prefix + groupName(gid)
 	own := m.prefix + hostName(m.o.Own.Node)
-	end := clientv3.GetPrefixRangeEnd(all)
+	key := m.prefix + claimName(gid, m.o.Own.Node)
 	for range tries {
+		found, err := m.look(ctx, gid, g.claim.Job, 0)
+		if err != nil {
+			return err
+		}
+		switch {
+		case found.rival != nil && !found.ours:
+			return fmt.Errorf("GID %d is that of a job with nodes on host %d: %w", gid, found.rival.host, ErrTaken)
+		case found.rival != nil: // one of the two jobs gives way
+			if err := yield(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		m.mu.Lock()
 		lease := m.lease
 		m.mu.Unlock()
-		r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-			return m.client.Get(ctx, all, clientv3.WithRange(end), clientv3.WithLimit(mostSharing))
-		})
-		if err != nil {
-			return err
-		}
-		if err := m.same(r.Header.GetClusterId()); err != nil {
-			return err
-		}
-		if r.More {
-			return fmt.Errorf("more than %d keys below %s: %w", mostSharing, all, ErrTaken)
-		}
-		forged, err := m.forged(ctx, gid, g.claim.Job, r)
-		if err != nil {
-			return err
-		}
-		ops := []clientv3.Op{clientv3.OpPut(all+strconv.Itoa(int(m.o.Own.Node)), g.claim.Marshal(),
-			clientv3.WithLease(lease))}
-		for _, key := range forged[:min(len(forged), mostDeletes)] {
-			ops = append(ops, clientv3.OpDelete(key))
+		ops := []clientv3.Op{clientv3.OpPut(key, g.claim.Marshal(), clientv3.WithLease(lease))}
+		for _, f := range found.forged[:min(len(found.forged), mostOps)] {
+			same := clientv3.Compare(clientv3.ModRevision(f.key), "=", f.modified)
+			ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{same}, []clientv3.Op{clientv3.OpDelete(f.key)}, nil))
 		}
 		t, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-			return m.client.Txn(ctx).If(
-				clientv3.Compare(clientv3.ModRevision(all).WithRange(end), "<", r.Header.Revision+1),
-				clientv3.Compare(clientv3.LeaseValue(own), "=", lease)).
-				Then(ops...).Else(clientv3.OpGet(own)).Commit()
+			return m.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(own), "=", lease)).
+				Then(ops...).Else(clientv3.OpGet(own, clientv3.WithKeysOnly())).Commit()
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !t.Succeeded:
+			return fmt.Errorf("%s is no longer this host's", own)
 		}
-		if t.Succeeded {
+		found, err = m.look(ctx, gid, g.claim.Job, t.Header.Revision)
+		if err == nil && found.rival == nil {
 			m.mu.Lock()
 			g.revision = t.Header.Revision
 			m.mu.Unlock()
 			return nil
 		}
-		if kvs := t.Responses[0].GetResponseRange().Kvs; len(kvs) != 1 || kvs[0].Lease != int64(lease) {
-			return fmt.Errorf("%s is no longer this host's", own)
+		// Another job was first, or is about to give way to this one.
+		_, gone := ask(ctx, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+			return m.client.Delete(ctx, key)
+		})
+		if err = errors.Join(err, gone); err != nil {
+			return err
+		}
+		if err := yield(ctx); err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("%s changes all the time: %w", all, ErrTaken)
+	return fmt.Errorf("others try to take GID %d all the time: %w", gid, ErrTaken)
 }
 
-// forged returns the keys of a group that do not count. If one of another job counts, it returns
-// ErrTaken.
-func (m *Member) forged(ctx context.Context, gid uint16, job string, r *clientv3.GetResponse) (keys []string,
-	err error) {
-	type suspect struct {
-		host        uint16
-		key         string
-		made, lease int64
+// yield waits for a moment, so that another job can give way.
+func yield(ctx context.Context) error {
+	select {
+	case <-time.After(mathrand.N(yields)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	var all []suspect
+}
+
+// sight is what others have below a GID.
+type sight struct {
+	ours   bool    // another host says that it has nodes of the job
+	rival  *theirs // a claim of another job that counts; nil: there is none
+	forged []theirs
+}
+
+// theirs is another's key below a GID.
+type theirs struct {
+	host                  uint16
+	key, value            string
+	made, modified, lease int64
+}
+
+// look finds out what others have below a GID in a revision; 0: now.
+func (m *Member) look(ctx context.Context, gid uint16, job string, at int64) (found sight, err error) {
+	all := m.prefix + groupName(gid)
+	r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return m.client.Get(ctx, all, clientv3.WithPrefix(), clientv3.WithLimit(mostSharing), clientv3.WithRev(at))
+	})
+	if status.Code(err) == codes.ResourceExhausted || err == nil && r.More { // too much to look at
+		return m.lookClosely(ctx, gid, job, at)
+	}
+	if err == nil {
+		err = m.same(r.Header.GetClusterId())
+	}
+	if err != nil {
+		return found, err
+	}
+	var some []theirs
 	for _, kv := range r.Kvs {
 		key := string(kv.Key)
 		k, _, host := readKey(strings.TrimPrefix(key, m.prefix))
 		if k == claimKey && host == m.o.Own.Node {
 			continue
 		}
-		e := entryOf(kv.Value, kv.CreateRevision, kv.ModRevision, kv.Lease)
-		if c, err := ParseClaim(key, e.value); k == claimKey && err == nil && c.Job == job {
-			continue
+		x := theirs{host, key, entryOf(kv.Value, 0, 0, 0).value, kv.CreateRevision, kv.ModRevision, kv.Lease}
+		switch c, err := ParseClaim(key, x.value); {
+		case k != claimKey || x.lease == 0:
+			found.forged = append(found.forged, x)
+		case err == nil && c.Job == job:
+			found.ours = true
+		default:
+			some = append(some, x)
 		}
-		if k != claimKey || kv.Lease == 0 {
-			keys = append(keys, key)
-			continue
-		}
-		all = append(all, suspect{host, key, kv.CreateRevision, kv.Lease})
 	}
-	for some := range slices.Chunk(all, mostDeletes) {
-		var ops []clientv3.Op
-		for _, s := range some {
-			ops = append(ops, clientv3.OpGet(m.prefix+hostName(s.host)))
+	name := func(x *theirs) string { return m.prefix + hostName(x.host) }
+	hosts, err := m.keys(ctx, some, name, r.Header.Revision, true)
+	for i := range hosts {
+		switch x := &some[i]; {
+		case !m.valid(x, hosts[i].lease):
+			found.forged = append(found.forged, *x)
+		case found.rival == nil:
+			found.rival = x
 		}
-		h, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	}
+	return found, err
+}
+
+// lookClosely looks at no other keys than those that hosts of the table may have below a GID. It
+// finds the same where others have written more than can be looked at, except what is forged.
+func (m *Member) lookClosely(ctx context.Context, gid uint16, job string, at int64) (found sight, err error) {
+	var hosts, some []theirs
+	key, end := m.prefix+"hosts/", clientv3.GetPrefixRangeEnd(m.prefix+"hosts/")
+	for more := true; more; {
+		r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return m.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithKeysOnly(),
+				clientv3.WithRev(at))
+		})
+		if err != nil {
+			return found, err
+		}
+		at = cmp.Or(at, r.Header.Revision)
+		for _, kv := range r.Kvs {
+			k, _, host := readKey(strings.TrimPrefix(string(kv.Key), m.prefix))
+			if k == hostKey && host != m.o.Own.Node {
+				hosts = append(hosts, theirs{host: host, lease: kv.Lease})
+			}
+			key = string(kv.Key) + "\x00"
+		}
+		more = r.More
+	}
+	claim := func(x *theirs) string { return m.prefix + claimName(gid, x.host) }
+	claims, err := m.keys(ctx, hosts, claim, at, true)
+	for i := range claims {
+		if x := &claims[i]; m.valid(x, hosts[i].lease) {
+			some = append(some, *x)
+		}
+	}
+	if err != nil {
+		return found, err
+	}
+	some, err = m.keys(ctx, some, claim, at, false)
+	for i := range some {
+		x := &some[i]
+		if c, err := ParseClaim(x.key, x.value); err == nil && c.Job == job {
+			found.ours = true
+		} else if found.rival == nil {
+			found.rival = x
+		}
+	}
+	return found, err
+}
+
+// valid reports whether a claim counts, whose host has a lease.
+func (m *Member) valid(x *theirs, lease int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return lease != 0 && x.lease == lease && m.table.withinShare(x.host, x.made)
+}
+
+// keys reads a key for each of some hosts, in a revision. A key that is missing has no lease.
+func (m *Member) keys(ctx context.Context, of []theirs, name func(*theirs) string, at int64, only bool) ([]theirs,
+	error) {
+	var all []theirs
+	for some := range slices.Chunk(of, mostOps) {
+		var ops []clientv3.Op
+		for i := range some {
+			o := []clientv3.OpOption{clientv3.WithRev(at)}
+			if only {
+				o = append(o, clientv3.WithKeysOnly())
+			}
+			ops = append(ops, clientv3.OpGet(name(&some[i]), o...))
+		}
+		r, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return m.client.Txn(ctx).Then(ops...).Commit()
 		})
 		if err != nil {
 			return nil, err
 		}
-		for i, s := range some {
-			kvs := h.Responses[i].GetResponseRange().Kvs
-			m.mu.Lock()
-			counts := len(kvs) == 1 && kvs[0].Lease == s.lease && m.table.withinShare(s.host, s.made)
-			m.mu.Unlock()
-			if counts {
-				return nil, fmt.Errorf("GID %d is that of a job with nodes on host %d: %w", gid, s.host, ErrTaken)
+		for i, answer := range r.Responses {
+			x := theirs{host: some[i].host, key: name(&some[i])}
+			for _, kv := range answer.GetResponseRange().Kvs { // one, or none
+				x.value = entryOf(kv.Value, 0, 0, 0).value
+				x.made, x.modified, x.lease = kv.CreateRevision, kv.ModRevision, kv.Lease
 			}
-			keys = append(keys, s.key)
+			all = append(all, x)
 		}
 	}
-	return keys, nil
+	return all, nil
 }

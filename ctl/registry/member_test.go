@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,6 +231,295 @@ func TestFlood(t *testing.T) {
 	c := join(t, options(s, 2))
 	a.sees(0, 1, 2)
 	c.sees(0, 1, 2)
+}
+
+// Rule: a host that writes below one GID as fast as it can keeps no job from it: garbage of any
+// length, in the names of all hosts and of none, and also the keys of those that take the GID. It
+// is taken once all the same, if not those.
+func TestFloodBelowOneGID(t *testing.T) {
+	s := etcd.Start(t)
+	const node = 7 // the first; their keys come after those that can be read
+	var all []*member
+	for i := range 3 {
+		all = append(all, join(t, options(s, node+i)))
+	}
+	take := func(i int, token attach.Token) error {
+		ctx, stop := context.WithTimeout(t.Context(), patience)
+		defer stop()
+		return all[i].Take(ctx, 7, registry.ClaimOf(7, token, 0, []uint16{node, node + 1, node + 2}, uint16(node+i)))
+	}
+	lease, err := s.Client.Grant(t.Context(), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	written := make(chan int, 1)
+	var over atomic.Bool
+	over.Store(true)
+	var writers sync.WaitGroup
+	for writer := range 2 {
+		writers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				var ops []clientv3.Op
+				for i := range 96 {
+					// More than are read at once.
+					key := fmt.Sprintf("/lab/groups/7/%d", 10+96*(n%60)+i)
+					switch {
+					case i < 3 && writer == 0 && over.Load():
+						key = fmt.Sprint("/lab/groups/7/", node+i)
+					case i%8 == 7:
+						key += strings.Repeat("x", i)
+					}
+					if i%2 > 0 {
+						ops = append(ops, clientv3.OpPut(key, fmt.Sprint(n)))
+					} else {
+						ops = append(ops, clientv3.OpPut(key, "", clientv3.WithLease(lease.ID)))
+					}
+				}
+				if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				if n == 100 && writer == 0 {
+					written <- n
+				}
+			}
+		})
+	}
+	<-written
+	for round := range 4 {
+		over.Store(round < 2)
+		if err := errors.Join(take(0, tokens[0]), take(1, tokens[0])); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if err := take(2, tokens[1]); round == 3 && !errors.Is(err, registry.ErrTaken) {
+			t.Errorf("round %d: of another job: %v", round, err)
+		}
+		all[0].Release(7)
+		all[1].Release(7)
+		all[2].Release(7)
+	}
+	stop()
+	writers.Wait()
+}
+
+// Rule: of an etcd of three members one at a time may be killed, also the one that leads. GIDs are
+// taken all the while, and each once. Those that were taken stay so.
+func TestMembersOfEtcd(t *testing.T) {
+	servers := etcd.Members(t, 3)
+	own := func(node int) registry.Options {
+		o := options(servers[0], node)
+		o.Etcd.Lease = 10 * time.Second
+		for _, s := range servers[1:] {
+			o.Etcd.Endpoints = append(o.Etcd.Endpoints, s.Endpoint)
+		}
+		return o
+	}
+	all := []*member{join(t, own(0)), join(t, own(1))}
+	const first, kills = 25, 2
+	for gid := 1; gid <= first; gid++ {
+		if err := errors.Join(all[0].take(gid, tokens[0], 0), all[1].take(gid, tokens[0], 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	winners := map[int]int{} // by GID, from first+1 on
+	ctx, stop := context.WithCancel(t.Context())
+	var takers sync.WaitGroup
+	for i, m := range all {
+		takers.Go(func() {
+			for gid := first + 1; gid < 1000 && ctx.Err() == nil; gid++ {
+				err := m.take(gid, tokens[i+1], i)
+				mu.Lock()
+				if err == nil {
+					winners[gid]++
+				} else if !errors.Is(err, registry.ErrTaken) {
+					t.Errorf("GID %d: %v", gid, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	taken := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(winners)
+	}
+	more := func(when string) {
+		t.Helper()
+		before := taken()
+		await(t, "GIDs are taken "+when, func() bool { return taken() >= before+5 })
+	}
+	for range kills {
+		more("at first")
+		i := slices.IndexFunc(servers, (*etcd.Server).Leads)
+		if i < 0 {
+			t.Fatal("no member leads")
+		}
+		servers[i].Kill()
+		more("by two members")
+		servers[i].Restart()
+	}
+	more("by all")
+	stop()
+	takers.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	for gid, n := range winners {
+		if n != 1 {
+			t.Errorf("GID %d is that of %d jobs", gid, n)
+		}
+	}
+	for i, m := range all {
+		await(t, "all groups are in etcd", func() bool {
+			n := 0
+			for key := range servers[0].Keys("/lab/groups/") {
+				if gid := 0; strings.HasSuffix(key, fmt.Sprint("/", i)) {
+					if _, err := fmt.Sscanf(key, "/lab/groups/%d/", &gid); err == nil && gid <= first {
+						n++
+					}
+				}
+			}
+			return n == first
+		})
+		if lost := m.Lost(); len(lost) > 0 || !m.State().Up {
+			t.Errorf("lost %v, %+v", lost, m.State())
+		}
+	}
+}
+
+// Rule: when etcd is restored from a copy, members say so, and write again what is missing there,
+// with the leases that they have. GIDs that were taken after the copy was made are not given to
+// others meanwhile. It does not matter how far the restored etcd has come before members see it.
+func TestRestored(t *testing.T) {
+	far := []int{0, 200}
+	if long.Short() {
+		far = far[1:]
+	}
+	for _, far := range far {
+		t.Run(fmt.Sprint(far), func(t *testing.T) {
+			s := etcd.Start(t)
+			var mu sync.Mutex
+			var lines []string
+			enter := func(node int) *member {
+				o := options(s, node)
+				o.Etcd.Lease = 20 * time.Second // in which the test looks at what is refused
+				o.Log = func(line string) {
+					mu.Lock()
+					lines = append(lines, line)
+					mu.Unlock()
+				}
+				return join(t, o)
+			}
+			told := func() (n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, line := range lines {
+					if strings.Contains(line, "was restored from a copy") && !strings.Contains(line, "\n") {
+						n++
+					}
+				}
+				return n
+			}
+			all := []*member{enter(0), enter(1)}
+			all[1].Sweep() // what it does not want goes
+			ours := func(gid int) {
+				t.Helper()
+				if err := errors.Join(all[0].take(gid, tokens[0], 0), all[1].take(gid, tokens[0], 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ours(1)
+			ours(2)
+			s.Kill()
+			s.Copy()
+			s.Restart()
+			await(t, "both are back", func() bool { return all[0].State().Up && all[1].State().Up })
+			// A lease ends, so that the one in the copy is nobody's.
+			r, err := s.Client.Get(t.Context(), "/lab/hosts/1")
+			if err == nil {
+				_, err = s.Client.Revoke(t.Context(), clientv3.LeaseID(r.Kvs[0].Lease))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, "all is back", func() bool {
+				return len(s.Keys("/lab/groups/")) == 4 && len(s.Keys("/lab/hosts/")) == 2
+			})
+			all = append(all, enter(2))
+			all[1].Release(2)
+			ours(3)
+			if err := all[2].take(4, tokens[0], 2); err != nil {
+				t.Fatal(err)
+			}
+			all[0].sees(0, 1, 2)
+			all[1].sees(0, 1, 2)
+			if told() > 0 {
+				t.Fatalf("told too early: %q", lines)
+			}
+			s.Kill()
+			s.Restore()
+			at := s.Endpoint
+			if far > 0 { // where members do not see it
+				s.Endpoint = etcd.Free(t)
+				s.Restart()
+				life := `{"host":"x","life":"0123456789abcdef","iface":"eth1",` +
+					`"mac":"02:00:00:00:00:77","encap":"ethernet"}`
+				for n := range far {
+					s.Put(fmt.Sprint("/lab/hosts/", 100+n), life)
+				}
+				s.Kill()
+				s.Endpoint = at
+			}
+			s.Restart()
+			// What others try at once is refused, or waits.
+			try := func(node, gid int) error {
+				ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer stop()
+				return all[node].Take(ctx, uint16(gid), registry.ClaimOf(uint16(gid), tokens[1], 0, []uint16{0, 1, 2},
+					uint16(node)))
+			}
+			for range 3 {
+				for gid := 1; gid <= 3; gid++ {
+					if err := try(2, gid); err == nil {
+						t.Errorf("GID %d was given to another job", gid)
+					}
+				}
+				if err := try(1, 4); err == nil {
+					t.Error("GID 4 was given to another job")
+				}
+			}
+			await(t, "each has told it", func() bool { return told() == len(all) })
+			for node := range all {
+				err := try(node, 9)
+				if err == nil || !strings.Contains(err.Error(), "restored from a copy; new jobs from") {
+					t.Errorf("host %d takes a GID before all have written theirs: %v", node, err)
+				}
+			}
+			await(t, "all is there with the leases of hosts", func() bool {
+				r, err := s.Client.Get(t.Context(), "/lab/", clientv3.WithPrefix())
+				if err != nil {
+					t.Fatal(err)
+				}
+				of := map[string]int64{}
+				for _, kv := range r.Kvs {
+					of[strings.TrimPrefix(string(kv.Key), "/lab/")] = kv.Lease
+				}
+				for key, host := range map[string]string{"groups/1/0": "0", "groups/1/1": "1", "groups/2/0": "0",
+					"groups/3/0": "0", "groups/3/1": "1", "groups/4/2": "2"} {
+					if of[key] == 0 || of[key] != of["hosts/"+host] {
+						return false
+					}
+				}
+				_, stale := of["groups/2/1"]
+				return !stale
+			})
+			for node, m := range all {
+				if lost := m.Lost(); len(lost) > 0 {
+					t.Errorf("host %d has lost %v", node, lost)
+				}
+			}
+		})
+	}
 }
 
 // Rule: of jobs that take a GID at once one gets it.

@@ -26,7 +26,7 @@ import (
 const (
 	// askWithin is how long etcd may take for one answer, and joinWithin for all that Join asks.
 	askWithin, joinWithin = 3 * time.Second, 10 * time.Second
-	// leastPause and mostPause bound the time between two sessions.
+	// leastPause and mostPause bound the time between two sessions, or two tries to connect.
 	leastPause, mostPause = 100 * time.Millisecond, 3 * time.Second
 	// page is how many keys are read at once; mostKeys is how many are read at all.
 	page, mostKeys = 1000, 1 << 20
@@ -69,6 +69,7 @@ type Options struct {
 type Member struct {
 	o      Options
 	client *clientv3.Client
+	breaks *breaks
 	prefix string
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -83,7 +84,10 @@ type Member struct {
 	isUp    bool
 	why     error     // why it is not up
 	since   time.Time // of the last change of isUp
-	wanted  map[uint16]*group
+	// admits is when this host takes GIDs again after etcd was restored: then all hosts have
+	// written theirs. Until then it takes over what a daemon of its own before it has there.
+	admits time.Time
+	wanted map[uint16]*group
 	// back has the GIDs whose keys are to be looked at: written if they are wanted, else deleted.
 	// settled is closed when one has been, nudged has one if there is a new one, and swept says
 	// that groups which are not wanted are those of nobody.
@@ -110,12 +114,13 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	if _, err := ParseHost(hostName(o.Own.Node), o.Own.Node, o.Own.Marshal()); err != nil {
 		return nil, fmt.Errorf("joining %v: %w: %w", o.Etcd, err, config.ErrConfig)
 	}
-	client, err := dial(o.Etcd)
+	b := newBreaks()
+	client, err := dial(o.Etcd, b)
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{o: o, client: client, prefix: o.Etcd.Prefix, ended: make(chan struct{}), news: make(chan struct{}, 1),
-		cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
+	m := &Member{o: o, client: client, breaks: b, prefix: o.Etcd.Prefix, ended: make(chan struct{}),
+		news: make(chan struct{}, 1), cache: hostCache{}, table: newTable(), up: make(chan struct{}), since: time.Now(),
 		wanted: map[uint16]*group{}, back: map[uint16]bool{}, settled: make(chan struct{}),
 		nudged: make(chan struct{}, 1), why: ErrAway}
 	within, stop := context.WithTimeout(ctx, joinWithin)
@@ -278,8 +283,19 @@ func (m *Member) begin(ctx context.Context, first bool) error {
 	}
 	m.took = time.Since(began)
 	m.mu.Lock()
+	old := m.table
+	restored := !t.follows(old)
+	if restored {
+		m.admits = time.Now().Add(m.o.Etcd.Lease + mostPause)
+	}
+	first = first || time.Now().Before(m.admits)
 	m.table = t
 	m.mu.Unlock()
+	if restored && m.o.Log != nil {
+		m.o.Log(fmt.Sprintf("%v: was restored from a copy: it is at revision %d, and this host has seen %d; "+
+			"what runs goes on, hosts write again what is missing, and new jobs wait for %v", m.o.Etcd, t.revision,
+			old.revision, m.o.Etcd.Lease+mostPause))
+	}
 	m.tell() // hosts are followed even without a number
 	if err := m.keepLease(ctx, t, first); err != nil {
 		return err
@@ -332,6 +348,10 @@ func (m *Member) flooded() time.Duration {
 func (m *Member) session(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	select {
+	case <-m.breaks.mended: // what follows is asked anew
+	default:
+	}
 	from, err := m.enter(ctx)
 	if err != nil {
 		return err
@@ -353,6 +373,8 @@ func (m *Member) session(ctx context.Context) error {
 			return ctx.Err()
 		case <-silent.C:
 			return fmt.Errorf("no answer for %v", patience)
+		case <-m.breaks.mended:
+			return fmt.Errorf("a connection was made again: %w", errAgain)
 		case <-m.nudged:
 			if m.State().Up {
 				if err := m.settle(ctx); err != nil {
@@ -381,7 +403,7 @@ func (m *Member) session(ctx context.Context) error {
 				return w.Err()
 			}
 			from = max(from, w.Header.Revision+1)
-			if m.apply(w.Events, w.Header.Revision) {
+			if m.apply(w.Events) {
 				return errAgain
 			}
 			if time.Since(since) > eventsGap {
@@ -407,11 +429,12 @@ func (m *Member) session(ctx context.Context) error {
 
 // apply enters events into the table. It reports whether a key of this host has changed otherwise
 // than by this member.
-func (m *Member) apply(events []*clientv3.Event, revision int64) (robbed bool) {
+func (m *Member) apply(events []*clientv3.Event) (robbed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	changed := false
 	for _, e := range events {
+		m.table.revision = max(m.table.revision, e.Kv.ModRevision)
 		key := strings.TrimPrefix(string(e.Kv.Key), m.prefix)
 		k, gid, host := readKey(key)
 		changed = changed || k != claimKey
@@ -437,7 +460,6 @@ func (m *Member) apply(events []*clientv3.Event, revision int64) (robbed bool) {
 		m.back[gid] = true
 		m.nudge()
 	}
-	m.table.revision = max(m.table.revision, revision)
 	if changed {
 		m.tell()
 	}
@@ -595,11 +617,12 @@ func (m *Member) sit(ctx context.Context, t *table, first bool) error {
 
 // Look reads a table once, for a look at it.
 func Look(ctx context.Context, o Options) (*Peers, error) {
-	client, err := dial(o.Etcd)
+	b := newBreaks()
+	client, err := dial(o.Etcd, b)
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{o: o, client: client, prefix: o.Etcd.Prefix}
+	m := &Member{o: o, client: client, breaks: b, prefix: o.Etcd.Prefix}
 	t, err := m.read(ctx)
 	if err = errors.Join(err, quiet(client.Close())); err != nil {
 		return nil, fmt.Errorf("reading %v: %w", o.Etcd, away(err))

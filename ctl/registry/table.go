@@ -31,7 +31,7 @@ type table struct {
 	epoch     entry
 	hasEpoch  bool
 	strangers map[string]bool // keys of no known form; at most mostStrangers
-	revision  int64
+	revision  int64           // of the last change that is in it
 }
 
 const mostStrangers = 64
@@ -82,6 +82,29 @@ func (t *table) set(key string, e *entry) {
 			t.strangers[key] = true
 		}
 	}
+}
+
+// follows reports whether a table that was read later continues this one's history. One does not if
+// its revision is lower, or it has another change in a revision that is in this one: etcd was
+// restored from a copy.
+func (t *table) follows(old *table) bool {
+	another := func(is, was entry) bool {
+		return is.modified <= old.revision && (is.modified != was.modified || is.lease != was.lease)
+	}
+	for node, is := range t.hosts {
+		if another(is, old.hosts[node]) {
+			return false
+		}
+	}
+	for gid, of := range t.groups {
+		for host, is := range of {
+			// A claim that is missing there may have been one that did not count.
+			if was, there := old.groups[gid][host]; there && another(is, was) {
+				return false
+			}
+		}
+	}
+	return t.revision >= old.revision
 }
 
 // counts reports whether a claim counts: it has its host's lease, and is not beyond the share.

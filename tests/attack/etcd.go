@@ -1,7 +1,8 @@
 package attack
 
 // This file writes to a cluster's table in etcd (package ctl/registry), as the root of one of its
-// hosts may: garbage, GIDs in all hosts' names, and deletions of others' keys, without end.
+// hosts may: garbage, GIDs in all hosts' names, and deletions of others' keys, without end, or
+// all below one GID.
 
 import (
 	"context"
@@ -18,7 +19,9 @@ import (
 // Etcd lists the attacks on a cluster's table.
 func Etcd() []Attack {
 	return []Attack{{Name: "etcd_flood", Does: "a host that writes garbage, GIDs and deletions of others' to etcd",
-		Foreign: true, begin: (*player).dialEtcd, round: (*player).scribbleTable}}
+		Foreign: true, begin: (*player).dialEtcd, round: (*player).scribbleTable},
+		{Name: "etcd_gid", Does: "a host that writes below one GID in etcd, in all hosts' names and in none",
+			Foreign: true, begin: (*player).dialEtcd, round: (*player).scribbleBelow}}
 }
 
 const (
@@ -70,8 +73,29 @@ func (p *player) scribbleTable() (done int) {
 			ops = append(ops, write())
 		}
 	}
+	return p.commit(ctx, ops)
+}
+
+func (p *player) commit(ctx context.Context, ops []clientv3.Op) (done int) {
 	if _, err := p.table.Txn(ctx).Then(ops...).Commit(); err != nil {
 		return 0
 	}
 	return len(ops)
+}
+
+// scribbleBelow writes a transaction below GID 1. Each host's name is in each, and others from a
+// random one on.
+func (p *player) scribbleBelow() (done int) {
+	ctx, stop := context.WithTimeout(context.Background(), tableWithin)
+	defer stop()
+	var ops []clientv3.Op
+	first := len(p.c.Places) + rand.IntN(1<<16)
+	for n := range tableWrites {
+		name := n
+		if n >= len(p.c.Places) {
+			name = first + n
+		}
+		ops = append(ops, clientv3.OpPut(fmt.Sprintf("%sgroups/1/%d", p.c.Prefix, name), fmt.Sprint(rand.Uint64())))
+	}
+	return p.commit(ctx, ops)
 }

@@ -3,11 +3,14 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +22,14 @@ import (
 // patience bounds every wait, and is far longer than any wait takes.
 const patience = time.Minute
 
-// Server is an etcd. Only the goroutine of the test may change it.
+// Server is an etcd, or a member of one. Only the goroutine of the test may change it.
 type Server struct {
 	t        testing.TB
+	name     string
 	dir      string
 	Endpoint string // host:port
 	peer     string
+	members  string // all, as --initial-cluster has them
 	more     []string
 	process  *exec.Cmd
 	ended    chan struct{} // closed when it has ended
@@ -34,10 +39,48 @@ type Server struct {
 // Start starts an etcd, which ends with the test; more are further arguments.
 func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, dir: inMemory(t), Endpoint: free(t), peer: free(t), more: more}
-	t.Cleanup(s.Kill)
+	s := prepare(t, "one", more)
+	s.members = s.name + "=http://" + s.peer
 	s.Restart()
 	return s
+}
+
+// Members starts an etcd of several members, which end with the test.
+func Members(t testing.TB, n int) (all []*Server) {
+	t.Helper()
+	var members []string
+	for i := range n {
+		// Under load a leader may be late; the others do not choose another one at once.
+		s := prepare(t, fmt.Sprint("member-", i), []string{"--heartbeat-interval", "200", "--election-timeout", "2000"})
+		members = append(members, s.name+"=http://"+s.peer)
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.members = strings.Join(members, ",")
+		s.begin()
+	}
+	for _, s := range all {
+		s.answers()
+	}
+	return all
+}
+
+func prepare(t testing.TB, name string, more []string) *Server {
+	s := &Server{t: t, name: name, dir: inMemory(t), Endpoint: Free(t), peer: Free(t), more: more}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Leads reports whether a member leads the others.
+func (s *Server) Leads() bool {
+	s.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	r, err := s.Client.Status(ctx, s.Endpoint)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Leader == r.Header.MemberId
 }
 
 // inMemory returns a folder, in memory where that is possible: etcd waits for the disk before it
@@ -55,8 +98,8 @@ func inMemory(t testing.TB) string {
 	return dir
 }
 
-// free returns an address of loopback that was free a moment ago.
-func free(t testing.TB) string {
+// Free returns an address of loopback that was free a moment ago.
+func Free(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,6 +130,23 @@ func (s *Server) Forget() {
 	}
 }
 
+// Copy keeps what etcd has stored, for Restore. It must have been killed.
+func (s *Server) Copy() {
+	s.t.Helper()
+	if err := os.CopyFS(filepath.Join(s.dir, "copy"), os.DirFS(filepath.Join(s.dir, "data"))); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Restore makes etcd have what it had when it was copied. It must have been killed.
+func (s *Server) Restore() {
+	s.t.Helper()
+	s.Forget()
+	if err := os.Rename(filepath.Join(s.dir, "copy"), filepath.Join(s.dir, "data")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Pause stops etcd for a while, or lets it go on.
 func (s *Server) Pause(so bool) {
 	s.t.Helper()
@@ -102,6 +162,13 @@ func (s *Server) Pause(so bool) {
 // Restart starts etcd, and waits until it answers.
 func (s *Server) Restart() {
 	s.t.Helper()
+	s.begin()
+	s.answers()
+}
+
+// begin starts etcd.
+func (s *Server) begin() {
+	s.t.Helper()
 	program, err := exec.LookPath("etcd")
 	if err != nil {
 		s.t.Fatalf("%v; `make tools` installs it", err)
@@ -115,16 +182,11 @@ func (s *Server) Restart() {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	scheme := "http://"
-	for _, a := range s.more {
-		if a == "--client-cert-auth" {
-			scheme = "https://"
-		}
-	}
-	c := exec.Command(program, append([]string{"--data-dir", data, "--name", "one",
+	scheme := s.scheme()
+	c := exec.Command(program, append([]string{"--data-dir", data, "--name", s.name,
 		"--listen-client-urls", scheme + s.Endpoint, "--advertise-client-urls", scheme + s.Endpoint,
 		"--listen-peer-urls", "http://" + s.peer, "--initial-advertise-peer-urls", "http://" + s.peer,
-		"--initial-cluster", "one=http://" + s.peer}, s.more...)...)
+		"--initial-cluster", s.members}, s.more...)...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started, ended := make(chan error), make(chan struct{})
@@ -142,9 +204,22 @@ func (s *Server) Restart() {
 		s.t.Fatal(err)
 	}
 	s.process, s.ended = c, ended
-	if scheme == "https://" {
+}
+
+func (s *Server) scheme() string {
+	if slices.Contains(s.more, "--client-cert-auth") {
+		return "https://"
+	}
+	return "http://"
+}
+
+// answers waits until etcd answers.
+func (s *Server) answers() {
+	s.t.Helper()
+	if s.scheme() == "https://" {
 		return // the test has the certificates
 	}
+	var err error
 	s.Client, err = clientv3.New(clientv3.Config{Endpoints: []string{s.Endpoint}, Logger: zap.NewNop()})
 	if err != nil {
 		s.t.Fatal(err)

@@ -321,6 +321,12 @@
 //	hoarder            a host may have any number of GIDs
 //	usurper            of two hosts at one place the lower number counts
 //	doppelganger       another host may be at this host's place
+//	resumed            a host does not notice that etcd was restored while it was away
+//	unwaiting          GIDs are given to new jobs at once when etcd was restored
+//	crowded            keys below a GID are not looked at that are more than can be read
+//	blind              of two jobs that take a GID at once both get it
+//	unresting          a card looks all the while whether a switch can go on
+//	classless          a group on all hosts has its turn among those of each host
 //	jumpy              the number of the turn jumps as often as somebody says so
 //	tireless           a group that does nothing keeps its turn
 //	forwards           the second of two turns has the order of the first

@@ -83,6 +83,14 @@ func (s *Saved) pending() bool {
 // Context returns the context, for SwitchIn and Detach.
 func (s *Saved) Context() *Context { return s.context }
 
+// Reasons for which a context is not switched out yet. They are made once: a card that waits for one
+// of them asks in each step.
+var (
+	errInFlight = fmt.Errorf("switching a context out: packets are in flight: %w", ErrNotReady)
+	errUnderWay = fmt.Errorf("switching a context out: a unit has a packet of it under way: %w", ErrNotReady)
+	errCopied   = fmt.Errorf("switching a context out: blocks are being copied: %w", ErrNotReady)
+)
+
 // SwitchOut takes a context off the card. The first call sets CTXM. SwitchOut returns ErrNotReady
 // as long as packets are in flight, or a unit of a modelled machine has one under way (CTXR1 is
 // clear). It also does so while there are more blocks in the cache than one call copies. The owner
@@ -97,17 +105,13 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if x.modes&funi.CTXM == 0 {
 		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
 	}
-	why := ""
 	switch {
 	case x.outstanding() && !unacknowledged:
-		why = "packets are in flight"
+		return nil, errInFlight
 	case x.underWay():
-		why = "a unit has a packet of it under way"
+		return nil, errUnderWay
 	case !x.keepBlocks():
-		why = "blocks are being copied"
-	}
-	if why != "" {
-		return nil, fmt.Errorf("switching out node %d of group %d: %s: %w", x.node, x.gid, why, ErrNotReady)
+		return nil, errCopied
 	}
 	c.table.serving = x
 	x.control()

@@ -5,6 +5,7 @@ package turns
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -19,10 +20,16 @@ const (
 	pause = Turn / 10
 	// patient is how long a switch waits for acknowledgments.
 	patient = 10 * Turn
+	// again is how soon a switch that waits looks again, at the latest. A card that steps when a
+	// frame arrives does it then. A card that looked all the while would keep the processor from
+	// those that are to acknowledge.
+	again = Turn / 500
 	// looks bounds the contexts that are out and looked at in one look.
 	looks = 1024
 	// overdue is how many turns a group waits, for each group that is awake, before it goes first.
 	overdue = 4
+	// classes is the number of the first class in rank, behind all GIDs.
+	classes = 1 << 16
 )
 
 // Member is a context of a group.
@@ -54,6 +61,7 @@ type Turns struct {
 // group is a group's contexts on this card.
 type group struct {
 	gid     uint16
+	class   int // of the number of its hosts
 	members []Member
 	on      bool
 	next    bool // it will be on the card after the switch
@@ -63,20 +71,22 @@ type group struct {
 	stirs  bool
 	moved  uint64
 	waited int // turns off the card; negative: turns on it
-	rank   uint64
-	asked  bool // it goes first until it is on the card
+	// order is the place of its class in the turn, and rank its own among those of the class: the
+	// highest is the first.
+	order, rank uint64
+	asked       bool // it goes first until it is on the card
 }
 
 // New makes the turns on a card with room for the given number of groups. Without a clock the host
 // takes its turns alone.
 func New(room int, clock *Clock) *Turns { return &Turns{room: room, clock: clock} }
 
-// Enter adds a context to its group. It switches the context out if the group is not on the card
-// and there is no room for it.
-func (t *Turns) Enter(gid uint16, m Member) {
+// Enter adds a context to its group, which has contexts on so many hosts. It switches the context
+// out if the group is not on the card and there is no room for it.
+func (t *Turns) Enter(gid uint16, hosts int, m Member) {
 	g := t.find(gid)
 	if g == nil {
-		g = &group{gid: gid, on: !t.out && t.onCard() < t.room}
+		g = &group{gid: gid, class: bits.Len(uint(max(hosts, 1) - 1)), on: !t.out && t.onCard() < t.room}
 		t.groups = append(t.groups, g)
 		t.stale = true
 	}
@@ -150,7 +160,7 @@ func (t *Turns) Step(now int64) (next int64) {
 	for _, g := range t.groups {
 		for _, m := range g.members {
 			if g.on && !g.next && !m.Out(now-t.since > patient) {
-				return now // packets are in flight
+				return now + again // packets are in flight
 			}
 		}
 	}
@@ -201,14 +211,15 @@ func (t *Turns) advance(now int64) bool {
 		if !g.rests {
 			awake++
 		}
-		g.rank, g.asked, g.stirs = rank(g.gid, k), g.asked && !g.on, false
+		g.order, g.rank = rank(uint64(classes+g.class), k), rank(uint64(g.gid), k)
+		g.asked, g.stirs = g.asked && !g.on, false
 	}
 	slices.SortStableFunc(t.groups, func(a, b *group) int {
 		if a.asked != b.asked {
 			return before(a.asked)
 		}
 		if late := a.waited > overdue*awake; t.clock != nil && late == (b.waited > overdue*awake) && !late {
-			return cmp.Compare(b.rank, a.rank)
+			return cmp.Or(cmp.Compare(b.order, a.order), cmp.Compare(b.rank, a.rank))
 		}
 		return cmp.Compare(b.waited, a.waited)
 	})
@@ -223,9 +234,9 @@ func before(first bool) int {
 	return 1
 }
 
-// rank returns the place of a group in the order of a turn: the highest is the first.
-func rank(gid uint16, turn uint64) uint64 {
-	x := turn>>1*0x9e3779b97f4a7c15 ^ uint64(gid)*0xd6e8feb86659fd93 // splitmix64, Steele 2014
+// rank returns the place of a group or a class in the order of a turn: the highest is the first.
+func rank(of, turn uint64) uint64 {
+	x := turn>>1*0x9e3779b97f4a7c15 ^ of*0xd6e8feb86659fd93 // splitmix64, Steele 2014
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	if x ^= x >> 31; turn&1 != 0 {

@@ -48,7 +48,7 @@ func newCard(room int, clock *Clock, gids ...uint16) *card {
 	c := &card{Turns: New(room, clock), members: map[uint16]*member{}, now: 1}
 	for _, gid := range gids {
 		c.members[gid] = &member{}
-		c.Enter(gid, c.members[gid])
+		c.Enter(gid, 2, c.members[gid])
 	}
 	return c
 }
@@ -123,7 +123,7 @@ func TestFirstIsEverywhere(t *testing.T) {
 		a.run(Turn, nil)
 		b.run(Turn, nil)
 		first := slices.MaxFunc(all, func(x, y uint16) int {
-			if rank(x, a.turn) < rank(y, a.turn) {
+			if rank(uint64(x), a.turn) < rank(uint64(y), a.turn) {
 				return -1
 			}
 			return 1
@@ -272,7 +272,7 @@ func TestChosenNumbers(t *testing.T) {
 		for turn := k; turn != k+run; turn++ {
 			first++
 			for gid := range uint16(groups - 1) {
-				if rank(gid+2, turn) > rank(1, turn) {
+				if rank(uint64(gid+2), turn) > rank(1, turn) {
 					first--
 					break
 				}
@@ -280,6 +280,27 @@ func TestChosenNumbers(t *testing.T) {
 		}
 		if first < int(run)/groups/2 {
 			t.Fatalf("from turn %d on a group is the first %d times in %d turns", k, first, run)
+		}
+	}
+}
+
+// Rule: groups on many hosts, on some and on few have the same part of the turns, and those of one
+// class share its part.
+func TestClassesShare(t *testing.T) {
+	c := newCard(1, NewClock(0, 0))
+	hosts := map[uint16]int{1: 16, 2: 4, 3: 1, 4: 1, 5: 1}
+	for gid := uint16(1); gid <= 5; gid++ {
+		c.members[gid] = &member{}
+		c.Enter(gid, hosts[gid], c.members[gid])
+	}
+	const turns = 900
+	for gid, n := range c.counted(turns) {
+		part := turns / 3
+		if hosts[gid] == 1 {
+			part /= 3
+		}
+		if n < part*2/3 || n > part*4/3 {
+			t.Errorf("the group %d on %d hosts has %d of %d turns, want about %d", gid, hosts[gid], n, turns, part)
 		}
 	}
 }
@@ -304,6 +325,27 @@ func TestSlowSwitch(t *testing.T) {
 		if began < patient || began > patient+4*Turn || ended-began < Turn {
 			t.Errorf("switched at %d us, and back at %d us", began/1000, ended/1000)
 		}
+	}
+}
+
+// Rule: while a switch waits for packets in flight it is looked at again soon, and not all the
+// while.
+func TestWaitingSwitchRests(t *testing.T) {
+	c := newCard(1, nil, 1, 2)
+	c.run(Turn/2, nil)
+	c.members[c.on()[0]].flying = 1 << 40
+	waited := 0
+	for end := c.now + 2*Turn; c.now < end; {
+		next := c.Step(c.now)
+		if c.out {
+			if waited++; next <= c.now || next > c.now+Turn/100 {
+				t.Fatalf("it is looked at again after %d us", (next-c.now)/1000)
+			}
+		}
+		c.now = max(next, c.now+1)
+	}
+	if waited == 0 {
+		t.Error("no switch has waited")
 	}
 }
 
@@ -363,10 +405,10 @@ func TestManyContexts(t *testing.T) {
 	c := newCard(1, NewClock(0, 0), 1)
 	for gid := range uint16(20) {
 		for range 300 {
-			c.Enter(gid+2, &member{idle: true})
+			c.Enter(gid+2, 2, &member{idle: true})
 		}
 		c.members[gid+2] = &member{idle: true}
-		c.Enter(gid+2, c.members[gid+2])
+		c.Enter(gid+2, 2, c.members[gid+2])
 	}
 	c.run(100*Turn, nil) // they begin to rest
 	for gid := range uint16(20) {

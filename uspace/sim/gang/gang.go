@@ -161,7 +161,7 @@ func (g *Gang) Start(on ...int) error {
 			return err
 		}
 		g.w.At(g.w.Now()+g.random.Int64N(int64(50*time.Millisecond)), func() {
-			h.turns.Enter(gid, &member{g: g, p: p})
+			h.turns.Enter(gid, len(on), &member{g: g, p: p})
 			g.step(h)
 		})
 	}
