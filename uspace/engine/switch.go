@@ -83,8 +83,8 @@ func (s *Saved) pending() bool {
 // Context returns the context, for SwitchIn and Detach.
 func (s *Saved) Context() *Context { return s.context }
 
-// Reasons for which a context is not switched out yet. They are made once: a card that waits for one
-// of them asks in each step.
+// Reasons for which a context is not switched out yet. They are made once: a card that waits for
+// one of them asks in each step.
 var (
 	errInFlight = fmt.Errorf("switching a context out: packets are in flight: %w", ErrNotReady)
 	errUnderWay = fmt.Errorf("switching a context out: a unit has a packet of it under way: %w", ErrNotReady)
