@@ -262,6 +262,8 @@ type Place struct {
 	// bytes of the longest frame that goes there, with its Ethernet header, as the process sends it
 	Longest int
 	Host    uint16 // the host's number, whichever way leads there
+	// Bundles says that routers on the way take bundles apart. The way has an Ethernet header alone.
+	Bundles bool `json:",omitempty"`
 	Way
 }
 
@@ -401,6 +403,12 @@ func (v *guardFunetPlace) set(p *Place) error {
 	for i := range v.From.Word {
 		v.From.Word[i] = ne.Uint32(p.From[4*i:])
 	}
+	if p.Bundles {
+		v.Kind = kindRouted
+	}
+	if p.Bundles && len(p.Head) != ethernetHead {
+		return fmt.Errorf("%w: headers of %d bytes on a way of bundles, which has %d", ErrRange, len(p.Head), ethernetHead)
+	}
 	if copy(v.Head[:], p.Head) < len(p.Head) {
 		return fmt.Errorf("%w: headers of %d bytes, and there is room for %d", ErrRange, len(p.Head), len(v.Head))
 	}
@@ -472,7 +480,10 @@ func (s *Switch) PortCounters(outer uint32) (c PortCounters, err error) {
 
 // These constants are as in switch.h; a test compares them.
 const (
-	kindPort = 1
-	kindHost = 2
-	innerMap = 1 << 12 // BPF_F_INNER_MAP of linux/bpf.h
+	kindPort   = 1
+	kindHost   = 2
+	kindRouted = 3
+	innerMap   = 1 << 12 // BPF_F_INNER_MAP of linux/bpf.h
+
+	ethernetHead = 14 // bytes of an Ethernet header without tags
 )
