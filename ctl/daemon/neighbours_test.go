@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/port/shared"
 )
@@ -321,4 +324,33 @@ func TestNeighboursErased(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	of[0].Close()
+}
+
+// Rule: where routers take bundles apart, a process with a port learns which other nodes are on
+// one host, and of its own host's nodes that they are not in bundles; elsewhere it learns of none.
+func TestStations(t *testing.T) {
+	for encap, want := range map[cluster.Encap][]uint16{
+		cluster.Hub: {attach.NoStation, 1, attach.NoStation, 1, 2}, cluster.Ethernet: {}} {
+		b := newBedOf(t, lab.Options{Hosts: 3})
+		b.tune = func(c *daemon.Config) { c.Encap = &encap }
+		d := b.direct(0)
+		gid, token, _ := directJob(t, []*running{d}, 0, 1, 0, 1, 2)
+		stations := func(k *client) ([]uint16, error) {
+			answer, _ := k.ask(must(attach.EncodeBody(attach.KindStations, nil)), 0)
+			return attach.DecodeStations(answer)
+		}
+		k := dial(t, d.socket)
+		if _, err := stations(k); !errors.Is(err, attach.ErrNode) {
+			t.Errorf("%v: hosts for who has no port: %v", encap, err)
+		}
+		answer, got := k.ask(attach.AttachRequest{GID: gid, Node: 0, Token: token}.EncodePort(),
+			attach.PortDescriptors)
+		attach.CloseDescriptors(got)
+		if _, err := attach.DecodePortAnswer(answer); err != nil {
+			t.Fatal(err)
+		}
+		if hosts, err := stations(k); err != nil || !slices.Equal(hosts, want) {
+			t.Errorf("%v: the hosts are %v, %v; want %v", encap, hosts, err, want)
+		}
+	}
 }
