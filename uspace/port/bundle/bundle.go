@@ -17,6 +17,7 @@
 //   - A frame that is sent again travels alone: its bundle may have been what did not get through,
 //     behind a router that knows of none. The port remembers the last number that it bundled to
 //     each station. It may forget it; then a lost frame is bundled once more.
+//   - All frames of a bundle have one level, so that replies never wait for requests.
 //   - At most arctic.MaxBundled frames are kept, and one more that had no room in the port inside.
 //     As long as that one waits, Reserve returns nil, as with a full ring.
 //
@@ -149,7 +150,7 @@ func (p *Port) joins(b []byte) bool {
 		return false
 	}
 	for _, k := range p.kept[:p.n] {
-		if p.station(k) == p.station(b) {
+		if p.station(k) == p.station(b) || arctic.Frame(k).Level() != arctic.Frame(b).Level() {
 			return false
 		}
 	}

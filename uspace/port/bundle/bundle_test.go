@@ -247,7 +247,7 @@ func TestDirect(t *testing.T) {
 		{"three hosts", 1, []byte{1, 2, 4}, []int{3}},
 		{"sent again", 1, []byte{1, 2, 4}, []int{1, 1, 1}},
 		{"one host twice", 2, []byte{1, 2, 3}, []int{2, 1}},
-		{"its numbers are its own", 2, []byte{4, 3}, []int{1, 1}},
+		{"its numbers are its own", 2, []byte{4, 3}, []int{2}},
 		{"another node of the host", 3, []byte{3, 4}, []int{2}},
 		{"its own host between", 4, []byte{1, 0, 2}, []int{1, 1, 1}},
 		{"behind the last", 5, []byte{1, 5, 2}, []int{1, 1, 1}},
