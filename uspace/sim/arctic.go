@@ -62,6 +62,7 @@ type Arctic struct {
 	// Frames counts the frames that cards have sent, and Hops the routers that the packets in them
 	// have come to. Crossed counts the frames that links have carried; a bundle is one.
 	Frames, Hops, Crossed uint64
+	Bundles               uint64 // counts those that cards have sent
 }
 
 // flit is a packet on the network: its bytes and its way.

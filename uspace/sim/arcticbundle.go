@@ -20,6 +20,7 @@ func (a *Arctic) injectBundle(p *ArcticPort, i uint32, frames [][]byte) bool {
 		high = high && h.Urgent()
 	}
 	a.bundled = frames
+	a.Bundles++
 	all := uint8(1<<len(frames) - 1)
 	a.enter(p, i, flit{route: uint32(p.number), words: a.weigh(frames, all), members: all}, high)
 	return true

@@ -167,6 +167,9 @@ func TestTogether(t *testing.T) {
 	ack[28] = 0
 	is("a greeting", lengths(hello, makeFrame(3, 20, 176)), 1, 1)
 	is("an acknowledgment", lengths(ack, makeFrame(3, 21, 176)), 1, 1)
+	reply := makeFrame(1, 22, 176)
+	reply[15] |= 1
+	is("requests and replies", lengths(reply, makeFrame(2, 22, 176), makeFrame(3, 22, 176)), 1, 2)
 	anew := makeFrame(1, 0, 176)
 	anew[32]++ // another epoch
 	is("numbers that begin anew", lengths(anew, makeFrame(2, 30, 176)), 2)

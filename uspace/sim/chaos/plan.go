@@ -61,7 +61,7 @@ const (
 	// group, for a time
 	Defer
 	// Bundles has cards send small frames in bundles, which the network takes apart (package
-	// bundle); those of direct cards do not
+	// bundle)
 	Bundles
 	All = Bundles<<1 - 1
 )
