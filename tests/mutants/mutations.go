@@ -441,10 +441,10 @@ var mutations = []mutation{
 	{"homebound", "../port/bundle/bundle.go",
 		` || p.hosts[node] == p.alone`, ``,
 		bundling("TestDirect")},
-	{"copied", "../sim/arcticbundle.go",
+	{"replicated", "../sim/arcticbundle.go",
 		`k == first || ports[k] == ports[first] && a.out[c.router*a.radix+ports[k]].router != toCard`, `k == first`,
 		sim("TestBundlesOnArctic")},
-	{"hasty", "../sim/arcticbundle.go",
+	{"premature", "../sim/arcticbundle.go",
 		`		return -Never
 `, `		return until
 `,

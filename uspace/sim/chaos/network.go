@@ -129,7 +129,7 @@ func (r *run) connect() error {
 				p.Limit(leastFrame + sizes.IntN(longest-leastFrame+1))
 			}
 			c := r.world.NewCard(p)
-			if r.scenario.Faults&Bundles != 0 {
+			if r.scenario.Faults&Bundles != 0 && !r.scenario.Direct {
 				c.Bundle()
 			}
 		}

@@ -61,7 +61,7 @@ const (
 	// group, for a time
 	Defer
 	// Bundles has cards send small frames in bundles, which the network takes apart (package
-	// bundle)
+	// bundle); those of direct cards do not
 	Bundles
 	All = Bundles<<1 - 1
 )

@@ -97,8 +97,7 @@ func TestDeferred(t *testing.T) {
 
 // Small frames that share one lose and double nothing, and make nothing come back.
 func TestBundled(t *testing.T) {
-	for name, s := range map[string]Scenario{"": {Nodes: 5}, "direct": {Nodes: 5, Direct: true},
-		"Arctic": {Nodes: 8, Network: Arctic}} {
+	for name, s := range map[string]Scenario{"Ethernet": {Nodes: 5}, "Arctic": {Nodes: 8, Network: Arctic}} {
 		bundles := uint64(0)
 		for seed := range uint64(20) {
 			s.Seed, s.Messages, s.Faults = seed, 200, Bundles|Chains|Dup|Reorder
