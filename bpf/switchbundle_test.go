@@ -73,7 +73,8 @@ func of(frame, size int, change func([]byte)) func([]byte) {
 	return func(b []byte) { change(b[arctic.BundleHeaderSize+frame*size:][:size]) }
 }
 
-// judgeBundle is the rule of the guard for bundles once more: what counts, and the bytes that leave.
+// judgeBundle is the rule of the guard for bundles once more: what counts, and the bytes that
+// leave.
 func judgeBundle(b []byte) (c PortCounters, out []byte) {
 	le, out := binary.LittleEndian, bytes.Clone(b)
 	n := int(b[18])

@@ -330,8 +330,8 @@
 //	crammed            a bundle has two frames for one station
 //	levelled           a bundle has requests and replies
 //	homebound          a direct port's bundle has frames for its own host
-//	replicated         a router makes a copy of a bundle for each frame
-//	premature          a bundle's buffer is free when its first copy has left
+//	photocopied        a router makes a copy of a bundle for each frame
+//	undrained          a bundle's buffer is free when its first copy has left
 //	overtaking         a long frame overtakes those that are kept for a bundle
 //
 // A mutation replaces one snippet of one file. The snippet must be there exactly once: when the

@@ -441,10 +441,10 @@ var mutations = []mutation{
 	{"homebound", "../port/bundle/bundle.go",
 		` || p.hosts[node] == p.alone`, ``,
 		bundling("TestDirect")},
-	{"replicated", "../sim/arcticbundle.go",
+	{"photocopied", "../sim/arcticbundle.go",
 		`k == first || ports[k] == ports[first] && a.out[c.router*a.radix+ports[k]].router != toCard`, `k == first`,
 		sim("TestBundlesOnArctic")},
-	{"premature", "../sim/arcticbundle.go",
+	{"undrained", "../sim/arcticbundle.go",
 		`		return -Never
 `, `		return until
 `,

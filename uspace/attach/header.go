@@ -130,7 +130,8 @@ func read[T any](b []byte, k Kind) (none T, _ error) {
 }
 
 // EncodeBody composes a message of a header and a body:
-//   - a request of KindStatus, KindInfo, KindTraffic, KindNeighbours or KindStations, without a body
+//   - a request of KindStatus, KindInfo, KindTraffic, KindNeighbours or KindStations, without a
+//     body
 //   - a request of KindAdmin, KindCapture, KindTrace or KindWhither, with JSON
 //   - the answer to a request of one of these kinds but KindNeighbours and KindStations, with JSON
 //   - the answers after the first to a request of KindCapture, with frames, and to one of

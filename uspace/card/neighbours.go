@@ -15,7 +15,8 @@ import (
 )
 
 // Neighbours has the functions by which a card gets memory with the nodes of its host, and learns
-// which nodes share a host. They wait, and end when the place in the job is given back (Direct.Close).
+// which nodes share a host. They wait, and end when the place in the job is given back
+// (Direct.Close).
 type Neighbours struct {
 	List func() ([]uint16, error)                  // the other nodes of the job on this host
 	Join func(node uint16) (*shared.Memory, error) // memory of this node and one of them
