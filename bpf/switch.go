@@ -439,7 +439,7 @@ type PortCounters struct {
 	Forged     uint64 `json:"forged"`      // in another's name: dropped
 	// its length is below the header's or beyond the frame: dropped
 	BadLength uint64 `json:"bad_length"`
-	NoNode    uint64 `json:"no_node"`  // for a node that has no place: dropped
+	NoNode    uint64 `json:"no_node"`  // for a node that has no place, or takes no bundles: dropped
 	TooLong   uint64 `json:"too_long"` // longer than the way takes: dropped
 	// beyond the credit with a host that does not answer: dropped
 	NoCredit uint64 `json:"no_credit"`

@@ -75,7 +75,7 @@ enum funet_port_counter {
 	FUNET_PORT_BAD_VERSION,	 /* it is no direct frame */
 	FUNET_PORT_FORGED,	 /* its GID, source card or tag is not the port's */
 	FUNET_PORT_BAD_LENGTH,	 /* its length is below the header's or beyond the frame */
-	FUNET_PORT_NO_NODE,	 /* the job has no such node, or nobody has it now */
+	FUNET_PORT_NO_NODE,	 /* no such node, nobody has it now, or it takes no bundles */
 	FUNET_PORT_TOO_LONG,	 /* longer than what goes there */
 	FUNET_PORT_NO_CREDIT,	 /* for a host that sends nothing */
 	FUNET_PORT_SENT,	 /* sent to another host */
