@@ -299,9 +299,9 @@ static __always_inline int bare(struct funet_header *header, void *end)
 	return 1;
 }
 
-/* Counts a frame, or those of a bundle, as it leaves or was dropped, and shows it to who captures. The port's counters
- * are those of the CPU that its frames come on, as a rule; an atomic add is cheaper than a map of
- * each CPU's.
+/* Counts a frame, or those of a bundle, as it leaves or was dropped, and shows it to who captures.
+ * The port's counters are those of the CPU that its frames come on, as a rule; an atomic add is
+ * cheaper than a map of each CPU's.
  */
 static __always_inline void told(void *ctx, const int xdp, __u32 length, struct funet_port *port, __u32 counter,
 	const struct passed *p)
@@ -343,7 +343,8 @@ int funet_guard(struct __sk_buff *skb)
 	if (counter == FUNET_PORT_LOCAL && bare((void *)(long)skb->data, (void *)(long)skb->data_end)) {
 		verdict = bpf_redirect(p.ifindex, 0);
 	} else if (counter == FUNET_PORT_SENT) {
-		if (p.to && ((p.to->size > FUNET_ETHERNET_LEN && bpf_skb_change_head(skb, p.to->size - FUNET_ETHERNET_LEN, 0)) ||
+		if (p.to && ((p.to->size > FUNET_ETHERNET_LEN &&
+			      bpf_skb_change_head(skb, p.to->size - FUNET_ETHERNET_LEN, 0)) ||
 			     !headed((void *)(long)skb->data, (void *)(long)skb->data_end, &p))) {
 			counter = FUNET_PORT_TOO_LONG;
 		} else {
@@ -378,7 +379,8 @@ int funet_guard_xdp(struct xdp_md *ctx)
 	if (counter == FUNET_PORT_LOCAL && bare((void *)(long)ctx->data, (void *)(long)ctx->data_end)) {
 		verdict = bpf_redirect(p.ifindex, 0);
 	} else if (counter == FUNET_PORT_SENT) {
-		if (p.to && ((p.to->size > FUNET_ETHERNET_LEN && bpf_xdp_adjust_head(ctx, FUNET_ETHERNET_LEN - (int)p.to->size)) ||
+		if (p.to && ((p.to->size > FUNET_ETHERNET_LEN &&
+			      bpf_xdp_adjust_head(ctx, FUNET_ETHERNET_LEN - (int)p.to->size)) ||
 			     !headed((void *)(long)ctx->data, (void *)(long)ctx->data_end, &p)))
 			counter = FUNET_PORT_TOO_LONG;
 		else

@@ -262,7 +262,8 @@ type Place struct {
 	// bytes of the longest frame that goes there, with its Ethernet header, as the process sends it
 	Longest int
 	Host    uint16 // the host's number, whichever way leads there
-	// Bundles says that routers on the way take bundles apart. The way has an Ethernet header alone.
+	// Bundles says that routers on the way take bundles apart. Such a way has an Ethernet header
+	// and nothing else.
 	Bundles bool `json:",omitempty"`
 	Way
 }
@@ -407,7 +408,8 @@ func (v *guardFunetPlace) set(p *Place) error {
 		v.Kind = kindRouted
 	}
 	if p.Bundles && len(p.Head) != ethernetHead {
-		return fmt.Errorf("%w: headers of %d bytes on a way of bundles, which has %d", ErrRange, len(p.Head), ethernetHead)
+		return fmt.Errorf("%w: headers of %d bytes on a way of bundles, which has %d", ErrRange, len(p.Head),
+			ethernetHead)
 	}
 	if copy(v.Head[:], p.Head) < len(p.Head) {
 		return fmt.Errorf("%w: headers of %d bytes, and there is room for %d", ErrRange, len(p.Head), len(v.Head))

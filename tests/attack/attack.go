@@ -79,8 +79,8 @@ type Attack struct {
 	Rank string
 	// Yardstick marks what is no attack on FUNet, but says how much of a loss is not FUNet's.
 	Yardstick bool
-	// Hosts is the number of hosts that the groups' nodes are on; 0: two. The processes of an attack
-	// with more are on hosts that are not the victim's.
+	// Hosts is the number of hosts that the groups' nodes are on; 0: two. The processes of an
+	// attack with more are on hosts that are not the victim's.
 	Hosts int
 	// Foreign marks an attack of hosts that are not the victim's, by their root.
 	Foreign bool
