@@ -138,6 +138,21 @@
 //	              behind another host ─────────────────> the NIC, with headers     sent
 //	              behind a port of that node's record ─> its inner end, without    local
 //
+// A bundle (below, Hubs) is a frame of version 8. It passes if each of its frames would pass alone,
+// and otherwise it is dropped as a whole, by the reason of the first that would not:
+//
+//	2 to 8 frames of 80 to 256 bytes, that fill it? no ──> dropped      bad_length
+//	each as above, up to too_long? ──────────────── no ──> dropped      as there
+//	each to a host behind routers, by one NIC? ──── no ──> dropped      no_node
+//	short enough, as a whole, for each way? ─────── no ──> dropped      too_long
+//	credit with each host for all of it? ────────── no ──> dropped      no_credit
+//	  └─ the NIC, with addresses of it and of each frame   sent, once a frame
+//
+// Only ways on which there are routers that take bundles apart take bundles ([Place.Bundles]): to
+// any other network these are frames for many stations. Routers copy all of a bundle for each of
+// its frames at worst. So the account pays for it as for as many frames of its length: of the
+// credit with the host of each frame it takes as many bytes as the bundle has.
+//
 // A frame of version 7 that arrives at a NIC goes to a port or is dropped:
 //
 //	wire ──> as above, up to the length

@@ -16,12 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/bundle"
 	"golang.org/x/sys/unix"
 )
 
-func readHeader(t *testing.T) string {
+func readHeader(t *testing.T) string { return readFile(t, "funet.h") }
+
+// readFile returns a header without its comments.
+func readFile(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("funet.h")
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +83,17 @@ func TestConstants(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, defines(t, readHeader(t))); diff != "" {
 		t.Errorf("funet.h defines otherwise (-Go +C):\n%s", diff)
+	}
+}
+
+// TestBundleConstants: the numbers of bundle.h are those of the cards.
+func TestBundleConstants(t *testing.T) {
+	want := map[string]uint64{
+		"FUNET_HUB_ROUTES": 0x0f, "FUNET_BUNDLE_FRAMES": arctic.MaxBundled, "FUNET_BUNDLE_MAX": 4096,
+		"FUNET_BUNDLED_LONGEST": bundle.Longest,
+	}
+	if diff := cmp.Diff(want, defines(t, readFile(t, "bundle.h"))); diff != "" {
+		t.Errorf("bundle.h defines otherwise (-Go +C):\n%s", diff)
 	}
 }
 

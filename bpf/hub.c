@@ -10,7 +10,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "funet.h"
+#include "bundle.h"
 
 #define FUNET_HUB_PORTS 8
 /* the first byte of a destination address that is a route: locally administered, of one station */
@@ -18,10 +18,6 @@
 #define FUNET_HUB_BITS 30
 /* stations whose ways a router knows */
 #define FUNET_HUB_STATIONS 65536
-/* the first byte of a bundle's destination address: a route for many stations */
-#define FUNET_HUB_ROUTES 0x0f
-#define FUNET_BUNDLE_FRAMES 8
-#define FUNET_BUNDLE_MAX 4096 /* bytes; a power of two */
 #define FUNET_BUNDLE_NONE 0xff
 
 /* What a port leads to. */
@@ -57,24 +53,6 @@ struct funet_hub_station {
 	__u8 address[6];
 	__u16 reserved;
 };
-
-/* A bundle: whole frames for several stations, one behind the other. Each frame has its own
- * route. Each router sends the bundle to the ports that its frames need, and the frames of one
- * port are the others' no more. It leaves a router with several frames for that port as it came,
- * else as the frame. */
-struct funet_bundle {
-	__u8 destination_mac[6];
-	__u8 source_mac[6];
-	__u16 ethertype; /* network byte order */
-	__u8 version;
-	__u8 flags;
-	__u16 length; /* bytes from version to the end of the last frame */
-	__u8 frames;
-	__u8 reserved;
-	/* of each frame, the port by which it left the last router */
-	__u8 port[FUNET_BUNDLE_FRAMES];
-	__u16 end[FUNET_BUNDLE_FRAMES]; /* of each frame, from the start of the bundle */
-} __attribute__((packed, aligned(4)));
 
 enum funet_hub_counter {
 	FUNET_HUB_PASS,	     /* not FUNet: left to the kernel */

@@ -281,7 +281,7 @@ static __always_inline int direct(struct xdp_md *ctx, const struct funet_header 
 		__builtin_memcpy(&found->from, ethernet->source_mac, sizeof(ethernet->source_mac));
 	if (merged) {
 		counter = FUNET_COUNT_MERGED;
-	} else if (!place || place->kind != FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex ||
+	} else if (!place || place->kind < FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex ||
 		!same(&place->from, &found->from)) {
 		counter = FUNET_COUNT_STRANGER;
 	} else {

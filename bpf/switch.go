@@ -262,6 +262,9 @@ type Place struct {
 	// bytes of the longest frame that goes there, with its Ethernet header, as the process sends it
 	Longest int
 	Host    uint16 // the host's number, whichever way leads there
+	// Bundles says that routers on the way take bundles apart. Such a way has an Ethernet header
+	// and nothing else.
+	Bundles bool `json:",omitempty"`
 	Way
 }
 
@@ -401,6 +404,13 @@ func (v *guardFunetPlace) set(p *Place) error {
 	for i := range v.From.Word {
 		v.From.Word[i] = ne.Uint32(p.From[4*i:])
 	}
+	if p.Bundles {
+		v.Kind = kindRouted
+	}
+	if p.Bundles && len(p.Head) != ethernetHead {
+		return fmt.Errorf("%w: headers of %d bytes on a way of bundles, which has %d", ErrRange, len(p.Head),
+			ethernetHead)
+	}
 	if copy(v.Head[:], p.Head) < len(p.Head) {
 		return fmt.Errorf("%w: headers of %d bytes, and there is room for %d", ErrRange, len(p.Head), len(v.Head))
 	}
@@ -431,7 +441,7 @@ type PortCounters struct {
 	Forged     uint64 `json:"forged"`      // in another's name: dropped
 	// its length is below the header's or beyond the frame: dropped
 	BadLength uint64 `json:"bad_length"`
-	NoNode    uint64 `json:"no_node"`  // for a node that has no place: dropped
+	NoNode    uint64 `json:"no_node"`  // for a node that has no place, or takes no bundles: dropped
 	TooLong   uint64 `json:"too_long"` // longer than the way takes: dropped
 	// beyond the credit with a host that does not answer: dropped
 	NoCredit uint64 `json:"no_credit"`
@@ -472,7 +482,10 @@ func (s *Switch) PortCounters(outer uint32) (c PortCounters, err error) {
 
 // These constants are as in switch.h; a test compares them.
 const (
-	kindPort = 1
-	kindHost = 2
-	innerMap = 1 << 12 // BPF_F_INNER_MAP of linux/bpf.h
+	kindPort   = 1
+	kindHost   = 2
+	kindRouted = 3
+	innerMap   = 1 << 12 // BPF_F_INNER_MAP of linux/bpf.h
+
+	ethernetHead = 14 // bytes of an Ethernet header without tags
 )

@@ -34,6 +34,8 @@ enum funet_kind {
 	FUNET_KIND_NONE, /* there is no such node */
 	FUNET_KIND_PORT, /* behind a port of this host */
 	FUNET_KIND_HOST, /* behind another host */
+	/* the same, and routers on the way take bundles apart; frames have an Ethernet header alone */
+	FUNET_KIND_ROUTED,
 };
 
 /* Where a node is. */
@@ -42,7 +44,7 @@ struct funet_place {
 	__u32 ifindex; /* of the port's outer end, or of the NIC that leads to the host */
 	__u32 link;    /* of a port: its place in funet_links */
 	__u32 longest; /* bytes of the longest frame that goes there, with its Ethernet header */
-	/* Of a host. */
+	/* Of a host, or routed. */
 	/* what its frames come from: an address of Ethernet, in the first 6 bytes, or of IP */
 	struct funet_address from;
 	__u8 head[FUNET_HEAD_MAX];   /* what stands in front of the version there, on the wire */
@@ -73,7 +75,7 @@ enum funet_port_counter {
 	FUNET_PORT_BAD_VERSION,	 /* it is no direct frame */
 	FUNET_PORT_FORGED,	 /* its GID, source card or tag is not the port's */
 	FUNET_PORT_BAD_LENGTH,	 /* its length is below the header's or beyond the frame */
-	FUNET_PORT_NO_NODE,	 /* the job has no such node, or nobody has it now */
+	FUNET_PORT_NO_NODE,	 /* no such node, nobody has it now, or it takes no bundles */
 	FUNET_PORT_TOO_LONG,	 /* longer than what goes there */
 	FUNET_PORT_NO_CREDIT,	 /* for a host that sends nothing */
 	FUNET_PORT_SENT,	 /* sent to another host */

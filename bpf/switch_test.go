@@ -456,7 +456,8 @@ func TestSwitchHeader(t *testing.T) {
 		t.Errorf("struct funet_place has %d bytes, want %d", n, PlaceSize)
 	}
 	kinds := regexp.MustCompile(`FUNET_KIND_(\w+),`).FindAllStringSubmatch(string(text), -1)
-	if len(kinds) != 3 || kinds[kindPort][1] != "PORT" || kinds[kindHost][1] != "HOST" {
+	if len(kinds) != 4 || kinds[kindPort][1] != "PORT" || kinds[kindHost][1] != "HOST" ||
+		kinds[kindRouted][1] != "ROUTED" {
 		t.Errorf("kinds %q", kinds)
 	}
 	names := regexp.MustCompile(`FUNET_PORT_(\w+),\s+/\*`).FindAllStringSubmatch(string(text), -1)

@@ -144,6 +144,7 @@ var carries = [...]func(*connection, []byte) error{
 	attach.KindFate:       carry(attach.DecodeDoubt, (*connection).doubt),
 	attach.KindNeighbours: carry(bodyless, (*connection).listNeighbours),
 	attach.KindShare:      carry(attach.DecodeShareRequest, (*connection).share),
+	attach.KindStations:   carry(bodyless, (*connection).listStations),
 	attach.KindRow:        carry(attach.DecodeRowRequest, (*connection).attachRow),
 	attach.KindCapture:    carry(document[capture.Request], (*connection).capture),
 	attach.KindTrace:      carry(document[trace.Request], (*connection).trace),

@@ -6,8 +6,10 @@ package daemon_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +17,10 @@ import (
 
 	"github.com/funet/funet/ctl/config"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/port/shared"
 )
@@ -321,4 +325,106 @@ func TestNeighboursErased(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	of[0].Close()
+}
+
+// Rule: where routers take bundles apart, a process with a port learns which other nodes are on
+// one host, and of its own host's nodes that they are not in bundles; elsewhere it learns of none.
+func TestStations(t *testing.T) {
+	for encap, want := range map[cluster.Encap][]uint16{
+		cluster.Hub: {attach.NoStation, 1, attach.NoStation, 1, 2}, cluster.Ethernet: {}} {
+		b := newBedOf(t, lab.Options{Hosts: 3})
+		b.tune = func(c *daemon.Config) { c.Encap = &encap }
+		d := b.direct(0)
+		gid, token, _ := directJob(t, []*running{d}, 0, 1, 0, 1, 2)
+		stations := func(k *client) ([]uint16, error) {
+			answer, _ := k.ask(must(attach.EncodeBody(attach.KindStations, nil)), 0)
+			return attach.DecodeStations(answer)
+		}
+		k := dial(t, d.socket)
+		if _, err := stations(k); !errors.Is(err, attach.ErrNode) {
+			t.Errorf("%v: hosts for who has no port: %v", encap, err)
+		}
+		answer, got := k.ask(attach.AttachRequest{GID: gid, Node: 0, Token: token}.EncodePort(),
+			attach.PortDescriptors)
+		attach.CloseDescriptors(got)
+		if _, err := attach.DecodePortAnswer(answer); err != nil {
+			t.Fatal(err)
+		}
+		if hosts, err := stations(k); err != nil || !slices.Equal(hosts, want) {
+			t.Errorf("%v: the hosts are %v, %v; want %v", encap, hosts, err, want)
+		}
+	}
+}
+
+// Rule: broadcasts of processes with ports leave in bundles, and arrive. Routers refuse none. The
+// daemons' own frames are too few for what the routers count.
+func TestPortsBundle(t *testing.T) {
+	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Star})
+	var daemons []*running
+	for host := range 3 {
+		daemons = append(daemons, b.direct(host))
+	}
+	gid, token, _ := directJob(t, daemons, 0, 1, 2, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	bundles := func() (n, refused uint64, err error) {
+		routers, err := b.lab.Routers()
+		for _, r := range routers {
+			n, refused = n+r.Counters.Bundles, refused+r.Counters.Unbundled+r.Counters.Forged
+		}
+		return n, refused, err
+	}
+	const enough = 300
+	sent := func() (n uint64) {
+		for _, d := range daemons {
+			n += portsOf(t, d).Counters.FramesSent
+		}
+		return n
+	}
+	began := sent()
+	done := make(chan error)
+	for node, host := range []int{0, 1, 2, 2} {
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[host].socket, GID: gid,
+			Node: uint16(node), Token: token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close(context.Background())
+		go func() {
+			text := make([]byte, 40)
+			for round := 0; text[0] == 0; round++ {
+				if node == 0 {
+					binary.LittleEndian.PutUint32(text[1:], uint32(round))
+					if round%50 == 49 {
+						n, _, err := bundles()
+						if err != nil {
+							done <- err
+							return
+						}
+						if n >= enough {
+							text[0] = 1
+						}
+					}
+				}
+				err := e.Broadcast(ctx, 0, text)
+				if got := binary.LittleEndian.Uint32(text[1:]); err == nil && got != uint32(round) {
+					err = fmt.Errorf("node %d got broadcast %d as the one numbered %d", node, got, round)
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, refused, err := bundles()
+	if own := sent() - began; err != nil || refused > 0 || own > enough/2 {
+		t.Errorf("%d bundles, %d frames that routers refused, and %d frames of daemons, %v", n, refused, own, err)
+	}
 }

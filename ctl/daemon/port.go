@@ -92,7 +92,7 @@ func (d *Daemon) placeOf(peers *cluster.File, p *cluster.Peer) (bpf.Place, bool)
 	index, mtu := l.current()
 	at := bpf.Place{NIC: uint32(index), Host: p.Node, Longest: mtu - l.headers() + arctic.EthernetSize}
 	if l.config.UDP == nil {
-		at.Way = bpf.EthernetWay(to.Address, l.mac, l.config.VLAN)
+		at.Way, at.Bundles = bpf.EthernetWay(to.Address, l.mac, l.config.VLAN), d.bundles(l)
 		return at, true
 	}
 	path := l.path(p.Node)
@@ -102,6 +102,48 @@ func (d *Daemon) placeOf(peers *cluster.File, p *cluster.Peer) (bpf.Place, bool)
 	at.From, at.Longest = p.Address.As16(), path.Longest()
 	at.Head, at.IPSum, at.UDPSum = path.Headers()
 	return at, true
+}
+
+// bundles reports whether ports send bundles by an interface.
+func (d *Daemon) bundles(l *link) bool { return d.cfg.Peers.Encap == cluster.Hub && l.config.VLAN == 0 }
+
+// listStations tells a process which nodes of its job are on one host, for bundles. All hosts in
+// the list are behind one interface.
+func (c *connection) listStations(*nothing) error {
+	p := c.itsPort()
+	if p == nil {
+		return fmt.Errorf("listing hosts for a process without a port: %w", attach.ErrNode)
+	}
+	answer, err := attach.EncodeStations(c.d.stations(p.job))
+	if err != nil {
+		return err
+	}
+	return c.send(answer)
+}
+
+// stations returns the host of each node of a job that frames in a bundle may be for.
+func (d *Daemon) stations(j *job) []uint16 {
+	peers, way := d.peers.Load(), -1
+	hosts := make([]uint16, min(len(j.cards), attach.MaxStations))
+	for node := range hosts {
+		hosts[node] = attach.NoStation
+		card := j.cards[node]
+		peer := present(peers, int(card))
+		if peer == nil || card == d.cfg.Card {
+			continue
+		}
+		at := d.cfg.peer(peers, peer).Port
+		if way < 0 && d.bundles(d.links[at]) {
+			way = at
+		}
+		if at == way {
+			hosts[node] = card
+		}
+	}
+	if way < 0 || !d.cfg.Ports.Bundles() {
+		return nil
+	}
+	return hosts
 }
 
 // use returns the use that a job counts as. That of a direct job includes its part of the switch's

@@ -79,7 +79,7 @@ cards have ended, or live though they are silent: late, twice, or not
 at all); all or none. With forge or replay half of the seeds have a key, and so has
 each job of direct cards.
 On Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut,
-narrow, forge, replay, sizes, defer and bundles are left out, congestion is slow routers
+narrow, forge, replay, sizes and defer are left out, congestion is slow routers
 with few buffers.
 
 With --shape swarm each seed draws nodes (2 to 32), messages (16 to 16,383), a random

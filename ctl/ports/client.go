@@ -249,6 +249,10 @@ func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) (spent time.Dura
 	return spent, nil
 }
 
+// Bundles reports whether the guard passes bundles (bpf.Place.Bundles). That of a helper of the
+// previous release drops them.
+func (c *Client) Bundles() bool { return c.version() >= bundlesSince }
+
 // Made is a port that was made.
 type Made struct {
 	ID    uint32

@@ -65,6 +65,7 @@ const (
 	waysSince    = 2 // bpf.Way, and request.Generic
 	mapsSince    = 2 // the layout of the switch's maps
 	captureSince = 2
+	bundlesSince = 2 // bpf.Place.Bundles
 )
 
 // common returns the version that this program has in common with a peer of version theirs. An

@@ -27,6 +27,7 @@
 //	table.go      the switch's table, filled with node lists
 //	udp.go        the kernel's sockets, for comparison; UDP lists these
 //	hub.go        foreign hosts on a network of routers; Hub lists these
+//	bundles.go    bundles of direct ports there; Bundles lists them
 //	time.go       the time by which groups take turns
 //	etcd.go       a cluster's table in etcd; Etcd lists these
 //	ranks.go      ranks of libfabric that flood, are deaf, or lie; Ranks lists these
@@ -78,6 +79,9 @@ type Attack struct {
 	Rank string
 	// Yardstick marks what is no attack on FUNet, but says how much of a loss is not FUNet's.
 	Yardstick bool
+	// Hosts is the number of hosts that the groups' nodes are on; 0: two. The processes of an
+	// attack with more are on hosts that are not the victim's.
+	Hosts int
 	// Foreign marks an attack of hosts that are not the victim's, by their root.
 	Foreign bool
 	// Row marks an attack whose user needs a rule of RowContexts contexts on each host.
@@ -121,7 +125,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Etcd(), Rows(),
+	for _, a := range slices.Concat(Attacks(), Requests(), Direct(), Ranks(), UDP(), Hub(), Bundles(), Etcd(), Rows(),
 		[]Attack{Neighbour(), sleepers()}) {
 		if a.Name == name {
 			return a, nil
@@ -133,7 +137,7 @@ func find(name string) (Attack, error) {
 // Cards returns the card of each node of one of the attack's groups, for attach.JobRequest.
 func (a *Attack) Cards() (cards []uint16) {
 	for _, n := range []int{a.Contexts, a.Dead} {
-		for card := range uint16(2) {
+		for card := range uint16(max(a.Hosts, 2)) {
 			for range n {
 				cards = append(cards, card)
 			}
@@ -152,7 +156,7 @@ type Group struct {
 type Config struct {
 	Attack string
 	Socket string // of the daemon of the process's host
-	Host   int    // 0 or 1; also the number of its card
+	Host   int    // also the number of its card
 	Groups []Group
 	First  uint16  // the attack's first node, where groups have other nodes before it
 	Ranks  string  // the folder of RankProgram and RankProvider, for attacks by ranks
@@ -178,6 +182,7 @@ type player struct {
 	liar   *liar                // in the attack of a rank that lies
 	jobs   []*client.Connection // in the attack that makes jobs: a connection for each
 	forged uint64               // how many frames were forged, or ports made
+	frames [][]byte             // in the attack by bundles: a bundle's frames
 
 	rows *rowJob // in attacks with rows
 

@@ -119,7 +119,7 @@ func (p *player) flood(change func(b []byte) int) (sent int) {
 			if b == nil {
 				break
 			}
-			p.right(b, g.seat, g.tag)
+			p.right(b[:floodFrame], g, p.twin(g.seat))
 			g.port.Commit(change(b))
 			sent++
 		}
@@ -128,17 +128,17 @@ func (p *player) flood(change func(b []byte) int) (sent int) {
 	return sent
 }
 
-// right composes a frame of floodFrame bytes that the guard of the seat's port lets pass.
-func (p *player) right(b []byte, s *seat, tag uint64) {
+// right composes a frame for a node, as long as b, that the guard of a port lets pass.
+func (p *player) right(b []byte, g *gate, to uint16) {
 	clear(b[:bpf.FrameMin])
 	binary.BigEndian.PutUint16(b[12:], bpf.EtherType)
 	b[versionAt] = bpf.VersionDirect
 	le := binary.LittleEndian
-	le.PutUint16(b[lengthAt:], floodFrame-arctic.EthernetSize)
-	le.PutUint16(b[gidAt:], s.group.GID)
-	le.PutUint16(b[sourceAt:], s.node)
-	le.PutUint16(b[destinationAt:], p.twin(s))
-	le.PutUint64(b[tagAt:], tag)
+	le.PutUint16(b[lengthAt:], uint16(len(b)-arctic.EthernetSize))
+	le.PutUint16(b[gidAt:], g.seat.group.GID)
+	le.PutUint16(b[sourceAt:], g.seat.node)
+	le.PutUint16(b[destinationAt:], to)
+	le.PutUint64(b[tagAt:], g.tag)
 }
 
 // forge turns a valid frame into one that may not be sent, by turns in nine ways.

@@ -65,8 +65,9 @@ func (p *player) openRings(s *seat) error {
 		unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("mapping frames: %w", err)
 	}
+	of := &gate{seat: s, tag: arctic.JobTag(token[:], s.group.GID)}
 	for at := 0; at < len(r.frames); at += int(g.FrameSize) {
-		p.right(r.frames[at:], s, arctic.JobTag(token[:], s.group.GID))
+		p.right(r.frames[at:at+floodFrame], of, p.twin(s))
 	}
 	p.rings = append(p.rings, r)
 	return nil

@@ -334,6 +334,10 @@
 //	listless           a group rests although it has moved packets in this turn
 //	rebundled          a frame that is sent again travels in a bundle again
 //	crammed            a bundle has two frames for one station
+//	levelled           a bundle has requests and replies
+//	homebound          a direct port's bundle has frames for its own host
+//	photocopied        a router makes a copy of a bundle for each frame
+//	undrained          a bundle's buffer is free when its first copy has left
 //	overtaking         a long frame overtakes those that are kept for a bundle
 //	despairing         looks beside a thread that computes are never tried again
 //	stubborn           such looks are forgone although they find something

@@ -364,7 +364,7 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	}
 	c.Driver = p[0].hello.Driver
 	log("%s is up: %s, driver %s", p[0].hello.Kernel, p[0].hello.Interface, c.Driver)
-	if err = p.both(ctx, "hub"); err == nil {
+	if err = p.both(ctx, "load"); err == nil {
 		err = o.all(ctx, p, n, c, log)
 	}
 	if err != nil {

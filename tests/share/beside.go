@@ -43,6 +43,7 @@ type bed struct {
 	lab     *lab.Lab
 	victims []int    // hosts of the victim's nodes 0 and 1
 	sockets []string // of the victim's hosts
+	all     []string // of all hosts
 	enemies []int    // hosts of the enemy
 	nextGID uint16
 	quiet   []int           // connections to each daemon while only the victim is there
@@ -86,13 +87,12 @@ func newBed(o *options) (b *bed, err error) {
 		err = b.lab.StartDaemons(d)
 	}
 	if err == nil {
-		var all []string
-		if all, err = b.lab.Sockets(); err == nil {
+		if b.all, err = b.lab.Sockets(); err == nil {
 			for _, host := range b.victims {
-				b.sockets = append(b.sockets, all[host])
+				b.sockets = append(b.sockets, b.all[host])
 			}
 			if o.Etcd {
-				err = errors.Join(b.findQuiet(all[quietHost]), b.allKnown())
+				err = errors.Join(b.findQuiet(b.all[quietHost]), b.allKnown())
 			}
 		}
 	}
@@ -176,11 +176,16 @@ type group struct {
 }
 
 // found makes a group whose nodes are on the given cards. It uses the GIDs in turn.
-func (b *bed) found(cards []uint16, direct bool) (g *group, err error) {
+func (b *bed) found(cards []uint16, direct bool) (*group, error) {
+	return b.foundAt(b.sockets, cards, direct)
+}
+
+// foundAt does that at some of the daemons.
+func (b *bed) foundAt(sockets []string, cards []uint16, direct bool) (g *group, err error) {
 	b.nextGID = b.nextGID%arctic.MaxGID + 1
 	token := attach.NewToken()
 	g = &group{Group: attack.Group{GID: b.nextGID, Token: token.Text()}}
-	for _, socket := range b.sockets {
+	for _, socket := range sockets {
 		k, err := client.Dial(socket)
 		if err == nil {
 			g.jobs = append(g.jobs, k)
@@ -245,7 +250,7 @@ func (b *bed) attackers(a attack.Attack) beside {
 			}
 		}()
 		for n := range a.Sleepers {
-			g, err := c.found(attack.SleepersCards(), false)
+			g, err := c.found(b.sockets, attack.SleepersCards(), false)
 			if err != nil {
 				return nil, err
 			}
@@ -255,7 +260,11 @@ func (b *bed) attackers(a attack.Attack) beside {
 		}
 		var groups []attack.Group
 		for range a.Groups {
-			g, err := c.found(a.Cards(), a.Direct)
+			sockets := b.sockets
+			if a.Hosts > len(sockets) {
+				sockets = b.all
+			}
+			g, err := c.found(sockets, a.Cards(), a.Direct)
 			if err != nil {
 				return nil, err
 			}
@@ -276,8 +285,8 @@ func (b *bed) attackers(a attack.Attack) beside {
 }
 
 // found makes a group that ends with the company.
-func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
-	g, err := c.b.found(cards, direct)
+func (c *company) found(sockets []string, cards []uint16, direct bool) (attack.Group, error) {
+	g, err := c.b.foundAt(sockets, cards, direct)
 	if err != nil {
 		return attack.Group{}, err
 	}
@@ -296,10 +305,7 @@ func (c *company) play(to *[]*process, name string, user uint32, groups ...attac
 		config.Ranks = c.b.ranks.Path()
 	}
 	for _, host := range c.b.enemies {
-		config.Host = host
-		if at := slices.Index(c.b.victims, host); at >= 0 {
-			config.Socket = c.b.sockets[at]
-		}
+		config.Host, config.Socket = host, c.b.all[host]
 		p, err := start(c.b.lab, host, name, roleAttack, user, false, config)
 		if err != nil {
 			return err

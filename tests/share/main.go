@@ -142,7 +142,7 @@ func (o *options) direct() bool { return o.Card == cardDirect || o.Card == cardO
 // names returns the names of the attacks.
 func names() (all []string) {
 	for _, a := range slices.Concat(attack.Attacks(), attack.Rows(), attack.Requests(), attack.Direct(),
-		attack.Ranks(), attack.UDP(), attack.Hub(), attack.Etcd()) {
+		attack.Ranks(), attack.UDP(), attack.Hub(), attack.Bundles(), attack.Etcd()) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -181,6 +181,9 @@ func (o *options) check() error {
 	}
 	if o.Hub != "" {
 		o.MTU, all = lab.DefaultMTU, attack.Hub()
+		if o.direct() {
+			all = append(all, attack.Bundles()...)
+		}
 	}
 	if o.Etcd {
 		all = attack.Etcd()

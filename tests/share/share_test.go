@@ -139,7 +139,7 @@ func TestForeignHosts(t *testing.T) {
 		args    []string
 		attacks []attack.Attack
 	}{
-		"direct": {[]string{"--hub", "fat-tree", "--card", "direct"}, attack.Hub()},
+		"direct": {[]string{"--hub", "fat-tree", "--card", "direct"}, append(attack.Hub(), attack.Bundles()...)},
 		"daemon": {[]string{"--hub", "fat-tree"}, attack.Hub()},
 		"gangs":  {[]string{"--hub", "star", "--gangs"}, attack.Hub()},
 		"etcd":   {[]string{"--etcd"}, attack.Etcd()},

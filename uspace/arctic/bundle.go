@@ -65,8 +65,11 @@ func Bundled(frames [][]byte, b []byte) (_ [][]byte, ok bool) {
 // Bundles reports whether the frame may travel in a bundle: it is for one station, has packets, and
 // is no greeting. What is lost is sent again then.
 func (f Frame) Bundles() bool {
-	return f[0]&1 == 0 && f[14] == Version && f[15]&flagHello == 0 && f[28] != 0
+	return f[0]&1 == 0 && (f[14] == Version || f[14] == VersionDirect) && f[15]&flagHello == 0 && f[28] != 0
 }
+
+// DestinationCard returns the number of the card that the frame is for.
+func (f Frame) DestinationCard() uint16 { return binary.LittleEndian.Uint16(f[26:]) }
 
 // Epoch returns the frame's epoch.
 func (f Frame) Epoch() uint64 { return binary.LittleEndian.Uint64(f[32:]) }

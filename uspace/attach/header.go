@@ -50,6 +50,7 @@ const (
 	KindNeighbours // which nodes of the job with direct ports are on this host
 	KindShare      // memory with one of them (package port/shared)
 	KindRow        // attach contexts of nodes that follow each other, up to MaxRow
+	KindStations   // which nodes of the job with direct ports are on one host, for bundles
 
 	AnswerBit Kind = 0x8000 // makes a request's kind that of its answer
 )
@@ -129,12 +130,14 @@ func read[T any](b []byte, k Kind) (none T, _ error) {
 }
 
 // EncodeBody composes a message of a header and a body:
-//   - a request of KindStatus, KindInfo, KindTraffic or KindNeighbours, without a body
+//   - a request of KindStatus, KindInfo, KindTraffic, KindNeighbours or KindStations, without a
+//     body
 //   - a request of KindAdmin, KindCapture, KindTrace or KindWhither, with JSON
-//   - the answer to a request of one of these kinds but KindNeighbours, with JSON
+//   - the answer to a request of one of these kinds but KindNeighbours and KindStations, with JSON
 //   - the answers after the first to a request of KindCapture, with frames, and to one of
 //     KindLeave, with the image
-//   - the answer to a request of KindNeighbours, with nodes (EncodeNeighbours)
+//   - the answer to a request of KindNeighbours, with nodes (EncodeNeighbours), and to one of
+//     KindStations, with hosts (EncodeStations)
 //   - the answer to a request of KindImage, or of KindUnsegment, KindDetach or KindResume that was
 //     carried out, without a body
 //

@@ -59,6 +59,13 @@ var messages = []message{
 	{"share answer", again(attach.DecodeShareAnswer, attach.ShareAnswer.Encode)},
 	{"row", again(attach.DecodeRowRequest, attach.RowRequest.Encode)},
 	{"row answer", again(attach.DecodeRowAnswer, attach.RowAnswer.Encode)},
+	{"stations answer", again(attach.DecodeStations, func(hosts []uint16) []byte {
+		b, err := attach.EncodeStations(hosts)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	})},
 }
 
 func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
@@ -80,6 +87,7 @@ func samples() [][]byte {
 	segment := attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 1 << 20}
 	job, _ := attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0, 1, 0xffff}}.Encode()
 	neighbours, _ := attach.EncodeNeighbours([]uint16{0, 7, 0xffff})
+	stations, _ := attach.EncodeStations([]uint16{attach.NoStation, 7, 7})
 	return [][]byte{
 		attach.AttachRequest{GID: 5, Node: 1, Slots: 64, Token: token}.Encode(),
 		attach.AttachAnswer{ABI: funi.ABI, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128,
@@ -98,6 +106,7 @@ func samples() [][]byte {
 			Count: 3}.Encode(),
 		attach.RowAnswer{AttachAnswer: attach.AttachAnswer{ABI: funi.ABI, GID: 5, Node: 1, Nodes: 4, Slots: 4,
 			Memory: 3 * 8192, Incarnation: 99}, Contexts: []uint16{2048, 2050, 0xffff}}.Encode(),
+		stations,
 	}
 }
 

@@ -26,13 +26,18 @@ func EncodeNeighbours(nodes []uint16) ([]byte, error) {
 }
 
 // DecodeNeighbours reads the answer.
-func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
-	body, err := DecodeBody(b, KindNeighbours|AnswerBit)
+func DecodeNeighbours(b []byte) ([]uint16, error) {
+	return decodeNodes(b, KindNeighbours, "an answer with neighbours")
+}
+
+// decodeNodes reads an answer that is a list of numbers.
+func decodeNodes(b []byte, k Kind, what string) (nodes []uint16, err error) {
+	body, err := DecodeBody(b, k|AnswerBit)
 	if err != nil {
 		return nil, err
 	}
 	if len(body)%2 != 0 {
-		return nil, malformed("an answer with neighbours", "length", len(b))
+		return nil, malformed(what, "length", len(b))
 	}
 	nodes = make([]uint16, len(body)/2)
 	_, err = binary.Decode(body, binary.LittleEndian, nodes)
@@ -80,7 +85,8 @@ type reply struct {
 }
 
 // Neighbours returns the other nodes of the job on this host, present or not. It needs a running
-// Watch, which takes the answer, and ends with Close. One goroutine at a time calls it or Share.
+// Watch, which takes the answer, and ends with Close. One goroutine at a time calls it, Share or
+// Stations.
 // ErrKind reports a daemon of a release that has no such memory.
 func (p *Port) Neighbours() ([]uint16, error) {
 	request, err := EncodeBody(KindNeighbours, nil)
@@ -152,7 +158,12 @@ func (p *Port) askOnce(request []byte) (reply, error) {
 // of ask may have stopped waiting.
 func (p *Port) answered(message []byte, got []int) bool {
 	h, err := DecodeHeader(message)
-	if err != nil || h.Kind != KindNeighbours|AnswerBit && h.Kind != KindShare|AnswerBit {
+	if err != nil {
+		return false
+	}
+	switch h.Kind {
+	case KindNeighbours | AnswerBit, KindShare | AnswerBit, KindStations | AnswerBit:
+	default:
 		return false
 	}
 	if !p.deliver(reply{message: append([]byte(nil), message...), descriptors: got}) {

@@ -10,14 +10,21 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/bundle"
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// Neighbours has the functions by which a card gets memory with the nodes of its host. They wait,
-// and end when the place in the job is given back (Direct.Close).
+// Neighbours has the functions by which a card gets memory with the nodes of its host, and learns
+// which nodes share a host. They wait, and end when the place in the job is given back
+// (Direct.Close).
 type Neighbours struct {
 	List func() ([]uint16, error)                  // the other nodes of the job on this host
 	Join func(node uint16) (*shared.Memory, error) // memory of this node and one of them
+	// Stations returns the host of each node, from node 0 on, where small frames for several hosts
+	// may leave in one (package bundle); no hosts: they may not. Frames for nodes of host NoStation
+	// travel alone.
+	Stations  func() ([]uint16, error)
+	NoStation uint16
 }
 
 // mostWants is the number of requests for memory that can wait for their turn. The port repeats
@@ -27,6 +34,8 @@ const mostWants = 16
 // neighbours is the card's side of the exchange.
 type neighbours struct {
 	port  *shared.Port
+	in    *bundle.Port
+	alone uint16 // Neighbours.NoStation
 	wants chan uint16
 	found chan found
 	until context.Context
@@ -34,16 +43,20 @@ type neighbours struct {
 	done  sync.WaitGroup
 }
 
-// found is the result of a request: the list, a node's memory, or nil memory if there is none.
+// found is the result of a request: hosts, the list, a node's memory, or nil memory if there is
+// none.
 type found struct {
+	hosts  []uint16
 	list   []uint16
 	node   uint16
 	memory *shared.Memory
 }
 
 // neighbour puts the port of shared memory around another.
-func (k *Card) neighbour(in port.Port, c *Config) *shared.Port {
-	n := &neighbours{wants: make(chan uint16, mostWants), found: make(chan found)}
+func (k *Card) neighbour(p port.Port, c *Config) *shared.Port {
+	in := bundle.NewDirect(p)
+	n := &neighbours{in: in, alone: c.Direct.Neighbours.NoStation, wants: make(chan uint16, mostWants),
+		found: make(chan found)}
 	n.until, n.end = context.WithCancel(context.Background())
 	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID,
 		Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want})
@@ -62,9 +75,13 @@ func (n *neighbours) want(node uint16) bool {
 	}
 }
 
-// ask asks the daemon for the list, and then for memory as it is wanted, until the card is closed.
+// ask asks the daemon for hosts and the list, and then for memory as it is wanted, until the card
+// is closed.
 func (n *neighbours) ask(of *Neighbours) {
 	defer n.done.Done()
+	if hosts, err := of.Stations(); err == nil && len(hosts) > 0 && !n.hand(found{hosts: hosts}) {
+		return
+	}
 	list, err := of.List()
 	if err != nil || len(list) == 0 || !n.hand(found{list: list}) {
 		return // the daemon has no such memory, or there is nobody: nothing is wanted then
@@ -104,6 +121,8 @@ func (n *neighbours) attend() {
 	select {
 	case f := <-n.found:
 		switch {
+		case f.hosts != nil:
+			n.in.Stations(f.hosts, n.alone)
 		case f.list != nil:
 			n.port.Neighbours(f.list)
 		case f.memory != nil:

@@ -34,7 +34,7 @@ func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Pla
 			ConnectTimeout: a.ConnectTimeout,
 			Neighbours: &card.Neighbours{List: p.Neighbours, Join: func(node uint16) (*shared.Memory, error) {
 				return shareWith(p, node)
-			}}}}
+			}, Stations: p.Stations, NoStation: attach.NoStation}}}
 	for node := range a.Nodes {
 		c.Peers = append(c.Peers, card.Peer{Node: uint16(node)})
 	}

@@ -8,7 +8,8 @@ package sim
 // allows it. Its head reaches the next input section a wire delay later. It passes through the
 // router in the flow-through time, while its tail may still be under way (virtual cut-through).
 // When the tail has left, the buffer that held the packet is free. A wire delay later the output
-// section that feeds the buffer gets the credit. A packet never vanishes.
+// section that feeds the buffer gets the credit. A packet never vanishes. Of a
+// bundle routers make copies (arcticbundle.go).
 
 import (
 	"cmp"
@@ -56,9 +57,12 @@ type Arctic struct {
 	carried bool      // packets carry their ways
 	part    *part     // nil: the network is in one world
 
+	bundled [][]byte // memory for the frames of a bundle
+
 	// Frames counts the frames that cards have sent, and Hops the routers that the packets in them
-	// have come to.
-	Frames, Hops uint64
+	// have come to. Crossed counts the frames that links have carried; a bundle is one.
+	Frames, Hops, Crossed uint64
+	Bundles               uint64 // counts those that cards have sent
 }
 
 // flit is a packet on the network: its bytes and its way.
@@ -68,7 +72,12 @@ type flit struct {
 	words   int32
 	behind  uint32 // the frame that waits behind it, plus one; 0: none
 	level   uint8  // 1: high
-	packets uint8  // how many of FUNet's packets are in it
+	packets uint8  // how many of FUNet's packets are in it; of a bundle 0
+	members uint8  // frames of a bundle that are still its own, as bits; 0: no bundle
+	hops    uint8  // routers that a bundle has come to
+	of      uint32 // the bundle that it is a copy of, in the same buffer, plus one; 0: none
+	copies  int32  // how many copies have yet to leave the buffer of this bundle
+	until   int64  // when the last of those that left has left
 }
 
 // channel is an output section, its link, and the input section at the far end. It has 64 bytes, a
@@ -162,24 +171,33 @@ func (a *Arctic) flit(i uint32) *flit {
 // inject puts frame i, with FUNet's packets in it, into the queue for its sender's link. to is the
 // terminal that it is for.
 func (a *Arctic) inject(p *ArcticPort, i uint32, to, packets int, high bool) {
-	f := a.flit(i)
-	size := a.pool.frames[i].n
-	if a.cfg.Bare {
-		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
-	}
-	a.Frames++
-	p.waiting++
-	*f = flit{route: uint32(to), words: int32(size+3) / 4, packets: uint8(packets)}
+	f := flit{route: uint32(to), words: a.words(a.pool.frames[i].n), packets: uint8(packets)}
 	if a.carried {
 		f.route = a.top.Way(p.number, to).Bits
 	}
-	if a.cfg.Weightless {
-		f.words = 0
-	}
+	a.enter(p, i, f, high)
+}
+
+// enter puts frame i into the queue for its sender's link.
+func (a *Arctic) enter(p *ArcticPort, i uint32, f flit, high bool) {
+	a.Frames++
+	p.waiting++
 	if high {
 		f.level = 1
 	}
+	*a.flit(i) = f
 	a.want(&p.up, i)
+}
+
+// words returns how many words a frame of a size in bytes has on a link.
+func (a *Arctic) words(size int) int32 {
+	switch {
+	case a.cfg.Weightless:
+		return 0
+	case a.cfg.Bare:
+		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
+	}
+	return int32(size+3) / 4
 }
 
 func (a *Arctic) want(c *channel, i uint32) {
@@ -232,6 +250,10 @@ func (c *channel) happen(_, arg uint64) bool {
 			c.card.arrived(i)
 			break
 		}
+		if f.members != 0 {
+			a.spread(c, i)
+			break
+		}
 		a.Hops += uint64(f.packets)
 		var port int32
 		if a.carried {
@@ -272,12 +294,15 @@ func (c *channel) start() {
 	f := &a.flits[i]
 	c.waiting[level].first = f.behind
 	c.free--
+	a.Crossed++
 	now, q := a.world.now, &a.world.queue
 	c.busy = now + a.cycles(int64(f.words))
 	if h := f.held; h == nil {
 		c.card.waiting--
 		q.push(c.busy, c, leaves)
-	} else if at := c.busy + a.cycles(int64(a.cfg.Wire)); h.net == a {
+	} else if at := a.empties(i, c.busy) + a.cycles(int64(a.cfg.Wire)); at < 0 {
+		// copies of it are in the buffer
+	} else if h.net == a {
 		q.push(at, h, frees)
 	} else {
 		a.part.tell(at, h)

@@ -71,13 +71,19 @@ func (p *ArcticPort) Reserve() []byte {
 }
 
 // Commit puts a frame into the queue for the link. The frame's route field names the destination
-// card, whose route bits Commit looks up.
+// card, whose route bits Commit looks up. Those of a bundle name each its own.
 func (p *ArcticPort) Commit(n int) {
 	a, i := p.net, p.held
 	p.held = none
 	f := &a.pool.frames[i]
 	f.n = n
 	a.world.sent(f, p.card)
+	if frames, ok := arctic.Bundled(a.bundled[:0], f.bytes()); ok {
+		if !a.injectBundle(p, i, frames) {
+			a.pool.give(i) // no such place
+		}
+		return
+	}
 	h, ok := arctic.Peek(f.bytes())
 	if !ok || int(h.Route()) >= len(a.ports) {
 		a.pool.give(i) // no such place

@@ -6,6 +6,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/funet/funet/uspace/engine"
@@ -48,7 +49,7 @@ func (w *World) newCard(number int, p Port) *Card {
 }
 
 // Bundle has the card send small frames in bundles from its next life on (package bundle). Its
-// network is an Ethernet, which takes them apart.
+// network takes them apart: the switch of an Ethernet, or the routers of an Arctic.
 func (c *Card) Bundle() { c.bundles = true }
 
 // Start starts a new life of the card, which must be down. The configuration needs an incarnation
@@ -56,7 +57,7 @@ func (c *Card) Bundle() { c.bundles = true }
 func (c *Card) Start(cfg engine.Config) error {
 	cfg.Ports = []port.Port{c.port}
 	if c.bundles {
-		cfg.Ports[0] = bundle.New(c.port)
+		cfg.Ports[0] = c.bundling()
 	}
 	e, err := engine.New(cfg)
 	if err != nil {
@@ -66,6 +67,22 @@ func (c *Card) Start(cfg engine.Config) error {
 	c.port.attach(c)
 	c.wake(c.world.now)
 	return nil
+}
+
+// bundling returns the card's port with one around it that bundles. On an Arctic, whose cards have
+// no addresses, every card is a host.
+func (c *Card) bundling() port.Port {
+	a, ok := c.port.(*ArcticPort)
+	if !ok {
+		return bundle.New(c.port)
+	}
+	hosts := make([]uint16, min(len(a.net.ports), math.MaxUint16))
+	for i := range hosts {
+		hosts[i] = uint16(i)
+	}
+	p := bundle.NewDirect(c.port)
+	p.Stations(hosts, math.MaxUint16)
+	return p
 }
 
 // Engine returns the card's engine, nil while the card is down.

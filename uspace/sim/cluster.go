@@ -29,8 +29,10 @@ type ClusterOptions struct {
 	// without FinishOn.
 	Parts int
 	Nodes int
-	Slots int                  // of each queue; 0: 64
-	Tune  func(*engine.Config) // nil: native
+	// Bundles has the cards send small frames in bundles (Card.Bundle).
+	Bundles bool
+	Slots   int                  // of each queue; 0: 64
+	Tune    func(*engine.Config) // nil: native
 	// Neighbours returns the nodes to which a node has routes; nil: all nodes. A card needs some
 	// hundred bytes for each other card that it knows.
 	Neighbours func(node int) []int
@@ -99,6 +101,9 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 		}
 		if o.Tune != nil {
 			o.Tune(&cfg)
+		}
+		if o.Bundles {
+			c.Bundle()
 		}
 		if err := c.Start(cfg); err != nil {
 			return nil, err

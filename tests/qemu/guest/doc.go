@@ -73,12 +73,12 @@ func Main() {
 		err = rings(os.Args[2:])
 	case "pass":
 		err = pass(os.Args[2:])
-	case "hub":
-		err = hub()
+	case "load":
+		err = load()
 	case "unpass":
 		err = unpass(os.Args[2:])
 	default:
-		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass, unpass or hub",
+		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass, unpass or load",
 			os.Args[1])
 	}
 	if result != nil {

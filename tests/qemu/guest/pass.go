@@ -21,14 +21,22 @@ import (
 // pinned returns the path that keeps the attachment when the process has ended.
 func pinned(name string) string { return filepath.Join("/sys/fs/bpf", "pass-"+name) }
 
-// hub loads the hub program: no program of a guest is a router, and older verifiers are stricter.
-func hub() error {
+// load loads the hub program and the guards of ports: no guest is a router, and few have ports.
+// Older verifiers are stricter.
+func load() error {
 	h, err := bpf.LoadHub()
 	if err != nil {
 		return err
 	}
 	const loopback = 1
-	return errors.Join(h.SetPort(0, bpf.HubPort{Interface: loopback}), h.Close())
+	if err := errors.Join(h.SetPort(0, bpf.HubPort{Interface: loopback}), h.Close()); err != nil {
+		return err
+	}
+	s, err := bpf.LoadSwitch(1)
+	if err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 // xdpPass is XDP_PASS of linux/bpf.h.

@@ -9,11 +9,15 @@
 // one alone as it is, and pass that on. So frames for one station keep their order. In: frames come
 // from the port inside; no bundle reaches a station.
 //
+// A station is an Ethernet address. A direct port knows no addresses, but its daemon may say on
+// which hosts nodes are (Stations); the guard of its host writes the addresses (bpf/guard.c).
+//
 // Rules:
 //
 //   - A frame that is sent again travels alone: its bundle may have been what did not get through,
 //     behind a router that knows of none. The port remembers the last number that it bundled to
 //     each station. It may forget it; then a lost frame is bundled once more.
+//   - All frames of a bundle have one level, so that replies never wait for requests.
 //   - At most arctic.MaxBundled frames are kept, and one more that had no room in the port inside.
 //     As long as that one waits, Reserve returns nil, as with a full ring.
 //
@@ -47,12 +51,15 @@ type Port struct {
 	lent     bool // the last Reserve returned own
 	reserved []byte
 	last     [marks]mark
+	direct   bool
+	hosts    []uint16 // by node, of a direct port
+	alone    uint16   // the host of nodes whose frames travel alone
 }
 
-// mark is the last number that was bundled to a station and level.
+// mark is the last number that was bundled to a card and level.
 type mark struct {
-	station, epoch uint64
-	sequence       uint32
+	card, epoch uint64
+	sequence    uint32
 }
 
 // New makes a port around another one, which nobody else may send on.
@@ -63,6 +70,17 @@ func New(inner port.Port) *Port {
 	}
 	return p
 }
+
+// NewDirect makes a port around a direct port. It bundles nothing before Stations.
+func NewDirect(inner port.Port) *Port {
+	p := New(inner)
+	p.direct = true
+	return p
+}
+
+// Stations tells a direct port the host of each node, from node 0 on. Frames for a node of the host
+// alone, or behind the last of the list, travel alone.
+func (p *Port) Stations(hosts []uint16, alone uint16) { p.hosts, p.alone = hosts, alone }
 
 // Reserve returns a buffer for a frame, or nil while the ring of the port inside is full.
 func (p *Port) Reserve() []byte {
@@ -94,18 +112,36 @@ func (p *Port) Commit(n int) {
 
 // fits reports whether a frame may travel in a bundle.
 func (p *Port) fits(b []byte) bool {
-	f, ok := arctic.Peek(b)
-	if !ok || len(b) > Longest || !f.Bundles() {
+	if p.direct && len(p.hosts) == 0 || len(b) > Longest {
 		return false
 	}
-	m, station := p.mark(f)
-	return m.station != station || m.epoch != f.Epoch() || int32(f.Sequence()-m.sequence) > 0
+	f, ok := arctic.Peek(b)
+	if !ok || !f.Bundles() {
+		return false
+	}
+	if node := int(f.DestinationCard()); p.direct && (node >= len(p.hosts) || p.hosts[node] == p.alone) {
+		return false
+	}
+	m, card := p.mark(f)
+	return m.card != card || m.epoch != f.Epoch() || int32(f.Sequence()-m.sequence) > 0
 }
 
-// mark returns the place for the station and level of a frame, and what names them there.
+// station returns the station that a frame in a bundle is for.
+func (p *Port) station(f arctic.Frame) uint64 {
+	if p.direct {
+		return uint64(p.hosts[f.DestinationCard()])
+	}
+	return binary.BigEndian.Uint64(f) >> 16
+}
+
+// mark returns the place for the card and level that a frame is for, and what names them there.
 func (p *Port) mark(f arctic.Frame) (*mark, uint64) {
-	station := binary.BigEndian.Uint64(f)&^0xffff | uint64(f.Level()) | 2
-	return &p.last[station*0x9e3779b97f4a7c15>>54], station
+	card := binary.BigEndian.Uint64(f) >> 16
+	if p.direct {
+		card = uint64(f.DestinationCard())
+	}
+	card = card<<16 | uint64(f.Level()) | 2
+	return &p.last[card*0x9e3779b97f4a7c15>>54], card
 }
 
 // joins reports whether a frame can be kept beside those that are.
@@ -114,7 +150,7 @@ func (p *Port) joins(b []byte) bool {
 		return false
 	}
 	for _, k := range p.kept[:p.n] {
-		if [6]byte(k) == [6]byte(b) {
+		if p.station(k) == p.station(b) || arctic.Frame(k).Level() != arctic.Frame(b).Level() {
 			return false
 		}
 	}
@@ -151,8 +187,8 @@ func (p *Port) release() bool {
 			return false
 		}
 		for _, k := range p.kept[:p.n] {
-			m, station := p.mark(k)
-			*m = mark{station, arctic.Frame(k).Epoch(), arctic.Frame(k).Sequence()}
+			m, card := p.mark(k)
+			*m = mark{card, arctic.Frame(k).Epoch(), arctic.Frame(k).Sequence()}
 		}
 		p.Port.Commit(arctic.PutBundle(b, p.kept[:p.n]))
 		p.n = 0

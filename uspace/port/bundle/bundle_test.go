@@ -167,6 +167,9 @@ func TestTogether(t *testing.T) {
 	ack[28] = 0
 	is("a greeting", lengths(hello, makeFrame(3, 20, 176)), 1, 1)
 	is("an acknowledgment", lengths(ack, makeFrame(3, 21, 176)), 1, 1)
+	reply := makeFrame(1, 22, 176)
+	reply[15] |= 1
+	is("requests and replies", lengths(reply, makeFrame(2, 22, 176), makeFrame(3, 22, 176)), 1, 2)
 	anew := makeFrame(1, 0, 176)
 	anew[32]++ // another epoch
 	is("numbers that begin anew", lengths(anew, makeFrame(2, 30, 176)), 2)
@@ -205,5 +208,58 @@ func TestAllocations(t *testing.T) {
 	})
 	if n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// makeDirect returns a direct port's frame for a node: without addresses.
+func makeDirect(node byte, sequence uint32) []byte {
+	f := makeFrame(0, sequence, 176)
+	clear(f[:12])
+	f[14], f[26] = arctic.VersionDirect, node
+	return f
+}
+
+// Rule: a direct port bundles once it knows the nodes' hosts, one frame for a host; frames for
+// nodes of its own host, and of none that it knows, travel alone.
+func TestDirect(t *testing.T) {
+	const alone = 0xffff
+	in := &ring{size: 1514, room: 100}
+	p := NewDirect(in)
+	lengths := func(sequence uint32, nodes ...byte) (n []int) {
+		t.Helper()
+		in.sent = nil
+		for _, node := range nodes {
+			if !commit(p, makeDirect(node, sequence)) {
+				t.Fatal("no room")
+			}
+		}
+		p.Flush()
+		for _, b := range in.sent {
+			bundled, _ := arctic.Bundled(nil, b)
+			n = append(n, max(len(bundled), 1))
+		}
+		return n
+	}
+	for _, c := range []struct {
+		what     string
+		sequence uint32
+		nodes    []byte
+		want     []int
+	}{
+		{"hosts that are not known", 0, []byte{1, 2, 3}, []int{1, 1, 1}},
+		{"three hosts", 1, []byte{1, 2, 4}, []int{3}},
+		{"sent again", 1, []byte{1, 2, 4}, []int{1, 1, 1}},
+		{"one host twice", 2, []byte{1, 2, 3}, []int{2, 1}},
+		{"its numbers are its own", 2, []byte{4, 3}, []int{2}},
+		{"another node of the host", 3, []byte{3, 4}, []int{2}},
+		{"its own host between", 4, []byte{1, 0, 2}, []int{1, 1, 1}},
+		{"behind the last", 5, []byte{1, 5, 2}, []int{1, 1, 1}},
+	} {
+		if c.sequence == 1 {
+			p.Stations([]uint16{alone, 7, 8, 8, 9}, alone)
+		}
+		if got := lengths(c.sequence, c.nodes...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: frames with %v in them, want %v", c.what, got, c.want)
+		}
 	}
 }

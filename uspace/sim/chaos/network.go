@@ -41,8 +41,7 @@ func ParseNetwork(s string) (Network, error) {
 func (n Network) String() string { return networkNames[n%2] }
 
 // faultsOfEthernet are the kinds of faults that Arctic does not have.
-const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes | Defer |
-	Bundles
+const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes | Defer
 
 // maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
 // levels of routers with 8 ports.
@@ -158,7 +157,10 @@ func (r *run) connect() error {
 	}
 	r.net = n
 	for i := range r.cards {
-		r.world.NewCard(n.Port(i))
+		c := r.world.NewCard(n.Port(i))
+		if r.scenario.Faults&Bundles != 0 {
+			c.Bundle()
+		}
 	}
 	return nil
 }

@@ -97,15 +97,23 @@ func TestDeferred(t *testing.T) {
 
 // Small frames that share one lose and double nothing, and make nothing come back.
 func TestBundled(t *testing.T) {
-	bundles := uint64(0)
-	for seed := range uint64(20) {
-		r := runOf(Scenario{Seed: seed, Nodes: 5, Messages: 200, Faults: Bundles | Chains | Dup | Reorder}, nil)
-		if r.result.Failed() {
-			t.Errorf("funet sim chaos %v: %v", r.scenario, r.result.Failures)
+	for name, s := range map[string]Scenario{"Ethernet": {Nodes: 5}, "Arctic": {Nodes: 8, Network: Arctic}} {
+		bundles := uint64(0)
+		for seed := range uint64(20) {
+			s.Seed, s.Messages, s.Faults = seed, 200, Bundles|Chains|Dup|Reorder
+			r := runOf(s, nil)
+			if r.result.Failed() {
+				t.Errorf("funet sim chaos %v: %v", r.scenario, r.result.Failures)
+			}
+			switch net := r.net.(type) {
+			case *sim.Ethernet:
+				bundles += net.Bundles
+			case *sim.Arctic:
+				bundles += net.Bundles
+			}
 		}
-		bundles += r.ethernet.Bundles
-	}
-	if bundles < 100 {
-		t.Errorf("cards sent only %d bundles", bundles)
+		if bundles < 100 {
+			t.Errorf("%s: cards sent only %d bundles", name, bundles)
+		}
 	}
 }
