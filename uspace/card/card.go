@@ -183,6 +183,8 @@ type Card struct {
 
 	hello *hello.Station // nil: the card says no hellos (hello.go)
 
+	recall atomic.Pointer[func()] // of Watch (watch.go); nil: there is none
+
 	asked atomic.Bool // others have left something for the card's goroutine (attend)
 
 	modelled *modelled // nil: the host as it is (modelled.go)
@@ -549,6 +551,7 @@ func (k *Card) run() (idle bool) {
 // ask has the card's goroutine attend to what others have left for it. Any goroutine may call it.
 func (k *Card) ask() {
 	k.asked.Store(true)
+	k.unwatch()
 	k.Interrupt()
 	k.relief.call()
 }
@@ -680,6 +683,7 @@ func (k *Card) Close(linger time.Duration) error {
 }
 
 func (k *Card) release() error {
+	k.unwatch()
 	if k.locked {
 		defer runtime.UnlockOSThread()
 	}

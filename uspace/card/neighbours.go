@@ -46,7 +46,7 @@ func (k *Card) neighbour(in port.Port, c *Config) *shared.Port {
 	n := &neighbours{wants: make(chan uint16, mostWants), found: make(chan found)}
 	n.until, n.end = context.WithCancel(context.Background())
 	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID,
-		Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want})
+		Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want, Gone: k.unwatch})
 	k.neighbours = n
 	n.done.Add(1)
 	go n.ask(c.Direct.Neighbours)
