@@ -64,9 +64,6 @@ func (e *Endpoint) Still() bool {
 		len(e.remote.back) == 0 && e.failed == nil && !e.bound.ended.Load() && e.bytes.homeless == nil
 }
 
-// Watch adds the words that change with what comes (funi.Interface.WatchQueues). Any context.
-func (e *Endpoint) Watch(w *funi.Watch) { e.iface.WatchQueues(w, e.lost) }
-
 // tidy does the rest of a poll that has handled n messages, and may have something to send or to
 // report.
 func (e *Endpoint) tidy(n int, replied bool) (int, error) {

@@ -19,7 +19,7 @@ func (e *Endpoint) Watch(w *funi.Watch, recall func()) bool {
 		return false
 	}
 	e.recall = recall
-	e.am.Watch(w)
+	e.iface.WatchQueues(w)
 	return e.carrier.Watch(w, recall)
 }
 

@@ -60,16 +60,14 @@ func (w *Watch) Still() bool {
 	return n > 0
 }
 
-// WatchQueues adds the words of the page that change with what comes for the process: News, for the
-// returns lost that it was told of. The page stays where it is until the card is closed.
-func (i *Interface) WatchQueues(w *Watch, lost uint32) {
+// WatchQueues adds the words of the page that change when a message, a return or a notification
+// comes. The end of the context, and what else is rare, shows in News only. The page stays where it
+// is until the card is closed.
+func (i *Interface) WatchQueues(w *Watch) {
 	for l := range i.receive {
 		q := &i.receive[l]
 		w.Add(q.hd, q.tail, q.mask)
 	}
 	w.Add(&i.page[notesHead], i.notes, ^uint32(0))
 	w.Add(&i.page[returnHead], i.returns, ^uint32(0))
-	w.Add(&i.page[returnsLost], i.lost+lost, ^uint32(0))
-	w.Add(&i.page[goneWord], 0, ^uint32(0))
-	w.Add(&i.page[leaveWord], 0, ^uint32(0))
 }

@@ -18,7 +18,7 @@ void libfunet_signal(uint32_t index, uintptr_t handle, int fd);
 
 /* What C answers empty polls of an endpoint from. Go arms it at the end of a poll that found
  * nothing (watch.go). */
-enum { MOST_SKIPPED = 63, WATCH_WORDS = 16 };
+enum { MOST_SKIPPED = 127, WATCH_WORDS = 16 };
 
 struct libfunet_watch { /* funi.Watch */
 	_Atomic uint32_t count;
