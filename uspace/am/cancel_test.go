@@ -347,6 +347,7 @@ var immediate = []string{
 	"Share",
 	"ShareNew",
 	"TaggedUnderWay",
+	"Still",
 	"Unknown",
 	"Unshare",
 	"UseMemory",

@@ -169,6 +169,7 @@ type Card struct {
 
 	now      int64 // at the last look at the clock
 	polls    uint64
+	looked   uint64 // polls, at the last look at how far they are apart
 	working  bool   // the program works between its calls
 	leftover bool   // the last step left work over
 	next     int64  // when the engine wants to run again
@@ -522,7 +523,7 @@ func (k *Card) run() (idle bool) {
 		k.now = k.wall()
 	}
 	if look {
-		k.working = k.wait.Called(k.now, k.polls)
+		k.looked, k.working = k.polls, k.wait.Called(k.now, k.polls)
 		if k.neighbours != nil {
 			k.neighbours.attend()
 		}

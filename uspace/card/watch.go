@@ -13,7 +13,13 @@ import "github.com/funet/funet/uspace/funi"
 func (k *Card) Watch(w *funi.Watch, recall func()) bool {
 	k.relief.take()
 	defer k.relief.give()
-	if k.modelled != nil || k.working || k.leftover || k.lost != nil {
+	if k.modelled != nil || k.leftover || k.lost != nil {
+		return false
+	}
+	if k.looked != k.polls {
+		k.looked, k.working = k.polls, k.wait.Called(k.wall(), k.polls)
+	}
+	if k.working {
 		return false
 	}
 	k.recall.Store(&recall)
