@@ -347,7 +347,6 @@ var immediate = []string{
 	"Share",
 	"ShareNew",
 	"TaggedUnderWay",
-	"Still",
 	"Unknown",
 	"Unshare",
 	"UseMemory",

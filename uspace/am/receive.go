@@ -57,8 +57,9 @@ func (e *Endpoint) Poll() (int, error) {
 	return n, nil
 }
 
-// Still reports whether a poll would do nothing but look for what has come. Any context.
-func (e *Endpoint) Still() bool {
+// Still reports whether a poll of an endpoint would do nothing but look for what has come. Any
+// context.
+func Still(e *Endpoint) bool {
 	return e.pace == nil && !e.iface.News(e.lost) && (e.member == nil || e.member.still()) &&
 		len(e.tags.busy) == 0 && e.tags.granted.first == nil && !e.bytes.busy && !e.bytes.waits &&
 		len(e.remote.back) == 0 && e.failed == nil && !e.bound.ended.Load() && e.bytes.homeless == nil

@@ -119,9 +119,8 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	return p
 }
 
-// Wait returns what Call, Send or SendTag does; Received has what Recv returns besides the error. If
-// the context ends first the call goes on, and Wait can be called
-// again.
+// Wait returns what Call, Send or SendTag does; Received has what Recv returns beside the error. If
+// the context ends first the call goes on, and Wait can be called again.
 func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 	e, w := p.endpoint, p.waiter
 	if p.id == 0 && !p.waits { // it never began

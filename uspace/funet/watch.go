@@ -2,7 +2,10 @@ package funet
 
 // This file lets a library answer empty polls without a call (libfunet).
 
-import "github.com/funet/funet/uspace/funi"
+import (
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
+)
 
 // Watch arms w, for a library whose caller polls, after a poll that found nothing. While w is still
 // (funi.Watch.Still) a poll would find nothing either, and the library may answer it. Now and then
@@ -15,7 +18,7 @@ func (e *Endpoint) Watch(w *funi.Watch, recall func()) bool {
 	}
 	defer e.unlock()
 	w.Begin()
-	if e.stray != nil || e.armed || e.sweep != nil || !e.am.Still() {
+	if e.stray != nil || e.armed || e.sweep != nil || !am.Still(e.am) {
 		return false
 	}
 	e.recall = recall

@@ -78,8 +78,8 @@ func TestWatch(t *testing.T) {
 		})
 		for i := range watchers {
 			if w := &watchers[i]; w.answered == 0 || w.recalled.Load() == w.before {
-				t.Errorf("node %d: %d polls were answered, and the words were taken back %d times, %d of them before Close",
-					i, w.answered, w.recalled.Load(), w.before)
+				t.Errorf("node %d: %d polls were answered, and the words were taken back %d times, %d before Close", i,
+					w.answered, w.recalled.Load(), w.before)
 			}
 		}
 	})

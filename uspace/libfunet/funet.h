@@ -502,7 +502,7 @@ int funet_multicast(struct funet *f, int first, uint32_t chain, uint32_t members
 	const struct funet_target *to, const void *bytes, size_t length, struct funet_delivery *delivery,
 	const struct funet_until *until);
 
-/* ---- paths: lines of words between two nodes, one store and one load each (funet_options.windows) ----
+/* ---- paths: lines of words, one store and one load each (funet_options.windows) ----
  *
  * A path leads from one node to another. Both open their end, in either order, within 5 seconds of
  * each other. Ends for one node are joined in the order in which they are opened there. Lines

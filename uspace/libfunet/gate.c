@@ -239,7 +239,8 @@ static inline int still(uintptr_t h)
 	if (changed)
 		return 0;
 	atomic_store_explicit(&s->budget, budget - 1, memory_order_relaxed);
-	atomic_store_explicit(&s->skipped, atomic_load_explicit(&s->skipped, memory_order_relaxed) + 1, memory_order_relaxed);
+	atomic_store_explicit(&s->skipped, atomic_load_explicit(&s->skipped, memory_order_relaxed) + 1,
+		memory_order_relaxed);
 	return 1;
 }
 
@@ -270,7 +271,8 @@ GATE(close, (struct funet *f, const struct funet_until *until), (N(f), UNTIL))
 GATE(send, (struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
 	const struct funet_until *until), (N(f), node, handler, N(bytes), length, UNTIL))
 GATE(start_send, (struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
-	struct funet_pending **send, const struct funet_until *until), (N(f), node, handler, N(bytes), length, N(send), UNTIL))
+	struct funet_pending **send, const struct funet_until *until),
+	(N(f), node, handler, N(bytes), length, N(send), UNTIL))
 GATE(send_many, (struct funet *f, const struct funet_outgoing *messages, int n, const struct funet_until *until),
 	(N(f), N(messages), n, UNTIL))
 GATE(collect, (struct funet *f, uint32_t handler), (N(f), handler))

@@ -144,7 +144,8 @@ static void await_polls(void)
 {
 	struct funet_message m;
 	uint64_t memory[MOST / 8];
-	if (funet_poll(f, &m, 1, memory, sizeof memory, NULL) != 1 || funet_send(f, 1, HANDLER, m.bytes, m.length, NULL) != 0)
+	if (funet_poll(f, &m, 1, memory, sizeof memory, NULL) != 1 ||
+		funet_send(f, 1, HANDLER, m.bytes, m.length, NULL) != 0)
 		fail(funet_error());
 }
 
@@ -186,6 +187,7 @@ int main(int argc, char **argv)
 	}
 	if (funet_barrier(f, NULL) != 0 || funet_close(f, NULL) != 0)
 		fail(funet_error());
-	printf("{\"rtt_p50_us\":%.3f,\"rtt_p99_us\":%.3f,\"msgs_per_s\":%.0f,\"empty_poll_ns\":%.2f}\n", p50, p99, rate, poll);
+	printf("{\"rtt_p50_us\":%.3f,\"rtt_p99_us\":%.3f,\"msgs_per_s\":%.0f,\"empty_poll_ns\":%.2f}\n", p50, p99,
+		rate, poll);
 	return 0;
 }
