@@ -325,7 +325,6 @@ func discard(i *funi.Interface) {
 }
 
 func (c *Client) release() {
-	c.unwatch()
 	for _, s := range c.segments {
 		Unmap(s.memory)
 	}

@@ -684,7 +684,6 @@ func (k *Card) Close(linger time.Duration) error {
 }
 
 func (k *Card) release() error {
-	k.unwatch()
 	if k.locked {
 		defer runtime.UnlockOSThread()
 	}

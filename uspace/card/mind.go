@@ -243,7 +243,6 @@ func (k *Card) fulfil(w *wish) {
 		}
 	case !s.out:
 		s.out = true
-		k.unwatch()
 		s.plug.Plug(nil)
 		k.watchPorts()
 		k.asked.Store(true)

@@ -9,7 +9,8 @@ import "github.com/funet/funet/uspace/funi"
 // would be late. The program may answer its own polls then while all words are as they are, but not
 // for ever: timers do not show there (Skipped). recall takes the words back, before the memory of
 // one goes away, and when something has happened that they do not show. It is called from any
-// goroutine, and returns when nobody reads them any more. Watch belongs to the card's goroutine.
+// goroutine, and returns when nobody reads them any more. Before Close the owner takes them back by
+// itself. Watch belongs to the card's goroutine.
 func (k *Card) Watch(w *funi.Watch, recall func()) bool {
 	k.relief.take()
 	defer k.relief.give()

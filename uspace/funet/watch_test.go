@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -70,6 +71,9 @@ func TestWatch(t *testing.T) {
 			if err == nil {
 				err = e.Barrier(ctx)
 			}
+			if err == nil {
+				err = w.notices(ctx, &got)
+			}
 			for n := 0; n < 100*mostSkipped && err == nil; n++ { // whatever Barrier ended with
 				err = w.poll()
 			}
@@ -83,6 +87,29 @@ func TestWatch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// notices has node 0 look at the words alone until the answer of node 1 changes them.
+func (w *watcher) notices(ctx context.Context, got *uint64) error {
+	const asks, answers = 1 << 20, 1 << 21
+	if w.Node() == 1 {
+		if err := w.Wait(ctx, func() bool { return *got == asks }); err != nil {
+			return err
+		}
+		return w.Send(ctx, 0, 1, binary.LittleEndian.AppendUint64(nil, answers))
+	}
+	for w.skipped = mostSkipped; !w.watch.Still() && ctx.Err() == nil; w.skipped = mostSkipped {
+		if err := w.poll(); err != nil {
+			return err
+		}
+	}
+	if err := w.Send(ctx, 1, 1, binary.LittleEndian.AppendUint64(nil, asks)); err != nil {
+		return err
+	}
+	for w.watch.Still() && ctx.Err() == nil {
+		runtime.Gosched()
+	}
+	return w.Wait(ctx, func() bool { return *got == answers })
 }
 
 // Sends and receives that are begun end in any order; one that is given up ends with an error, and
