@@ -5,9 +5,9 @@ package attach
 import "github.com/funet/funet/uspace/funi"
 
 // Watch arms w if the program waits, and returns false if it works between its calls, or the
-// context is gone. recall takes the words back, before a move replaces their memory; it returns when
-// nobody reads them any more. The client's goroutine calls both. Who has given words to others
-// takes them back before Close.
+// context is gone. recall takes the words back, before a move replaces their memory. It returns
+// when nobody reads them any more. The client's goroutine calls both. Before Close the owner takes
+// them back by itself.
 func (c *Client) Watch(w *funi.Watch, recall func()) bool {
 	if c.err != nil || c.wait.Called(c.Now(), c.polls) {
 		return false

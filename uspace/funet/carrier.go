@@ -36,9 +36,9 @@ type Carrier interface {
 	// Close waits until everything sent is delivered, at most for the time given, and detaches.
 	Close(linger time.Duration) error
 
-	// Watch arms w with the words that change when the card has something to do; it returns false
-	// if it has, or the program works between its calls. recall takes them back. Skipped says how
-	// often the program has found them unchanged.
+	// Watch arms w with the words that change when the card has something to do. It returns
+	// false if it has, or the program works between its calls. recall takes them back. Skipped
+	// says how often the program has found them unchanged.
 	Watch(w *funi.Watch, recall func()) bool
 	Skipped(times int)
 

@@ -155,10 +155,10 @@ struct funet_options { /* zero: as funet run, mpirun or srun say */
 	uint32_t windows;       /* that may be open here, up to 65,536; 0: no one-sided operations */
 	uint32_t notifications; /* that may be unread, up to 2^20; 0: 256 */
 	uint32_t zero;
-	/* Takes errors that belong to no call: of a handler, and of a message that came back, or found
-	 * no handler, after its function had returned. It runs as handlers do. NULL: the first error of
-	 * a handler makes the endpoint unusable, and the next function that sends or waits returns the
-	 * other. */
+	/* Takes errors that belong to no call: of a handler, and of a message that came back, or
+	 * found no handler, after its function had returned. It runs as handlers do. NULL: the
+	 * first error of a handler makes the endpoint unusable, and the next function that sends or
+	 * waits returns the other. */
 	void (*failed)(enum funet_code code, const char *text, void *argument);
 	void *argument;
 };
@@ -191,7 +191,7 @@ struct funet_outgoing {
  * the next one. A negative number: the first one failed. */
 int funet_send_many(struct funet *f, const struct funet_outgoing *messages, int n, const struct funet_until *until);
 
-struct funet_pending; /* a send, a receive or a call that was begun; funet_finish or funet_abandon ends it */
+struct funet_pending; /* what was begun; funet_finish or funet_abandon ends it */
 
 /* Begins what funet_send does. bytes must not change until the end. until is for room to begin. */
 int funet_start_send(struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
