@@ -164,7 +164,7 @@ func TestLibraryWithItsOwnCard(t *testing.T) {
 // permit.
 func TestLibraryPrograms(t *testing.T) {
 	s := directs(t)
-	for _, name := range []string{"talk", "together", "windows"} {
+	for _, name := range []string{"talk", "together", "windows", "begun"} {
 		program := withLibrary(t, c11, "../uspace/libfunet/testdata/"+name+".c")
 		s.run("-n", "3", "--", program).ok()
 		s.free()
@@ -175,7 +175,7 @@ func TestLibraryPrograms(t *testing.T) {
 func TestLibraryProgramsOnDaemons(t *testing.T) {
 	long.Test(t)
 	s := daemons(t)
-	for _, name := range []string{"talk", "together", "windows"} {
+	for _, name := range []string{"talk", "together", "windows", "begun"} {
 		program := withLibrary(t, c11, "../uspace/libfunet/testdata/"+name+".c")
 		s.run("-n", "4", "--", program).ok()
 		s.free()
@@ -188,7 +188,7 @@ func TestLibraryUnderSanitizers(t *testing.T) {
 	long.Test(t)
 	s := directs(t)
 	for _, sanitizer := range []string{"address,undefined", "thread"} {
-		for _, name := range []string{"talk", "together", "windows"} {
+		for _, name := range []string{"talk", "together", "windows", "begun"} {
 			program := withLibrary(t, append(slices.Clone(c11), "-g", "-fsanitize="+sanitizer),
 				"../uspace/libfunet/testdata/"+name+".c")
 			if p := s.run("-n", "2", "--", program); p.wait() != 0 || strings.Contains(p.stderr.String(), "Sanitizer") {

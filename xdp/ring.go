@@ -104,6 +104,9 @@ func (c *Consumer[T]) Peek(n uint32) uint32 {
 	return min(n, c.prod-c.cons)
 }
 
+// Index returns the kernel's index, and the value that it has while the ring is empty.
+func (c *Consumer[T]) Index() (at *atomic.Uint32, empty uint32) { return c.producer, c.cons }
+
 // PeekMore is Peek, but always reads the kernel's index. It is for packets of several descriptors:
 // the last may not have been in the ring when Peek read the index.
 func (c *Consumer[T]) PeekMore(n uint32) uint32 {

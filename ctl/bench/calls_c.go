@@ -48,12 +48,15 @@ func (o *calls) enterC(ctx context.Context, m *match) error {
 				return 0, fmt.Errorf("%w: %w", errFunet, err)
 			case do == "calls":
 				return p50(nodes), nil
+			case do == "polls":
+				return max(nodes[0].EmptyPoll, nodes[1].EmptyPoll), nil
 			}
 			return arrived(nodes), nil
 		}
 	}
 	m.theirs("c_call", run("calls", payload, o.exchanges))
 	m.theirs("c_send16", run("sends", 16, o.messages))
+	m.theirs("c_empty_poll", run("polls", payload, o.messages))
 	return nil
 }
 
@@ -105,9 +108,11 @@ func (o *calls) reportC(m *match, r *report) {
 		figure{"rounds_c_call_ratio", m.ratios("c_call", "call")},
 		figure{"c_send16_msgs_per_s", m.median("c_send16")},
 		figure{"c_send16_ratio", m.ratio("c_send16", "send16")},
-		figure{"rounds_c_send16_ratio", m.ratios("c_send16", "send16")})
+		figure{"rounds_c_send16_ratio", m.ratios("c_send16", "send16")},
+		figure{"c_empty_poll_ns", m.median("c_empty_poll")})
 	r.print("in C: a call takes %.2f us, by that in Go %.3f (%s)\n", m.median("c_call"), m.ratio("c_call", "call"),
 		ratios3(m.ratios("c_call", "call")))
 	r.print("in C: arrays of messages of 16 bytes: %.2f million/s, by those in Go %.3f (%s)\n",
 		m.median("c_send16")/1e6, m.ratio("c_send16", "send16"), ratios3(m.ratios("c_send16", "send16")))
+	r.print("in C: a poll that finds nothing takes %.1f ns\n", m.median("c_empty_poll"))
 }

@@ -63,11 +63,13 @@ func TestCallsReport(t *testing.T) {
 // Figures of programs in C stand beside those in Go, with the ratios of each round. Without direct
 // ports C is refused.
 func TestCallsInC(t *testing.T) {
-	m := played(map[string][]float64{"call": {4, 5}, "c_call": {4.4, 5}, "send16": {1e6, 2e6}, "c_send16": {3e6, 2e6}}, 2)
+	m := played(map[string][]float64{"call": {4, 5}, "c_call": {4.4, 5}, "send16": {1e6, 2e6}, "c_send16": {3e6, 2e6},
+		"c_empty_poll": {7, 9}}, 2)
 	var r report
 	(&calls{inC: true}).reportC(m, &r)
 	says(t, named(t, r), map[string]any{"c_call_p50_us": 4.7, "c_call_ratio": 1.05, "c_send16_msgs_per_s": 2.5e6,
-		"c_send16_ratio": 2.0, "rounds_c_call_ratio": []any{1.1, 1.0}, "rounds_c_send16_ratio": []any{3.0, 1.0}})
+		"c_send16_ratio": 2.0, "rounds_c_call_ratio": []any{1.1, 1.0}, "rounds_c_send16_ratio": []any{3.0, 1.0},
+		"c_empty_poll_ns": 8.0})
 	if err := (&calls{inC: true}).enterC(t.Context(), m); err == nil || !strings.Contains(err.Error(), "--card direct") {
 		t.Errorf("on cards of one's own it gave %v", err)
 	}

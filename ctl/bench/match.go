@@ -58,6 +58,7 @@ type node struct {
 	Goodput   float64    `json:"goodput_gbit_per_s"` // data that arrived, in 10^9 bits
 	PerSecond float64    `json:"per_s"`              // connections or datagrams
 	Gbit      float64    `json:"gbit_per_s"`         // data of connections
+	EmptyPoll float64    `json:"empty_poll_ns"`
 	Jain      float64    `json:"jain"`
 	BytesEach float64    `json:"bytes_per_connection"`
 	CPU       float64    `json:"cpu_percent"`

@@ -71,6 +71,11 @@ func (k *member) tend() error {
 	return k.stale.take()
 }
 
+// still reports whether tend has nothing to do before the next heartbeat.
+func (k *member) still() bool {
+	return len(k.announcements) == 0 && len(k.suspects) == 0 && k.stale.count == 0
+}
+
 // announceAll sends announcements until the queue is full.
 func (k *member) announceAll() {
 	for len(k.announcements) > 0 {

@@ -57,6 +57,14 @@ func (e *Endpoint) Poll() (int, error) {
 	return n, nil
 }
 
+// Still reports whether a poll of an endpoint would do nothing but look for what has come. Any
+// context.
+func Still(e *Endpoint) bool {
+	return e.pace == nil && !e.iface.News(e.lost) && (e.member == nil || e.member.still()) &&
+		len(e.tags.busy) == 0 && e.tags.granted.first == nil && !e.bytes.busy && !e.bytes.waits &&
+		len(e.remote.back) == 0 && e.failed == nil && !e.bound.ended.Load() && e.bytes.homeless == nil
+}
+
 // tidy does the rest of a poll that has handled n messages, and may have something to send or to
 // report.
 func (e *Endpoint) tidy(n int, replied bool) (int, error) {

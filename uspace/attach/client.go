@@ -83,6 +83,8 @@ type Client struct {
 	seen  funi.Published // by Drive
 	told  funi.Published // by Wait
 	armed funi.Published // by Arm
+
+	recall func() // of Watch (watch.go); nil: there is none
 }
 
 // Open connects to the daemon, attaches a context and starts its queues. Errors are ErrNoDaemon,

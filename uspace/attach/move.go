@@ -212,6 +212,7 @@ func (n *Client) sendImage(image []byte) error {
 
 // become makes the client take over the context that has arrived: its memory replaces the old.
 func (c *Client) become(n *Client) error {
+	c.unwatch() // there is no memory at all between the old and the new
 	for base, s := range c.segments {
 		if err := replace(s.memory, n.segments[base].memory); err != nil {
 			return err

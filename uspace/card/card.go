@@ -169,6 +169,7 @@ type Card struct {
 
 	now      int64 // at the last look at the clock
 	polls    uint64
+	looked   uint64 // polls, at the last look at how far they are apart
 	working  bool   // the program works between its calls
 	leftover bool   // the last step left work over
 	next     int64  // when the engine wants to run again
@@ -182,6 +183,8 @@ type Card struct {
 	faults engine.Faults // as the engine has reported them
 
 	hello *hello.Station // nil: the card says no hellos (hello.go)
+
+	recall atomic.Pointer[func()] // of Watch (watch.go); nil: there is none
 
 	asked atomic.Bool // others have left something for the card's goroutine (attend)
 
@@ -520,7 +523,7 @@ func (k *Card) run() (idle bool) {
 		k.now = k.wall()
 	}
 	if look {
-		k.working = k.wait.Called(k.now, k.polls)
+		k.looked, k.working = k.polls, k.wait.Called(k.now, k.polls)
 		if k.neighbours != nil {
 			k.neighbours.attend()
 		}
@@ -549,6 +552,7 @@ func (k *Card) run() (idle bool) {
 // ask has the card's goroutine attend to what others have left for it. Any goroutine may call it.
 func (k *Card) ask() {
 	k.asked.Store(true)
+	k.unwatch()
 	k.Interrupt()
 	k.relief.call()
 }

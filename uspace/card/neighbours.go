@@ -59,7 +59,7 @@ func (k *Card) neighbour(p port.Port, c *Config) *shared.Port {
 		found: make(chan found)}
 	n.until, n.end = context.WithCancel(context.Background())
 	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID,
-		Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want})
+		Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want, Gone: k.unwatch})
 	k.neighbours = n
 	n.done.Add(1)
 	go n.ask(c.Direct.Neighbours)

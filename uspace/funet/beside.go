@@ -84,7 +84,8 @@ func (d driven) Drive() {
 	d.Carrier.Drive()
 }
 
-func (driven) Fd() (int, error)          { return -1, ErrBeside }
-func (driven) Arm() bool                 { return false }
-func (driven) Disarm()                   {}
-func (driven) Close(time.Duration) error { return nil }
+func (driven) Fd() (int, error)               { return -1, ErrBeside }
+func (driven) Arm() bool                      { return false }
+func (driven) Disarm()                        {}
+func (driven) Watch(*funi.Watch, func()) bool { return false }
+func (driven) Close(time.Duration) error      { return nil }

@@ -78,10 +78,12 @@ func (e *Endpoint) roomToCall(node, size int) bool {
 	return size <= am.ShortCall || e.vacant(packets(size)) && e.am.SendsUnderWay() < am.MaxSends
 }
 
-// Pending is a call that was begun. Any goroutine may wait for it, one at a time.
+// Pending is a call, a send or a receive that was begun. Any goroutine may wait for it, one at a
+// time.
 type Pending struct {
 	endpoint *Endpoint
 	waiter   *waiter
+	doing    string
 	id       am.ID
 	node     int
 	handler  uint32
@@ -93,7 +95,7 @@ type Pending struct {
 // must not change until Wait has returned, or after Cancel. A shorter b may be changed at once. If
 // there is no room for the call yet, Wait begins it.
 func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
-	p := &Pending{endpoint: e, waiter: e.newWaiter(), node: node, handler: handler}
+	p := &Pending{endpoint: e, waiter: e.newWaiter(), doing: "calling", node: node, handler: handler}
 	if len(b) > am.MaxCall {
 		p.waiter.complete(fmt.Errorf("calling node %d: %w", node, ErrLong))
 		return p
@@ -117,15 +119,15 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	return p
 }
 
-// Wait returns what Call does. If the context ends first the call goes on, and Wait can be called
-// again.
+// Wait returns what Call, Send or SendTag does; Received has what Recv returns beside the error. If
+// the context ends first the call goes on, and Wait can be called again.
 func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 	e, w := p.endpoint, p.waiter
 	if p.id == 0 && !p.waits { // it never began
 		return nil, w.err
 	}
 	if err := e.lock(); err != nil {
-		return nil, fmt.Errorf("calling node %d: %w", p.node, err)
+		return nil, fmt.Errorf("%s: %w", p.doing, err)
 	}
 	defer e.unlock()
 	if p.waits {
@@ -135,14 +137,17 @@ func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 		}
 		p.id, p.waits = id, false
 	}
-	if err := e.await(ctx, w, "calling"); err != nil {
+	if err := e.await(ctx, w, p.doing); err != nil {
 		return nil, err
 	}
 	return w.answer, nil
 }
 
-// Cancel ends the call; Wait then returns am.ErrCancelled, unless the answer has arrived. The
-// handler may run nevertheless.
+// Received describes the message of a receive, after Wait.
+func (p *Pending) Received() Received { return p.waiter.what }
+
+// Cancel ends it; Wait then returns am.ErrCancelled, unless it was complete. The handler of a call
+// or of a message may run nevertheless.
 func (p *Pending) Cancel() {
 	if p.endpoint.lock() != nil {
 		return

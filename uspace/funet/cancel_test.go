@@ -68,6 +68,15 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 		"Post": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error { return e.Post(ctx, 1, stuck, make([]byte, 60)) })
 		},
+		"StartSend": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return value(e.StartSend(ctx, 1, stuck, make([]byte, 60))) })
+		},
+		"StartSendTag": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return value(e.StartSendTag(ctx, 1, 1, make([]byte, 5000))) })
+		},
+		"StartRecv": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return value(e.StartRecv(ctx, 1, 2, nil)) })
+		},
 		"SendTag": func(ctx context.Context, e *funet.Endpoint) error {
 			return e.SendTag(ctx, 1, 1, make([]byte, 5000))
 		},

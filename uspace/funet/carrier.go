@@ -36,6 +36,12 @@ type Carrier interface {
 	// Close waits until everything sent is delivered, at most for the time given, and detaches.
 	Close(linger time.Duration) error
 
+	// Watch arms w with the words that change when the card has something to do. It returns
+	// false if it has, or the program works between its calls. recall takes them back. Skipped
+	// says how often the program has found them unchanged.
+	Watch(w *funi.Watch, recall func()) bool
+	Skipped(times int)
+
 	// Interrupt ends a sleep in Drive, and a sleep that follows Arm.
 	Interrupt()
 	// Fd returns a descriptor that is readable when the card has something to do while Arm is in

@@ -44,6 +44,9 @@
 // events (Events), sends to a node that has left fail at once, and collective calls work again
 // after an Agree.
 //
+// StartSend, StartSendTag, StartRecv and Go begin something without waiting for its end, which
+// Pending.Wait does.
+//
 // The lock costs a lone caller 7 ns (BenchmarkLock). A goroutine that waits alone polls. If several
 // wait, one polls, and the others are parked until the event that they wait for (package lead).
 // Package socket opens an endpoint beside its connections, on one card with them (beside.go).

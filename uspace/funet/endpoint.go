@@ -46,6 +46,8 @@ type Endpoint struct {
 	messages   [2]Message // of the handlers that run
 	depth      int
 
+	recall func() // of Watch; nil: there is none
+
 	detach   bool          // the context must leave the card as soon as no goroutine polls
 	closing  bool          // Close was called
 	left     chan struct{} // closed when no goroutine is inside any more, for Close

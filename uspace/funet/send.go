@@ -103,6 +103,30 @@ func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done
 	return err
 }
 
+// StartSend begins what Send does, and does not wait for its end; Wait of the result returns the
+// error. b must not change until then, or until after Cancel. StartSend waits for room in the send
+// queue.
+func (e *Endpoint) StartSend(ctx context.Context, node int, handler uint32, b []byte) (*Pending, error) {
+	if err := e.lock(); err != nil {
+		return nil, fmt.Errorf("sending to node %d: %w", node, err)
+	}
+	defer e.unlock()
+	if err := e.room(ctx, node, packets(len(b))); err != nil {
+		return nil, err
+	}
+	return e.pending("sending", func(w *waiter) (am.ID, error) { return e.am.StartBytes(node, handler, b, w.sent) })
+}
+
+// pending begins an operation of package am. The lock is held.
+func (e *Endpoint) pending(doing string, start func(*waiter) (am.ID, error)) (p *Pending, err error) {
+	p = &Pending{endpoint: e, waiter: e.newWaiter(), doing: doing}
+	if p.id, err = start(p.waiter); err != nil {
+		return nil, err
+	}
+	e.carrier.Drive()
+	return p, nil
+}
+
 // packets returns how many slots of the send queue a message of the given number of bytes takes at
 // once: all its packets if it may leave at once, otherwise one that announces it.
 func packets(size int) int {

@@ -56,13 +56,55 @@ func (e *Endpoint) SendTag(ctx context.Context, node int, tag uint32, b []byte) 
 // from it ends; one from AnySource continues.
 func (e *Endpoint) Recv(ctx context.Context, source int, tag uint32, b []byte) (Received, error) {
 	const doing = "receiving"
-	if tag > MaxTag && tag != AnyTag {
-		return Received{}, fmt.Errorf("%s with tag %#x: %w", doing, tag, ErrTag)
-	}
-	if source < 0 && source != AnySource {
-		return Received{}, fmt.Errorf("%s from node %d: %w", doing, source, ErrNode)
+	if err := receivable(doing, source, tag); err != nil {
+		return Received{}, err
 	}
 	return e.exchange(ctx, doing, tag, nil, nil, source, b)
+}
+
+// StartSendTag begins what SendTag does, and does not wait for its end; Wait of the result returns
+// the error. b must not change until then, or until after Cancel. Messages are received in the
+// order in which they were begun. StartSendTag waits while am.MaxTagged messages are under way.
+func (e *Endpoint) StartSendTag(ctx context.Context, node int, tag uint32, b []byte) (*Pending, error) {
+	const doing = "sending"
+	if tag > MaxTag {
+		return nil, fmt.Errorf("%s with tag %#x: %w", doing, tag, ErrTag)
+	}
+	return e.startTagged(ctx, doing, func(w *waiter) (am.ID, error) { return e.am.StartSendTag(node, tag, b, w.sent) })
+}
+
+// StartRecv begins what Recv does, and does not wait for its end; Wait of the result returns the
+// error. b must not be used until then, or until after Cancel. StartRecv waits while am.MaxTagged
+// receives are under way.
+func (e *Endpoint) StartRecv(ctx context.Context, source int, tag uint32, b []byte) (*Pending, error) {
+	const doing = "receiving"
+	if err := receivable(doing, source, tag); err != nil {
+		return nil, err
+	}
+	return e.startTagged(ctx, doing, func(w *waiter) (am.ID, error) { return e.am.StartRecv(source, tag, b, w.got) })
+}
+
+func (e *Endpoint) startTagged(ctx context.Context, doing string, start func(*waiter) (am.ID, error)) (*Pending,
+	error) {
+	if err := e.lock(); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	defer e.unlock()
+	if err := e.awaitTagged(ctx, doing); err != nil {
+		return nil, err
+	}
+	return e.pending(doing, start)
+}
+
+// receivable returns an error for a source or a tag that no message has.
+func receivable(doing string, source int, tag uint32) error {
+	if tag > MaxTag && tag != AnyTag {
+		return fmt.Errorf("%s with tag %#x: %w", doing, tag, ErrTag)
+	}
+	if source < 0 && source != AnySource {
+		return fmt.Errorf("%s from node %d: %w", doing, source, ErrNode)
+	}
+	return nil
 }
 
 // nobody stands for no node in an exchange; it differs from AnySource.

@@ -387,6 +387,9 @@ func (e *Endpoint) fail(err error) {
 	if !e.cause.CompareAndSwap(nil, &err) {
 		return
 	}
+	if e.recall != nil {
+		e.recall()
+	}
 	if e.sweep != nil {
 		e.group.RouseAll()
 	} else {

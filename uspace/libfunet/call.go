@@ -6,13 +6,16 @@ package main
 import "C"
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/funet/funet/uspace/funet"
 )
 
-// calls are the calls of an endpoint that were started and neither finished nor abandoned.
+// calls are the calls, sends and receives of an endpoint that were begun and neither finished nor
+// abandoned.
 type calls struct {
 	mu      sync.Mutex
 	serial  uintptr
@@ -110,28 +113,38 @@ func libfunet_start_call(handle uintptr, node, number uint32, bytes, length, cal
 //export libfunet_finish
 func libfunet_finish(call, answer, room, answered uintptr, milliseconds int64, cancel uintptr) (code C.int) {
 	defer caught(&code)
-	e, p, err := findCall(call)
-	if err != nil {
-		return tell(err)
-	}
 	a, err := memory(answer, room)
 	if err != nil {
 		return tell(fmt.Errorf("the answer: %w", err))
 	}
+	return finish(call, milliseconds, cancel, func(_ *funet.Pending, got []byte, err error) error {
+		if err == nil {
+			copy(a, got)
+			err = deliver(got, len(a), answered)
+		}
+		return err
+	})
+}
+
+// finish waits for the end of what was begun, and calls f with the outcome.
+func finish(handle uintptr, milliseconds int64, cancel uintptr,
+	f func(p *funet.Pending, answer []byte, err error) error) C.int {
+	e, p, err := findCall(handle)
+	if err != nil {
+		return tell(err)
+	}
+	e.crossed()
 	ctx, release, err := until(milliseconds, cancel)
 	defer release()
 	if err != nil {
 		return tell(err)
 	}
 	got, err := p.Wait(ctx)
-	if err == nil {
-		copy(a, got)
-		err = deliver(got, len(a), answered)
-	} else if ctx.Err() != nil && e.Err() == nil {
+	if err != nil && ctx.Err() != nil && e.Err() == nil && errors.Is(err, context.Cause(ctx)) {
 		return tell(err) // it goes on
 	}
-	e.calls.remove(call)
-	return tell(err)
+	e.calls.remove(handle)
+	return tell(f(p, got, err))
 }
 
 //export libfunet_abandon

@@ -10,6 +10,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/ultra"
 )
 
 var _ = [1]struct{}{}[C.FUNET_HANDLERS-am.Handlers|
@@ -39,5 +40,6 @@ var _ = [1]struct{}{}[C.FUNET_HANDLERS-am.Handlers|
 	C.FUNET_MAY_WRITE-int(funi.RightWrite)|
 	C.FUNET_MAY_OPERATE-int(funi.RightAtomic)|
 	C.FUNET_MAY_NOTIFY-int(funi.RightNotify)|
+	C.FUNET_LINE-ultra.MaxWords|
 	C.FUNET_CHAINS-funi.MaxChains|
 	C.FUNET_MAX_NEXT-funi.MaxNext]

@@ -16,6 +16,7 @@ import (
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rma"
+	"github.com/funet/funet/uspace/ultra"
 )
 
 // errCancelled is the cause of a context that funet_cancel has ended.
@@ -46,6 +47,7 @@ var codes = []struct {
 	{rma.ErrUnread, C.FUNET_UNREAD}, {rma.ErrNone, C.FUNET_WINDOWS}, {rma.ErrFull, C.FUNET_WINDOWS},
 	{rma.ErrMemory, C.FUNET_MEMORY}, {rma.ErrTooLong, C.FUNET_LONG}, {rma.ErrWindow, C.FUNET_ARGUMENT},
 	{rma.ErrID, C.FUNET_ARGUMENT}, {rma.ErrSilent, C.FUNET_ARGUMENT}, {rma.ErrChain, C.FUNET_ARGUMENT},
+	{ultra.ErrFull, C.FUNET_MEMORY}, {ultra.ErrLine, C.FUNET_ARGUMENT}, {funi.ErrSlices, C.FUNET_ARGUMENT},
 }
 
 // tell makes an error the thread's, and returns its code; nil is 0.
@@ -53,18 +55,28 @@ func tell(err error) C.int {
 	if err == nil {
 		return 0
 	}
-	code, refusal := C.int(C.FUNET_FAILED), uint32(0)
+	code, refusal := codeOf(err)
+	say(err.Error(), refusal)
+	return code
+}
+
+// codeOf returns the code of an error, and with FUNET_REFUSED that of the handler.
+func codeOf(err error) (code C.int, refusal uint32) {
+	code = C.FUNET_FAILED
 	var remote *am.RemoteError
 	if errors.As(err, &remote) {
 		code, refusal = C.FUNET_REFUSED, remote.Code
 	}
 	var undelivered *am.Undelivered
 	var handler *funet.HandlerError
+	var path *ultra.Error
 	switch {
 	case errors.As(err, &undelivered) && !errors.Is(err, funet.ErrNoHandler):
 		code = C.FUNET_UNREACHABLE
 	case errors.As(err, &handler):
 		code = C.FUNET_CLOSED
+	case errors.As(err, &path):
+		code = C.FUNET_PATH
 	default:
 		for _, c := range codes {
 			if errors.Is(err, c.err) {
@@ -73,13 +85,15 @@ func tell(err error) C.int {
 			}
 		}
 	}
-	say(err.Error(), refusal)
-	return code
+	return code, refusal
 }
 
-// say sets the thread's text, in one line.
+// line makes a text one line.
+func line(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
+
+// say sets the thread's text.
 func say(text string, refusal uint32) {
-	text = strings.ReplaceAll(text, "\n", "; ")
+	text = line(text)
 	C.libfunet_tell((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)), C.uint32_t(refusal))
 }
 

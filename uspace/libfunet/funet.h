@@ -43,8 +43,8 @@
  *
  * Messages have no order, except tagged ones. A message that was sent is delivered once, or its
  * sender is told: by the function that sent it, or later by the next function that sends or waits
- * (FUNET_UNREACHABLE, FUNET_NO_HANDLER). Before its end a program calls funet_barrier, if others
- * may still send to it.
+ * (FUNET_UNREACHABLE, FUNET_NO_HANDLER), or by funet_options.failed. Before its end a program calls
+ * funet_barrier, if others may still send to it.
  *
  * Memory that is passed in is used where it lies, until the function returns, or until the call or
  * the operation that it began is complete. The library keeps no pointer longer, and gives out none
@@ -117,7 +117,8 @@ enum funet_code {
 	FUNET_ABSENT = -27,      /* the window was suspended for too long */
 	FUNET_LOCKED = -28,      /* another node has locked the window */
 	FUNET_UNREAD = -29,      /* notifications are unread (funet_notified) */
-	FUNET_WINDOWS = -30      /* no room for windows; see funet_options.windows */
+	FUNET_WINDOWS = -30,     /* no room for windows; see funet_options.windows */
+	FUNET_PATH = -31         /* the path has ended, or no end of it was opened in time */
 };
 
 /* The error of the calling thread's last function that failed, as one line. It is valid until the
@@ -154,6 +155,12 @@ struct funet_options { /* zero: as funet run, mpirun or srun say */
 	uint32_t windows;       /* that may be open here, up to 65,536; 0: no one-sided operations */
 	uint32_t notifications; /* that may be unread, up to 2^20; 0: 256 */
 	uint32_t zero;
+	/* Takes errors that belong to no call: of a handler, and of a message that came back, or
+	 * found no handler, after its function had returned. It runs as handlers do. NULL: the
+	 * first error of a handler makes the endpoint unusable, and the next function that sends or
+	 * waits returns the other. */
+	void (*failed)(enum funet_code code, const char *text, void *argument);
+	void *argument;
 };
 
 /* Takes this process's place in a job. options may be NULL. Waits at most until the time given. */
@@ -183,6 +190,12 @@ struct funet_outgoing {
  * how many were sent; if that is fewer than n, funet_error tells why, and the failure is that of
  * the next one. A negative number: the first one failed. */
 int funet_send_many(struct funet *f, const struct funet_outgoing *messages, int n, const struct funet_until *until);
+
+struct funet_pending; /* what was begun; funet_finish or funet_abandon ends it */
+
+/* Begins what funet_send does. bytes must not change until the end. until is for room to begin. */
+int funet_start_send(struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
+	struct funet_pending **send, const struct funet_until *until);
 
 struct funet_message { /* valid until its handler returns, or as long as the memory of funet_poll */
 	const void *bytes;
@@ -229,17 +242,17 @@ int funet_refuse(struct funet_message *m, uint32_t code, const char *text);
 int funet_call(struct funet *f, int node, uint32_t handler, const void *bytes, size_t length, void *answer,
 	size_t room, size_t *answered, const struct funet_until *until);
 
-struct funet_pending; /* a call in flight */
-
 /* Begins a call. bytes must not change until funet_finish or funet_abandon has returned, if they
  * are more than 76. Each call needs one of these two. */
 int funet_start_call(struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
 	struct funet_pending **call);
-/* Waits for the answer, as funet_call does. After FUNET_TIMEOUT or FUNET_CANCELLED by until the
- * call is still in flight; otherwise the handle is refused afterwards. */
+/* Waits for the answer, as funet_call does, or for the end of a send or a receive, which answers
+ * nothing. After FUNET_TIMEOUT or FUNET_CANCELLED by until it is still in flight; otherwise the
+ * handle is refused afterwards. */
 int funet_finish(struct funet_pending *call, void *answer, size_t room, size_t *answered,
 	const struct funet_until *until);
-int funet_abandon(struct funet_pending *call); /* its handler may run nevertheless */
+/* Gives it up. The handler of a call or of a message may run nevertheless. */
+int funet_abandon(struct funet_pending *call);
 
 /* The code of the error with which the calling thread's last call was refused (FUNET_REFUSED), or
  * 0. */
@@ -262,6 +275,16 @@ struct funet_received {
  * be NULL. */
 int funet_receive(struct funet *f, int source, uint32_t tag, void *memory, size_t room,
 	struct funet_received *what, const struct funet_until *until);
+
+/* Begin these two. bytes must not change, and memory not be used, until the end. Sends are received
+ * in the order in which they were begun. until is for room to begin, of which there is enough for
+ * 1,024 of each kind. */
+int funet_start_send_tag(struct funet *f, int node, uint32_t tag, const void *bytes, size_t length,
+	struct funet_pending **send, const struct funet_until *until);
+int funet_start_receive(struct funet *f, int source, uint32_t tag, void *memory, size_t room,
+	struct funet_pending **receive, const struct funet_until *until);
+/* Is funet_finish for a receive, and says what came. what may be NULL. */
+int funet_finish_receive(struct funet_pending *receive, struct funet_received *what, const struct funet_until *until);
 
 /* ---- letting it run ---- */
 
@@ -478,6 +501,32 @@ struct funet_delivery { /* members that have it, do not have it, and may have it
 int funet_multicast(struct funet *f, int first, uint32_t chain, uint32_t members,
 	const struct funet_target *to, const void *bytes, size_t length, struct funet_delivery *delivery,
 	const struct funet_until *until);
+
+/* ---- paths: lines of words, one store and one load each (funet_options.windows) ----
+ *
+ * A path leads from one node to another. Both open their end, in either order, within 5 seconds of
+ * each other. Ends for one node are joined in the order in which they are opened there. Lines
+ * arrive once and in order. After the end of a path its functions return FUNET_PATH. One
+ * thread at a time uses an end. Other threads wait while one opens, flushes or closes. */
+
+enum { FUNET_LINE = 7 }; /* words of a line at most */
+
+struct funet_path; /* an end of a path */
+
+int funet_open_sender(struct funet *f, int node, struct funet_path **path, const struct funet_until *until);
+/* lines is how many may be unread besides 16 in flight: a power of two from 32 to 16,384. */
+int funet_open_receiver(struct funet *f, int node, uint32_t lines, struct funet_path **path,
+	const struct funet_until *until);
+/* Sends a line of n words, 1 to FUNET_LINE; waits for the path to open, and for room. */
+int funet_send_line(struct funet_path *path, const uint64_t *words, int n, const struct funet_until *until);
+/* Waits until the receiver's card has all lines. */
+int funet_flush_lines(struct funet_path *path, const struct funet_until *until);
+/* Waits for a line, and returns how many words it has; 0: the sender has closed its end. words has
+ * room for FUNET_LINE. */
+int funet_receive_line(struct funet_path *path, uint64_t *words, const struct funet_until *until);
+/* Closes an end. That of a sender waits until the receiver's card has all lines. The handle is
+ * refused afterwards, unless the time is over. */
+int funet_close_path(struct funet_path *path, const struct funet_until *until);
 
 #ifdef __cplusplus
 }

@@ -3,9 +3,14 @@
 #define _GNU_SOURCE
 #include "gate.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
 
 #include "_cgo_export.h"
 
@@ -121,9 +126,122 @@ int libfunet_handler(uintptr_t run, uintptr_t argument, uintptr_t bytes, size_t 
 	return code;
 }
 
+void libfunet_failed(uintptr_t run, uintptr_t argument, int code, const char *why, size_t length)
+{
+	char line[sizeof text];
+	struct inside outer = inside;
+	length = length < sizeof line ? length : sizeof line - 1;
+	memcpy(line, why, length);
+	line[length] = 0;
+	inside = (struct inside){ 1, NULL }; /* of no message */
+	((void (*)(enum funet_code, const char *, void *))run)((enum funet_code)code, line, (void *)argument);
+	inside = outer;
+}
+
 int libfunet_condition(uintptr_t done, uintptr_t argument)
 {
 	return ((int (*)(void *))done)((void *)argument);
+}
+
+/* ---- empty polls ----
+ *
+ * A poll is answered here if no word has changed that changes with what comes. Go takes words back
+ * before their memory goes away. A reader would pay as much for a lock as for all the words. So it
+ * only notes that it reads, in a variable of its thread, and who takes words back has the kernel
+ * put a barrier into all threads of the process (membarrier(2)) and looks at the notes. */
+
+static _Thread_local struct reader {
+	atomic_int reads;
+	int listed;
+	struct reader *next, **link;
+} reader;
+
+static struct reader *readers;
+static pthread_mutex_t of_readers = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t end_of_reader;
+static struct libfunet_still stills[INDICES];
+
+static int barrier(int command) { return (int)syscall(SYS_membarrier, command, 0, 0); }
+
+static void forget_reader(void *r)
+{
+	struct reader *gone = r;
+	(void)pthread_mutex_lock(&of_readers);
+	*gone->link = gone->next;
+	if (gone->next != NULL)
+		gone->next->link = gone->link;
+	gone->listed = 0;
+	(void)pthread_mutex_unlock(&of_readers);
+}
+
+static int can_recall;
+
+static void prepare_readers(void)
+{
+	can_recall = pthread_key_create(&end_of_reader, forget_reader) == 0 &&
+		barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+int libfunet_can_recall(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, prepare_readers);
+	return can_recall;
+}
+
+struct libfunet_still *libfunet_still(uint32_t index) { return &stills[index]; }
+
+void libfunet_recall(struct libfunet_still *s)
+{
+	atomic_store(&s->watch.count, 0);
+	atomic_store(&s->budget, 0);
+	(void)barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	(void)pthread_mutex_lock(&of_readers);
+	for (struct reader *r = readers; r != NULL; r = r->next)
+		while (atomic_load_explicit(&r->reads, memory_order_acquire))
+			(void)sched_yield();
+	(void)pthread_mutex_unlock(&of_readers);
+}
+
+/* Enters, for a thread that polls: from now on it may read words. */
+static int enter_to_poll(void)
+{
+	int refusal = enter();
+	if (refusal != 0 || reader.listed || !libfunet_can_recall() || pthread_setspecific(end_of_reader, &reader) != 0)
+		return refusal;
+	(void)pthread_mutex_lock(&of_readers);
+	reader.next = readers;
+	reader.link = &readers;
+	if (readers != NULL)
+		readers->link = &reader.next;
+	readers = &reader;
+	reader.listed = 1;
+	(void)pthread_mutex_unlock(&of_readers);
+	return 0;
+}
+
+/* Reports whether a poll of the endpoint would find nothing. */
+static inline int still(uintptr_t h)
+{
+	struct libfunet_still *s = &stills[at(h)];
+	uint32_t budget = atomic_load_explicit(&s->budget, memory_order_relaxed);
+	if (budget == 0 || !reader.listed || inside.token != 0 || guest_child() ||
+		atomic_load_explicit(&places[at(h)].handle, memory_order_relaxed) != h ||
+		atomic_load_explicit(&s->unread, memory_order_relaxed))
+		return 0;
+	atomic_store_explicit(&reader.reads, 1, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	uint32_t n = atomic_load_explicit(&s->watch.count, memory_order_acquire), changed = n == 0;
+	for (uint32_t i = 0; i < n && i < WATCH_WORDS; i++)
+		changed |= (atomic_load_explicit(s->watch.words[i].at, memory_order_relaxed) ^ s->watch.words[i].value) &
+			s->watch.words[i].mask;
+	atomic_store_explicit(&reader.reads, 0, memory_order_release);
+	if (changed)
+		return 0;
+	atomic_store_explicit(&s->budget, budget - 1, memory_order_relaxed);
+	atomic_store_explicit(&s->skipped, atomic_load_explicit(&s->skipped, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+	return 1;
 }
 
 /* ---- what crosses ----
@@ -152,11 +270,31 @@ GATE(open, (struct funet **f, const struct funet_options *options, const struct 
 GATE(close, (struct funet *f, const struct funet_until *until), (N(f), UNTIL))
 GATE(send, (struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
 	const struct funet_until *until), (N(f), node, handler, N(bytes), length, UNTIL))
+GATE(start_send, (struct funet *f, int node, uint32_t handler, const void *bytes, size_t length,
+	struct funet_pending **send, const struct funet_until *until),
+	(N(f), node, handler, N(bytes), length, N(send), UNTIL))
 GATE(send_many, (struct funet *f, const struct funet_outgoing *messages, int n, const struct funet_until *until),
 	(N(f), N(messages), n, UNTIL))
 GATE(collect, (struct funet *f, uint32_t handler), (N(f), handler))
-GATE(poll, (struct funet *f, struct funet_message *messages, int n, void *memory, size_t room,
-	const struct funet_until *until), (N(f), N(messages), n, N(memory), room, UNTIL))
+
+int funet_poll(struct funet *f, struct funet_message *messages, int n, void *memory, size_t room,
+	const struct funet_until *until)
+{
+	if (until != NULL && until->milliseconds == 0 && n > 0 && messages != NULL && (memory != NULL || room == 0) &&
+		still(N(f)))
+		return 0;
+	int refusal = enter_to_poll();
+	return refusal != 0 ? refusal : libfunet_poll(N(f), N(messages), n, N(memory), room, UNTIL);
+}
+
+int funet_progress(struct funet *f)
+{
+	if (still(N(f)))
+		return 0;
+	int refusal = enter_to_poll();
+	return refusal != 0 ? refusal : libfunet_progress(N(f));
+}
+
 GATE(handle, (struct funet *f, uint32_t handler, funet_handler run, void *argument),
 	(N(f), handler, N(run), N(argument)))
 GATE(reply, (struct funet_message *m, uint32_t handler, const void *bytes, size_t length),
@@ -196,7 +334,13 @@ GATE(send_tag, (struct funet *f, int node, uint32_t tag, const void *bytes, size
 GATE(receive, (struct funet *f, int source, uint32_t tag, void *memory, size_t room,
 	struct funet_received *what, const struct funet_until *until),
 	(N(f), source, tag, N(memory), room, N(what), UNTIL))
-GATE(progress, (struct funet *f), (N(f)))
+GATE(start_send_tag, (struct funet *f, int node, uint32_t tag, const void *bytes, size_t length,
+	struct funet_pending **send, const struct funet_until *until), (N(f), node, tag, N(bytes), length, N(send), UNTIL))
+GATE(start_receive, (struct funet *f, int source, uint32_t tag, void *memory, size_t room,
+	struct funet_pending **receive, const struct funet_until *until),
+	(N(f), source, tag, N(memory), room, N(receive), UNTIL))
+GATE(finish_receive, (struct funet_pending *receive, struct funet_received *what, const struct funet_until *until),
+	(N(receive), N(what), UNTIL))
 GATE(run, (struct funet *f, const struct funet_until *until), (N(f), UNTIL))
 GATE(wait, (struct funet *f, int (*done)(void *argument), void *argument, const struct funet_until *until),
 	(N(f), N(done), N(argument), UNTIL))
@@ -271,3 +415,14 @@ GATE(leave, (struct funet *f, uint32_t chain), (N(f), chain))
 GATE(multicast, (struct funet *f, int from, uint32_t chain, uint32_t members,
 	const struct funet_target *to, const void *bytes, size_t length, struct funet_delivery *delivery,
 	const struct funet_until *until), (N(f), from, chain, members, N(to), N(bytes), length, N(delivery), UNTIL))
+
+GATE(open_sender, (struct funet *f, int node, struct funet_path **path, const struct funet_until *until),
+	(N(f), node, N(path), UNTIL))
+GATE(open_receiver, (struct funet *f, int node, uint32_t lines, struct funet_path **path,
+	const struct funet_until *until), (N(f), node, lines, N(path), UNTIL))
+GATE(send_line, (struct funet_path *path, const uint64_t *words, int n, const struct funet_until *until),
+	(N(path), N(words), n, UNTIL))
+GATE(flush_lines, (struct funet_path *path, const struct funet_until *until), (N(path), UNTIL))
+GATE(receive_line, (struct funet_path *path, uint64_t *words, const struct funet_until *until),
+	(N(path), N(words), UNTIL))
+GATE(close_path, (struct funet_path *path, const struct funet_until *until), (N(path), UNTIL))

@@ -31,6 +31,7 @@ const indices = 1 << C.INDEX_BITS
 // table gives values handles: a kind, an index, and a serial number that no other handle has had.
 type table[T any] struct {
 	kind    uintptr
+	found   func(T)    // is called with what find returns; nil: nothing is
 	mu      sync.Mutex // of put and remove
 	serial  uintptr
 	entries [indices]atomic.Pointer[entry[T]]
@@ -42,7 +43,7 @@ type entry[T any] struct {
 }
 
 var (
-	endpoints = table[*endpoint]{kind: C.KIND_ENDPOINT}
+	endpoints = table[*endpoint]{kind: C.KIND_ENDPOINT, found: (*endpoint).crossed}
 	cancels   = table[*cancellation]{kind: C.KIND_CANCEL}
 )
 
@@ -70,6 +71,9 @@ func (t *table[T]) find(handle uintptr) (v T, err error) {
 		return v, errBroken
 	}
 	if x := t.entries[index(handle)].Load(); x != nil && x.handle == handle {
+		if t.found != nil {
+			t.found(x.value)
+		}
 		return x.value, nil
 	}
 	return v, errHandle
@@ -89,6 +93,7 @@ type endpoint struct {
 	*funet.Endpoint
 	handle  uintptr
 	inbox   inbox
+	still   still
 	running []running // the handlers that run, the innermost last
 	calls   calls
 	windows windows

@@ -46,6 +46,7 @@ type unread struct {
 // arrival.
 type inbox struct {
 	n        atomic.Int64 // how many
+	unread   *uint32      // memory of C: not 0 while there are messages
 	mu       sync.Mutex
 	messages []unread
 	first    int // index of the oldest
@@ -69,6 +70,7 @@ func (x *inbox) put(source, handler uint32, b []byte) error {
 	x.messages = append(x.messages, m)
 	x.total += len(b)
 	x.n.Add(1)
+	atomic.StoreUint32(x.unread, 1)
 	return nil
 }
 
@@ -111,7 +113,9 @@ func (x *inbox) take(to []message, room []byte, address uintptr) (n int, err err
 		x.first++
 		n++
 	}
-	x.n.Add(int64(-n))
+	if x.n.Add(int64(-n)) == 0 {
+		atomic.StoreUint32(x.unread, 0)
+	}
 	x.tidy()
 	return n, err
 }
@@ -186,7 +190,7 @@ func libfunet_poll(handle, messages uintptr, n C.int, bytes, room uintptr, milli
 // awaitMessage waits for a message. It returns true if there is none to be had.
 func (e *endpoint) awaitMessage(milliseconds int64, cancel uintptr) (bool, C.int) {
 	if milliseconds == 0 {
-		if _, err := e.Poll(); err != nil {
+		if _, err := e.poll(); err != nil {
 			return true, tell(err)
 		}
 		return !e.inbox.some(), 0

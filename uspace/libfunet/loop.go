@@ -30,7 +30,7 @@ func libfunet_progress(handle uintptr) (code C.int) {
 	if err != nil {
 		return tell(err)
 	}
-	n, err := e.Poll()
+	n, err := e.poll()
 	if err != nil {
 		return tell(err)
 	}

@@ -2,7 +2,7 @@ package main
 
 // This file opens and closes endpoints.
 
-// #cgo CFLAGS: -I${SRCDIR}/../guest
+// #cgo CFLAGS: -I${SRCDIR}/../guest -ftls-model=initial-exec
 // #include <stdlib.h>
 // #include "gate.h"
 import "C"
@@ -27,6 +27,7 @@ type options struct {
 	windows           uint32
 	notifications     uint32
 	zero              uint32
+	failed, argument  uintptr
 }
 
 var _ [C.sizeof_struct_funet_options]byte = [unsafe.Sizeof(options{})]byte{}
@@ -78,6 +79,7 @@ func open(ctx context.Context, to, given uintptr) error {
 	if err != nil {
 		return errors.Join(err, e.Close(ended))
 	}
+	x.watched()
 	C.libfunet_place(C.uint32_t(index(x.handle)), C.uintptr_t(x.handle), C.uint32_t(e.Node()), C.uint32_t(e.Nodes()))
 	return store(to, x.handle)
 }
@@ -91,6 +93,9 @@ func placed(given uintptr) (o funet.Options, err error) {
 			return o, err
 		}
 		g = a[0]
+	}
+	if g.failed != 0 {
+		o.OnError = func(err error) { failed(g.failed, g.argument, err) }
 	}
 	o.Node, o.Nodes, o.Memory, o.Rejoin = int(g.node), int(g.nodes), int(g.memory), g.rejoin != 0
 	if o.Remote, err = sizes(g.windows, g.notifications); err != nil {
@@ -114,6 +119,14 @@ func placed(given uintptr) (o funet.Options, err error) {
 		o.Attach = &place
 	}
 	return o, nil
+}
+
+// failed runs the program's function for errors that belong to no call.
+func failed(function, argument uintptr, err error) {
+	code, _ := codeOf(err)
+	text := line(err.Error())
+	C.libfunet_failed(C.uintptr_t(function), C.uintptr_t(argument), code,
+		(*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
 }
 
 //export libfunet_close

@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"unsafe"
+
+	"github.com/funet/funet/uspace/funet"
 )
 
 //export libfunet_send
@@ -32,6 +34,34 @@ func libfunet_send(handle uintptr, node, handler uint32, bytes, length uintptr, 
 		err = e.Send(ctx, int(node), handler, b)
 	}
 	return tell(err)
+}
+
+//export libfunet_start_send
+func libfunet_start_send(handle uintptr, node, handler uint32, bytes, length, send uintptr, milliseconds int64,
+	cancel uintptr) C.int {
+	return begin(handle, bytes, length, send, milliseconds, cancel,
+		func(ctx context.Context, e *endpoint, b []byte) (*funet.Pending, error) {
+			return e.StartSend(ctx, int(node), handler, b)
+		})
+}
+
+// begin begins something with memory of the program, and stores its handle.
+func begin(handle, bytes, length, to uintptr, milliseconds int64, cancel uintptr,
+	f func(context.Context, *endpoint, []byte) (*funet.Pending, error)) C.int {
+	return with(handle, milliseconds, cancel, func(ctx context.Context, e *endpoint) error {
+		b, err := memory(bytes, length)
+		if err == nil {
+			err = check(to, 8, 8)
+		}
+		if err != nil {
+			return err
+		}
+		p, err := f(ctx, e, b)
+		if err != nil {
+			return err
+		}
+		return store(to, e.calls.put(index(handle), p))
+	})
 }
 
 // outgoing is a struct funet_outgoing, with the pointer as a number.

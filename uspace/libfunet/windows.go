@@ -20,6 +20,7 @@ import (
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rma"
+	"github.com/funet/funet/uspace/ultra"
 )
 
 // windows is the one-sided part of an endpoint.
@@ -29,6 +30,8 @@ type windows struct {
 	mu             sync.Mutex    // of what follows
 	exposed        map[uint64]*rma.Window
 	own            [][]byte // memory that funet_allocate has mapped
+	paths          *ultra.Paths
+	spare          map[int][][]byte // memory of paths that were closed, by length
 }
 
 // entries is the least size of the notification ring, which completions go into, too.
@@ -51,7 +54,7 @@ func (w *windows) open(e *funet.Endpoint) (err error) {
 	if w.Windows, err = e.Windows(); err != nil {
 		return err
 	}
-	w.exposed = map[uint64]*rma.Window{}
+	w.exposed, w.spare, w.paths = map[uint64]*rma.Window{}, map[int][][]byte{}, w.Paths()
 	return w.Do(context.Background(), func(r *rma.Endpoint) error { w.rma = r; return nil })
 }
 

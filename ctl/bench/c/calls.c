@@ -1,7 +1,8 @@
 /* calls: what `funet bench calls --c` measures of libfunet: calls of node 0 to node 1, or messages
- * by arrays from node 0 to node 1. Each is checked. A node prints one JSON document.
+ * by arrays from node 0 to node 1, or polls of node 1 that find nothing. Each is checked. A node
+ * prints one JSON document.
  *
- *	calls calls|sends BYTES COUNT WARMUP [CPU...]
+ *	calls calls|sends|polls BYTES COUNT WARMUP [CPU...]
  *
  * The CPUs, counted from 0, are those of the nodes; -1: any. */
 #ifndef _GNU_SOURCE
@@ -112,10 +113,46 @@ static double take_all(void)
 	return (double)count * 1e9 / (double)took;
 }
 
+/* Polls in vain while node 0 sends nothing, and returns the nanoseconds that one took in the
+ * median of pieces. Then a message comes, which a poll finds. */
+static double poll_in_vain(void)
+{
+	enum { PIECES = 64 };
+	const struct funet_until at_once = { 0, NULL };
+	struct funet_message m;
+	uint64_t memory[MOST / 8];
+	int64_t took[PIECES];
+	long each = (warm + count) / PIECES + 1;
+	for (int i = 0; i < PIECES; i++) {
+		int64_t begin = now();
+		for (long k = 0; k < each; k++)
+			if (funet_poll(f, &m, 1, memory, sizeof memory, &at_once) != 0)
+				fail("a message came, or a poll failed");
+		took[i] = now() - begin;
+	}
+	qsort(took, PIECES, sizeof took[0], order);
+	if (funet_send(f, 0, HANDLER, &each, sizeof each, NULL) != 0)
+		fail(funet_error());
+	for (int n = 0; n == 0;)
+		if ((n = funet_poll(f, &m, 1, memory, sizeof memory, &at_once)) < 0)
+			fail(funet_error());
+	return (double)took[PIECES / 2] / (double)each;
+}
+
+/* Waits for the message that says that node 1 has polled enough, and answers it. */
+static void await_polls(void)
+{
+	struct funet_message m;
+	uint64_t memory[MOST / 8];
+	if (funet_poll(f, &m, 1, memory, sizeof memory, NULL) != 1 ||
+		funet_send(f, 1, HANDLER, m.bytes, m.length, NULL) != 0)
+		fail(funet_error());
+}
+
 int main(int argc, char **argv)
 {
 	cpu_set_t cpu;
-	double rate = 0, p50 = 0, p99 = 0;
+	double rate = 0, p50 = 0, p99 = 0, poll = 0;
 	if (argc < 5 || (bytes = strtoul(argv[2], NULL, 10)) < 4 || bytes > MOST || (count = atol(argv[3])) < 1 ||
 		(warm = atol(argv[4])) < 1)
 		fail("say what to do, with at least 4 bytes, one message and one before that");
@@ -138,6 +175,11 @@ int main(int argc, char **argv)
 		p50 = (double)trip[count / 2] / 1e3;
 		p99 = (double)trip[count - 1 - count / 100] / 1e3;
 		free(trip);
+	} else if (strcmp(argv[1], "polls") == 0) {
+		if (node == 1)
+			poll = poll_in_vain();
+		else
+			await_polls();
 	} else if (!calls && node == 0) {
 		send_all();
 	} else if (!calls) {
@@ -145,6 +187,7 @@ int main(int argc, char **argv)
 	}
 	if (funet_barrier(f, NULL) != 0 || funet_close(f, NULL) != 0)
 		fail(funet_error());
-	printf("{\"rtt_p50_us\":%.3f,\"rtt_p99_us\":%.3f,\"msgs_per_s\":%.0f}\n", p50, p99, rate);
+	printf("{\"rtt_p50_us\":%.3f,\"rtt_p99_us\":%.3f,\"msgs_per_s\":%.0f,\"empty_poll_ns\":%.2f}\n", p50, p99,
+		rate, poll);
 	return 0;
 }

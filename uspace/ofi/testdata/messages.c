@@ -2,6 +2,7 @@
  * says what does not hold, and ends the program. The last line says that all did. */
 #include "node.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -471,38 +472,88 @@ static void waiting(void)
 	}
 }
 
+/* The provider takes a mutex between its look at whether a receive may be left and the moment when
+ * it is. A thread that sets held waits there until released. */
+static _Thread_local int held;
+static int inside, gone, released;
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	static int (*lock)(pthread_mutex_t *);
+	if (lock == NULL)
+		lock = (int (*)(pthread_mutex_t *))(uintptr_t)dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	if (held) {
+		held = 0;
+		__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+		while (!__atomic_load_n(&released, __ATOMIC_ACQUIRE))
+			sched_yield();
+	}
+	return lock(mutex);
+}
+
+/* Posts a receive, and returns NULL if it was left, for which it had to be held. */
 static void *posting(void *context)
 {
 	static char c;
-	for (int i = 0; i < 50; i++) {
-		POST(fi_trecv(ep, &c, 1, NULL, node[peer], 79, 0, context));
-		POST(fi_tinject(ep, &c, 1, node[peer], 80));
-		while (__atomic_load_n((int *)context, __ATOMIC_ACQUIRE) <= i)
-			sched_yield();
-	}
-	return NULL;
+	held = 1;
+	POST(fi_trecv(ep, &c, 0, NULL, node[peer], 79, 0, context));
+	void *crossed = held ? context : NULL;
+	held = 0;
+	__atomic_store_n(&gone, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+	return crossed;
 }
 
-/* A receive is posted by one thread while another one sleeps, which is told of its message. */
+/* Sleeps on the descriptor, as far as the provider can tell. Then the thread that is held goes on.
+ * When it has returned its receive is complete, although nobody has polled: its error can be read,
+ * which does not poll. The message is longer than its memory. */
+static void sleep_meanwhile(pthread_t thread, void **crossed, void *context)
+{
+	struct fid *list[] = { &rx->fid };
+	struct fi_cq_err_entry bad = { 0 };
+	while (fi_trywait(fabric, list, 1) == -FI_EAGAIN)
+		(void)fi_cq_read(rx, NULL, 0);
+	__atomic_store_n(&released, 1, __ATOMIC_RELEASE);
+	REQUIRE(pthread_join(thread, crossed) == 0, "the thread");
+	if (*crossed == NULL)
+		REQUIRE(fi_cq_readerr(rx, &bad, 0) == 1 && bad.err == FI_ETRUNC && bad.op_context == context,
+			"a receive waits for a poll");
+}
+
+/* One thread is about to leave a receive. Its message comes, and the thread that reads it sleeps.
+ * Then the receive is left: it is received without a poll. */
 static void sleeping(void)
 {
-	struct fi_cq_tagged_entry e;
-	char c = 0;
-	int done = 0;
+	char c = 0, context, other;
 	pthread_t thread;
-	barrier();
-	if (me == 0) {
-		REQUIRE(pthread_create(&thread, NULL, posting, &done) == 0, "a thread");
-		for (int i = 0; i < 50; i++) {
-			REQUIRE(fi_cq_sread(rx, &e, 1, NULL, 10000) == 1 && e.op_context == &done, "a wait");
-			__atomic_store_n(&done, i + 1, __ATOMIC_RELEASE);
+	void *crossed = NULL;
+	for (int left = 0; left < 5; left += crossed == NULL) {
+		barrier();
+		if (me == 0) {
+			inside = gone = released = 0;
+			REQUIRE(pthread_create(&thread, NULL, posting, &context) == 0, "a thread");
+			while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
+				sched_yield();
+			POST(fi_trecv(ep, &c, 1, NULL, node[1], 81, 0, &other));
+			POST(fi_tinject(ep, &c, 1, node[1], 80));
+			if (__atomic_load_n(&gone, __ATOMIC_ACQUIRE)) /* it had to cross: no receive was left */
+				(void)failure(rx, &context, FI_ETRUNC);
+			(void)completion(rx, &other, NULL); /* the message with tag 79 came before */
+			sleep_meanwhile(thread, &crossed, &context);
+		} else {
+			POST(fi_trecv(ep, &c, 1, NULL, node[0], 80, 0, &context));
+			(void)completion(rx, &context, NULL);
+			POST(fi_tinject(ep, &c, 1, node[0], 79));
+			POST(fi_tinject(ep, &c, 1, node[0], 81));
 		}
-		REQUIRE(pthread_join(thread, NULL) == 0, "the thread");
-	}
-	for (int i = 0; me == 1 && i < 50; i++) {
-		POST(fi_trecv(ep, &c, 1, NULL, node[0], 80, 0, &c));
-		(void)completion(rx, &c, NULL);
-		POST(fi_tinject(ep, &c, 1, node[0], 79));
+		/* Node 0 says whether another round follows. */
+		if (me == 0)
+			POST(fi_tinject(ep, crossed == NULL ? "l" : "c", 1, node[1], 82));
+		else {
+			POST(fi_trecv(ep, &c, 1, NULL, node[0], 82, 0, &context));
+			(void)completion(rx, &context, NULL);
+			crossed = c == 'l' ? NULL : &c;
+		}
 	}
 	barrier();
 }

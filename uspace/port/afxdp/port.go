@@ -51,10 +51,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
 )
 
@@ -143,6 +145,14 @@ func (p *Port) Ready() bool {
 		}
 	}
 	return false
+}
+
+// WatchRings adds the words that change when Ready does.
+func (p *Port) WatchRings(w *funi.Watch) {
+	for _, q := range p.queues {
+		at, empty := q.rx.Index()
+		w.Add((*uint32)(unsafe.Pointer(at)), empty, ^uint32(0))
+	}
 }
 
 // Receive lends up to len(frames) frames of one queue, the queues taking turns.

@@ -3,8 +3,10 @@ package shared
 import (
 	"encoding/binary"
 	"slices"
+	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
 )
 
@@ -34,6 +36,8 @@ type Config struct {
 	// Want asks for the memory of this node and a neighbour, and returns at once. It returns false
 	// if it could not take the request; otherwise a call of Join or Refused follows.
 	Want func(node uint16) bool
+	// Gone is called before memory goes away whose words a Watch may have; nil: there is none.
+	Gone func()
 }
 
 // Memory is the memory that two neighbours share: Size bytes at the beginning of a page. Close
@@ -181,6 +185,9 @@ func (p *Port) drop(x *neighbour) {
 	if v := x.in.reader.Load(); v != 0 {
 		x.in.reader.CompareAndSwap(v, left)
 	}
+	if p.cfg.Gone != nil {
+		p.cfg.Gone()
+	}
 	x.memory.Close()
 	x.memory, x.in, x.out = nil, reader{}, writer{}
 }
@@ -276,6 +283,13 @@ func (p *Port) Ready() bool {
 		}
 	}
 	return false
+}
+
+// WatchRings adds the words that change when Ready does.
+func (p *Port) WatchRings(w *funi.Watch) {
+	for _, x := range p.joined {
+		w.Add((*uint32)(unsafe.Pointer(x.in.word(x.in.at))), 0, ^uint32(0))
+	}
 }
 
 // Receive takes frames from the rings and from the port inside; they come first by turns. Frames of
