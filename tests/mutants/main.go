@@ -164,7 +164,7 @@
 //	unwaited           a block is written as soon as it is accepted, before the bus has moved it
 //	leftover           a packet takes as long as the write that had its line before
 //	watched            an empty poll looks at bits of words that do not matter
-//	crowded            words that are too many for an empty poll are left out
+//	brimful            words that are too many for an empty poll are left out
 //	forgot             of the nodes with lost returns that the process has not heard of, only the
 //	                   last is suspected
 //	again              now and then an operation on elements is carried out twice

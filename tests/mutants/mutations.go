@@ -587,7 +587,7 @@ var mutations = []mutation{
 	{"watched", "../funi/watch.go",
 		`^x.value)&x.mask != 0`, `^x.value) != 0`,
 		abi("TestWatchedWords")},
-	{"crowded", "../funi/watch.go",
+	{"brimful", "../funi/watch.go",
 		`if w.taken > WatchWords {`, `if false {`,
 		abi("TestWatchedWords")},
 	{"forgot", "../funi/lost.go",
