@@ -79,19 +79,25 @@ func (p *path) close() (err error) {
 
 // forPath returns memory for an end of a path: that of one that was closed, or new memory.
 func (w *windows) forPath(bytes int) ([]byte, error) {
-	w.mu.Lock()
-	spare := w.spare[bytes]
-	if n := len(spare); n > 0 {
-		w.spare[bytes] = spare[:n-1]
-		w.mu.Unlock()
-		return spare[n-1], nil
+	if b := w.spared(bytes); b != nil {
+		return b, nil
 	}
-	w.mu.Unlock()
 	b, err := w.allocate(uintptr(bytes))
 	if err != nil {
 		return nil, err
 	}
 	return b[:bytes], nil
+}
+
+// spared returns memory of an end that was closed; nil: there is none.
+func (w *windows) spared(bytes int) (b []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.spare[bytes]); n > 0 {
+		b = w.spare[bytes][n-1]
+		w.spare[bytes] = w.spare[bytes][:n-1]
+	}
+	return b
 }
 
 // errUsed reports that two threads use a path, or a handler uses it while its thread waits there.

@@ -8,8 +8,8 @@ package sim
 // allows it. Its head reaches the next input section a wire delay later. It passes through the
 // router in the flow-through time, while its tail may still be under way (virtual cut-through).
 // When the tail has left, the buffer that held the packet is free. A wire delay later the output
-// section that feeds the buffer gets the credit. A packet never vanishes. Of a
-// bundle routers make copies (arcticbundle.go).
+// section that feeds the buffer gets the credit. A packet never vanishes.
+// Routers make copies of a bundle (arcticbundle.go).
 
 import (
 	"cmp"

@@ -24,8 +24,8 @@
 //     yield: a thread that sleeps more than it runs is run as soon as it wakes up. For the same
 //     reason the thread of a daemon, which works for many, then sleeps after a single look. The
 //     others look first all the same: an embedded card that slept at once had round trips of 40 us
-//     there instead of 6. But where two that wait for each other have come to share one processor,
-//     beside somebody who computes on another, no look finds anything, and each keeps the other from
+//     there instead of 6. But two that wait for each other may come to share one processor, beside
+//     somebody who computes on another. Then no look finds anything, and each keeps the other from
 //     running: round trips of 80 us instead of 20. So an embedded card whose looks found nothing in
 //     4 waits in a row sleeps after a single look, and tries all of them again in one wait of 128.
 //  5. A waiter that has looked and yielded in vain for as long as the Policy says sleeps. After the
