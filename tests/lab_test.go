@@ -19,8 +19,8 @@ func TestLabDownEndsPrograms(t *testing.T) {
 	name := "t" + unique()
 	funet(t, "lab", "up", name).ok()
 	p := funet(t, "lab", "exec", "--name", name, "0", "--", "sh", "-c",
-		"trap '' TERM; echo begun; while :; do sleep 600; done")
-	eventually(t, "the program runs", func() bool { return len(marked(p.mark)) > 1 })
+		"trap '' TERM; echo begun >&2; while :; do sleep 600; done")
+	eventually(t, "the program runs", func() bool { return strings.Contains(p.stderr.String(), "begun") })
 	funet(t, "lab", "down", name).ok()
 	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "signal: killed") {
 		t.Errorf("lab exec: code %d, %s", code, p.stderr.String())
