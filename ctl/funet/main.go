@@ -36,5 +36,5 @@ func tree() command.Tree {
 		profileCommand(), keyCommand(),
 		usage.Man(usage.Written{Section: "1", Manual: manual.Pages(), More: command.WritePages})}
 	return command.Tree{Commands: append(commands, pageCommands()...), Completed: completed,
-		OnCtrlC: onCtrlC, Orderly: []string{"run", launch.AgentCommand, "lab", "trace"}}
+		OnCtrlC: onCtrlC, Orderly: []string{"run", launch.AgentCommand, "lab", "trace", "hub"}}
 }
