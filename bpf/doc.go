@@ -148,10 +148,10 @@
 //	credit with each host for all of it? ────────── no ──> dropped      no_credit
 //	  └─ the NIC, with addresses of it and of each frame   sent, once a frame
 //
-// Only ways on which there are routers that take bundles apart take bundles ([Place.Bundles]): to
-// any other network these are frames for many stations. Routers copy all of a bundle for each of
-// its frames at worst. So the account pays for it as for as many frames of its length: of the
-// credit with the host of each frame it takes as many bytes as the bundle has.
+// Bundles go only where routers take them apart ([Place.Bundles]). To any other network they are
+// frames for many stations. At worst routers copy the whole bundle for each of its frames. So the
+// account pays as much as for that many frames of its length: the credit with the host of each
+// frame loses as many bytes as the bundle has.
 //
 // A frame of version 7 that arrives at a NIC goes to a port or is dropped:
 //

@@ -18,11 +18,16 @@ import (
 //
 //	u16 node@16, u16 node@18, ...
 func EncodeNeighbours(nodes []uint16) ([]byte, error) {
+	return encodeNodes(nodes, KindNeighbours)
+}
+
+// encodeNodes composes an answer that is a list of numbers.
+func encodeNodes(nodes []uint16, k Kind) ([]byte, error) {
 	body, err := binary.Append(nil, binary.LittleEndian, nodes)
 	if err != nil {
 		return nil, err
 	}
-	return EncodeBody(KindNeighbours|AnswerBit, body)
+	return EncodeBody(k|AnswerBit, body)
 }
 
 // DecodeNeighbours reads the answer.

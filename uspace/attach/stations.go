@@ -4,8 +4,6 @@ package attach
 // Where routers take bundles apart, it asks which of the job's nodes are on one host, since a
 // bundle has one frame for a host (KindStations).
 
-import "encoding/binary"
-
 const (
 	// NoStation takes the place of a host in EncodeStations: frames for the node travel alone.
 	NoStation = 0xffff
@@ -18,11 +16,7 @@ const (
 //
 //	u16 host@16, u16 host@18, ...
 func EncodeStations(hosts []uint16) ([]byte, error) {
-	body, err := binary.Append(nil, binary.LittleEndian, hosts)
-	if err != nil {
-		return nil, err
-	}
-	return EncodeBody(KindStations|AnswerBit, body)
+	return encodeNodes(hosts, KindStations)
 }
 
 // DecodeStations reads the answer.

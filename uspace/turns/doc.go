@@ -38,7 +38,7 @@
 // what their crystals do. It tells each of them that card's own time, so each sees two of three
 // agree, and the third drift away. No rule mends that: what a card sees is the same whichever of
 // the other two lies, and following the one that is apart would give liars what they lack now.
-// Three clocks of which one lies stay together only if lies can be proved to others, by signatures
+// Three clocks with one liar among them stay together only if signatures prove lies to others
 // (Dolev, Halpern and Strong, Journal of Computer and System Sciences 32, 1986). The hosts' keys
 // are no proof, since each host has them. A round trip shows how late a time is, not whether it is
 // true. So use a fourth card.

@@ -53,9 +53,9 @@
 // The differences between waiters are in their Policy, and nowhere else:
 //
 //	          looks  beside  sleeps after      a sleep    why
-//	Embedded     32       8  only rule 4       1 ms       a look is 16 calls of Drive, 2 us of a
-//	                                                      rank of MPI; timers of the program's own
-//	                                                      may have to be served
+//	Embedded     32       8  only rule 4       1 ms       a look is 16 calls of Drive, some 2 us
+//	                                                      beside others; timers of the program's
+//	                                                      own may have to be served
 //	Modelled     16      16  only rule 4       1 ms       a look is 16 calls that only read
 //	                                                      registers: together longer than a round
 //	                                                      trip

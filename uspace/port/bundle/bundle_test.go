@@ -130,26 +130,29 @@ func TestPort(t *testing.T) {
 	})
 }
 
+// lengths sends frames, and returns how many frames there are in each one that leaves.
+func lengths(t *testing.T, in *ring, p *Port, frames ...[]byte) (n []int) {
+	t.Helper()
+	in.sent = nil
+	for _, f := range frames {
+		if !commit(p, f) {
+			t.Fatal("no room")
+		}
+	}
+	p.Flush()
+	for _, b := range in.sent {
+		bundled, _ := arctic.Bundled(nil, b)
+		n = append(n, max(len(bundled), 1))
+	}
+	return n
+}
+
 // Rule: frames for several stations that leave together are one bundle; one that is sent again, a
 // long one, a greeting and an acknowledgment travel alone.
 func TestTogether(t *testing.T) {
 	in := &ring{size: 1514, room: 100}
 	p := New(in)
-	lengths := func(frames ...[]byte) (n []int) {
-		t.Helper()
-		in.sent = nil
-		for _, f := range frames {
-			if !commit(p, f) {
-				t.Fatal("no room")
-			}
-		}
-		p.Flush()
-		for _, b := range in.sent {
-			bundled, _ := arctic.Bundled(nil, b)
-			n = append(n, max(len(bundled), 1))
-		}
-		return n
-	}
+	lengths := func(frames ...[]byte) []int { return lengths(t, in, p, frames...) }
 	is := func(what string, got []int, want ...int) {
 		t.Helper()
 		if !slices.Equal(got, want) {
@@ -225,20 +228,12 @@ func TestDirect(t *testing.T) {
 	const alone = 0xffff
 	in := &ring{size: 1514, room: 100}
 	p := NewDirect(in)
-	lengths := func(sequence uint32, nodes ...byte) (n []int) {
-		t.Helper()
-		in.sent = nil
+	lengths := func(sequence uint32, nodes ...byte) []int {
+		var frames [][]byte
 		for _, node := range nodes {
-			if !commit(p, makeDirect(node, sequence)) {
-				t.Fatal("no room")
-			}
+			frames = append(frames, makeDirect(node, sequence))
 		}
-		p.Flush()
-		for _, b := range in.sent {
-			bundled, _ := arctic.Bundled(nil, b)
-			n = append(n, max(len(bundled), 1))
-		}
-		return n
+		return lengths(t, in, p, frames...)
 	}
 	for _, c := range []struct {
 		what     string
