@@ -48,9 +48,10 @@ var (
 // mpiJob is a run of an MPI program, with process n on host n modulo their number.
 //
 // mpirun(1), on host 0, would use ssh to start its daemon on another host. Here it runs a script
-// instead that enters that host's namespace, which this process holds open meanwhile. All daemons
-// take this machine's name and so would share a directory; each is given one of its own. With more
-// ranks than processors, processes are not pinned and yield when they wait.
+// instead that enters that host's namespace, which this process holds open meanwhile, and gives it
+// a name of its own: OpenMPI takes hosts of one name for one host, whose ranks share memory, and
+// its daemons name their directories after hosts. With more ranks than processors, processes are
+// not pinned and yield when they wait.
 type mpiJob struct {
 	hosts, ranks int
 	network      *mpiNetwork
@@ -160,8 +161,8 @@ func (r *mpiJob) agent(s *session) (path string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("open the namespace of host %d: %w", i, err)
 		}
-		fmt.Fprintf(&script, "%s) export TMPDIR=%s/%d; mkdir -p $TMPDIR; exec %s /bin/sh -c \"$*\";;\n",
-			s.address(i), s.dir, i, strings.Join(r.enter(i), " "))
+		fmt.Fprintf(&script, "%s) exec %s unshare --uts /bin/sh -c \"echo lab-%d >/proc/sys/kernel/hostname; $*\";;\n",
+			s.address(i), strings.Join(r.enter(i), " "), i)
 	}
 	script.WriteString("esac\nexit 1\n")
 	path = filepath.Join(s.dir, "agent")

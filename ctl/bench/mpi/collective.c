@@ -1,6 +1,6 @@
 /* Collective operations of MPI: each is timed by itself at rank 0, and its result is verified at
  * every rank. Usage: collective WARMUP OPERATIONS BYTES, with BYTES a multiple of 8. Rank 0 prints
- * the percentiles of each. */
+ * the percentiles of each. The ranks must be on two hosts, half of them on each. */
 
 #include <mpi.h>
 #include <stdint.h>
@@ -70,6 +70,16 @@ int main(int argc, char **argv)
 	if (warmup < 0 || count < 1 || words < 1) {
 		fprintf(stderr, "usage: mpirun -np N collective WARMUP OPERATIONS BYTES\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	MPI_Comm mates; /* the ranks of this host, as MPI sees it */
+	int half;
+
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mates);
+	MPI_Comm_size(mates, &half);
+	MPI_Comm_free(&mates);
+	if (2 * half != size) {
+		fprintf(stderr, "collective: MPI sees %d of %d ranks on the host of rank %d\n", half, size, rank);
+		MPI_Abort(MPI_COMM_WORLD, 3);
 	}
 	int64_t *from = calloc(words * size, 8), *to = calloc(words * size, 8), *took = calloc(count, sizeof *took);
 
