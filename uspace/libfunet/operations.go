@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rma"
 )
@@ -199,8 +198,8 @@ func libfunet_quiet(handle uintptr, milliseconds int64, cancel uintptr) C.int {
 //export libfunet_fence
 func libfunet_fence(handle uintptr, node uint32, milliseconds int64, cancel uintptr) C.int {
 	return withWindows(handle, milliseconds, cancel, func(ctx context.Context, e *endpoint) error {
-		if int(node) >= e.Nodes() {
-			return fmt.Errorf("node %d: %w", node, funet.ErrNode)
+		if err := e.member(node); err != nil {
+			return err
 		}
 		return e.windows.Do(ctx, func(r *rma.Endpoint) error { return r.Fence(uint16(node)) })
 	})
@@ -324,8 +323,8 @@ func libfunet_multicast(handle uintptr, first, chain, members uint32, to, bytes,
 		if err != nil {
 			return err
 		}
-		if int(first) >= e.Nodes() {
-			return fmt.Errorf("node %d: %w", first, funet.ErrNode)
+		if err := e.member(first); err != nil {
+			return err
 		}
 		m := funi.MulticastRequest{Chain: short(chain), Members: short(members), Put: true, Key: uint64(t.Key),
 			Address: t.Address, Data: b}
