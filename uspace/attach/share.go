@@ -86,7 +86,7 @@ func DecodeShareAnswer(b []byte) (ShareAnswer, error) {
 type reply struct {
 	message     []byte
 	descriptors []int
-	err         error // the connection has ended before
+	err         error // nil: the daemon has answered
 }
 
 // Neighbours returns the other nodes of the job on this host, present or not. It needs a running
@@ -94,7 +94,12 @@ type reply struct {
 // Stations.
 // ErrKind reports a daemon of a release that has no such memory.
 func (p *Port) Neighbours() ([]uint16, error) {
-	request, err := EncodeBody(KindNeighbours, nil)
+	return p.list(KindNeighbours, DecodeNeighbours)
+}
+
+// list asks for a list of numbers.
+func (p *Port) list(k Kind, decode func([]byte) ([]uint16, error)) ([]uint16, error) {
+	request, err := EncodeBody(k, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +108,7 @@ func (p *Port) Neighbours() ([]uint16, error) {
 		return nil, err
 	}
 	CloseDescriptors(r.descriptors)
-	return DecodeNeighbours(r.message)
+	return decode(r.message)
 }
 
 // Share returns the memory of this node and a neighbour, of the given size in bytes; it is the
@@ -126,8 +131,8 @@ func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	return os.NewFile(uintptr(r.descriptors[0]), "the memory of two neighbours"), nil
 }
 
-// ask sends a request and waits for the answer. It asks again when the daemon has ended before it
-// answered and another has taken its place.
+// ask sends a request and waits for the answer. It asks again when another connection has taken the
+// place of the one that was asked.
 func (p *Port) ask(request []byte) (r reply, err error) {
 	err = again(p.done, func() bool {
 		r, err = p.askOnce(request)
@@ -155,8 +160,14 @@ func (p *Port) askOnce(request []byte) (reply, error) {
 	case r := <-answered:
 		return r, r.err
 	case <-p.done.Done():
-		return reply{}, p.done.Err()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked == nil { // an answer has come all the same
+		CloseDescriptors((<-answered).descriptors)
+	}
+	p.asked = nil
+	return reply{}, p.done.Err()
 }
 
 // answered takes a message that answers a request of ask, and reports whether it is one. The caller
@@ -171,24 +182,21 @@ func (p *Port) answered(message []byte, got []int) bool {
 	default:
 		return false
 	}
-	if !p.deliver(reply{message: append([]byte(nil), message...), descriptors: got}) {
-		CloseDescriptors(got)
-	}
-	return true
-}
-
-// deliver passes a reply to the caller that asked, and reports whether one waited for it.
-func (p *Port) deliver(r reply) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	to := p.asked
-	p.asked = nil
-	if to == nil {
-		return false
-	}
-	to <- r // it has room for one
+	p.deliver(reply{message: append([]byte(nil), message...), descriptors: got})
 	return true
 }
 
-// errUnanswered reports that the connection ended before the answer.
+// deliver passes a reply to the caller that asked, if one waits for it. The caller holds mu.
+func (p *Port) deliver(r reply) {
+	if p.asked == nil {
+		CloseDescriptors(r.descriptors)
+		return
+	}
+	p.asked <- r // it has room for one
+	p.asked = nil
+}
+
+// errUnanswered reports that another connection has taken the place of the one that was asked.
 var errUnanswered = errors.New("attach: the daemon has ended before it answered")

@@ -28,14 +28,5 @@ func DecodeStations(b []byte) ([]uint16, error) {
 // needs a running Watch and ends with Close, as Neighbours does. ErrKind reports a daemon of a
 // release whose guard knows no bundles.
 func (p *Port) Stations() ([]uint16, error) {
-	request, err := EncodeBody(KindStations, nil)
-	if err != nil {
-		return nil, err
-	}
-	r, err := p.ask(request)
-	if err != nil {
-		return nil, err
-	}
-	CloseDescriptors(r.descriptors)
-	return DecodeStations(r.message)
+	return p.list(KindStations, DecodeStations)
 }
