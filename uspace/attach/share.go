@@ -4,6 +4,10 @@ package attach
 // process asks which nodes of its job are on the host (KindNeighbours). When it has much to say to
 // one of them, it asks for the memory of the two (KindShare). Both get the same memory, whichever
 // asks first. It lasts until the first of them ends; the daemon then erases it.
+//
+// It also has what such a process needs to send bundles (package port/bundle). Where routers take
+// bundles apart, it asks which of the job's nodes are on one host, since a bundle has one frame for
+// a host (KindStations).
 
 import (
 	"encoding/binary"
@@ -13,36 +17,34 @@ import (
 	"time"
 )
 
-// EncodeNeighbours composes the answer to a request of KindNeighbours: the other nodes of the job
-// that are on the card's host, present or not.
-//
-//	u16 node@16, u16 node@18, ...
-func EncodeNeighbours(nodes []uint16) ([]byte, error) {
-	return encodeNodes(nodes, KindNeighbours)
-}
+const (
+	// NoStation takes the place of a host in the list of hosts: frames for the node travel alone.
+	NoStation = 0xffff
+	// MaxStations is the most nodes of that list. Frames for others travel alone.
+	MaxStations = (MaxMessage - HeaderSize) / 2
+)
 
-// encodeNodes composes an answer that is a list of numbers.
-func encodeNodes(nodes []uint16, k Kind) ([]byte, error) {
-	body, err := binary.Append(nil, binary.LittleEndian, nodes)
+// EncodeList composes the answer to a request of KindNeighbours, the other nodes of the job that are
+// on the card's host, present or not, or of KindStations: the number of the host of each node of the
+// job, from node 0 on, or NoStation. Without hosts no frame may travel in a bundle.
+//
+//	u16@16, u16@18, ...
+func EncodeList(k Kind, list []uint16) ([]byte, error) {
+	body, err := binary.Append(nil, binary.LittleEndian, list)
 	if err != nil {
 		return nil, err
 	}
 	return EncodeBody(k|AnswerBit, body)
 }
 
-// DecodeNeighbours reads the answer.
-func DecodeNeighbours(b []byte) ([]uint16, error) {
-	return decodeNodes(b, KindNeighbours, "an answer with neighbours")
-}
-
-// decodeNodes reads an answer that is a list of numbers.
-func decodeNodes(b []byte, k Kind, what string) (nodes []uint16, err error) {
+// DecodeList reads the answer.
+func DecodeList(b []byte, k Kind) (nodes []uint16, err error) {
 	body, err := DecodeBody(b, k|AnswerBit)
 	if err != nil {
 		return nil, err
 	}
 	if len(body)%2 != 0 {
-		return nil, malformed(what, "length", len(b))
+		return nil, malformed("an answer with nodes or hosts", "length", len(b))
 	}
 	nodes = make([]uint16, len(body)/2)
 	_, err = binary.Decode(body, binary.LittleEndian, nodes)
@@ -94,11 +96,17 @@ type reply struct {
 // Stations.
 // ErrKind reports a daemon of a release that has no such memory.
 func (p *Port) Neighbours() ([]uint16, error) {
-	return p.list(KindNeighbours, DecodeNeighbours)
+	return p.list(KindNeighbours)
 }
 
-// list asks for a list of numbers.
-func (p *Port) list(k Kind, decode func([]byte) ([]uint16, error)) ([]uint16, error) {
+// Stations returns the number of the host of each node of the job, from node 0 on, or NoStation. It
+// needs a running Watch and ends with Close, as Neighbours does. ErrKind reports a daemon of a
+// release whose guard knows no bundles.
+func (p *Port) Stations() ([]uint16, error) {
+	return p.list(KindStations)
+}
+
+func (p *Port) list(k Kind) ([]uint16, error) {
 	request, err := EncodeBody(k, nil)
 	if err != nil {
 		return nil, err
@@ -108,7 +116,7 @@ func (p *Port) list(k Kind, decode func([]byte) ([]uint16, error)) ([]uint16, er
 		return nil, err
 	}
 	CloseDescriptors(r.descriptors)
-	return decode(r.message)
+	return DecodeList(r.message, k)
 }
 
 // Share returns the memory of this node and a neighbour, of the given size in bytes; it is the

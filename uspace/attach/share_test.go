@@ -94,7 +94,7 @@ func TestAskedAgainByTheNextConnection(t *testing.T) {
 	first.hears(KindNeighbours)
 	next.sends(EncodeBody(KindResume|AnswerBit, nil))
 	next.hears(KindNeighbours)
-	next.sends(EncodeNeighbours([]uint16{1, 2}))
+	next.sends(EncodeList(KindNeighbours, []uint16{1, 2}))
 	if nodes := <-listed; !slices.Equal(nodes, []uint16{1, 2}) {
 		t.Errorf("neighbours %v", nodes)
 	}
