@@ -1,7 +1,7 @@
 package attach
 
-// This file tests requests for lists and memory of neighbours, on connections whose other end is the
-// test.
+// This file tests requests for lists and memory of neighbours, on connections whose other end is
+// the test.
 
 import (
 	"context"

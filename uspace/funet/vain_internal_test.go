@@ -64,8 +64,8 @@ func (a asked) Done() <-chan struct{} {
 	return a.Context.Done()
 }
 
-// Rule: Cancel ends a call that there was no room for, while Wait waits for room, alone and beside a
-// goroutine that leads. The call is never begun.
+// Rule: Cancel ends a call that there was no room for, while Wait waits for room, alone and beside
+// a goroutine that leads. The call is never begun.
 func TestCancelOfACallWithoutRoom(t *testing.T) {
 	e := newStill(t)
 	leader, end := context.WithCancel(t.Context())
