@@ -24,10 +24,10 @@ const (
 	MaxStations = (MaxMessage - HeaderSize) / 2
 )
 
-// EncodeList composes the answer to a request of KindNeighbours or KindStations. The first lists the
-// other nodes of the job that are on the card's host, present or not. The second lists the number of
-// the host of each node of the job, from node 0 on, or NoStation. Without hosts no frame may travel
-// in a bundle.
+// EncodeList composes the answer to a request of KindNeighbours or KindStations. The first lists
+// the other nodes of the job that are on the card's host, present or not. The second lists the
+// number of the host of each node of the job, from node 0 on, or NoStation. Without hosts no frame
+// may travel in a bundle.
 //
 //	u16@16, u16@18, ...
 func EncodeList(k Kind, list []uint16) ([]byte, error) {
