@@ -80,25 +80,24 @@ func issue(handle, to, how, id uintptr, milliseconds int64, cancel uintptr,
 
 //export libfunet_put
 func libfunet_put(handle, to, bytes, length, how, id uintptr, milliseconds int64, cancel uintptr) C.int {
-	return issue(handle, to, how, id, milliseconds, cancel,
-		func(r *rma.Endpoint, t rma.Target, w rma.With) (rma.ID, error) {
-			b, err := memory(bytes, length)
-			if err != nil {
-				return 0, err
-			}
-			return r.Put(t, b, w)
-		})
+	return move(handle, to, bytes, length, how, id, milliseconds, cancel, (*rma.Endpoint).Put)
 }
 
 //export libfunet_get
 func libfunet_get(handle, from, bytes, length, how, id uintptr, milliseconds int64, cancel uintptr) C.int {
-	return issue(handle, from, how, id, milliseconds, cancel,
+	return move(handle, from, bytes, length, how, id, milliseconds, cancel, (*rma.Endpoint).Get)
+}
+
+// move begins a put or a get of memory of the program.
+func move(handle, other, bytes, length, how, id uintptr, milliseconds int64, cancel uintptr,
+	f func(*rma.Endpoint, rma.Target, []byte, rma.With) (rma.ID, error)) C.int {
+	return issue(handle, other, how, id, milliseconds, cancel,
 		func(r *rma.Endpoint, t rma.Target, w rma.With) (rma.ID, error) {
 			b, err := memory(bytes, length)
 			if err != nil {
 				return 0, err
 			}
-			return r.Get(t, b, w)
+			return f(r, t, b, w)
 		})
 }
 
