@@ -24,6 +24,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/port/hello"
 )
 
@@ -254,7 +255,7 @@ func TestDissectorOfDamage(t *testing.T) {
 				b = resealed
 			}
 			refused++
-			if err := w.Write(&capture.Record{Fate: engine.Fate{Outcome: engine.BadTrain}, Length: len(b),
+			if err := w.Write(&capture.Record{Fate: engine.Fate{Outcome: link.BadTrain}, Length: len(b),
 				Data: b}); err != nil {
 				t.Fatal(err)
 			}

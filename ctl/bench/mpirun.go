@@ -5,6 +5,8 @@ package bench
 
 import (
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,13 +19,17 @@ import (
 	"github.com/funet/funet/ctl/program"
 )
 
+//go:embed mpi/times.h
+var mpiTimes []byte
+
 // mpicc compiles a program into the session's directory.
 func mpicc(ctx context.Context, s *session, name string, source []byte) error {
 	file := filepath.Join(s.dir, name+".c")
-	if err := os.WriteFile(file, source, 0o600); err != nil {
+	err := errors.Join(os.WriteFile(filepath.Join(s.dir, "times.h"), mpiTimes, 0o600), os.WriteFile(file, source, 0o600))
+	if err != nil {
 		return fmt.Errorf("write %s.c: %w", name, err)
 	}
-	_, err := s.runTool(ctx, nil, "mpicc", "-O3", "-march=native", "-o", filepath.Join(s.dir, name), file, "-lm")
+	_, err = s.runTool(ctx, nil, "mpicc", "-O3", "-march=native", "-o", filepath.Join(s.dir, name), file, "-lm")
 	return err
 }
 

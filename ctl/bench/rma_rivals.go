@@ -122,7 +122,7 @@ func rmaArguments(exchanges int) []string {
 // rivalBlocks is the number of blocks that a rival moves each way.
 const rivalBlocks = 200
 
-var rmaLine = regexp.MustCompile(`(?m)^(put|get|add|swap|puts|gets) (?:us: p50|Gbit/s:) ([0-9.]+)$`)
+var rmaLine = regexp.MustCompile(`(?m)^(put|get|add|swap|puts|gets) (?:us: p50|Gbit/s:) ([0-9.]+)(?: p99 [0-9.]+)?$`)
 
 // parseRMAMPI reads the lines of rma.c.
 func parseRMAMPI(text string) (map[string]float64, error) {

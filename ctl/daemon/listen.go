@@ -30,14 +30,13 @@ type listener struct {
 	socket *net.UnixListener
 	file   *os.File // the same socket, to accept from
 	lock   *os.File
-	path   string
 	pure   bool // the kernel refuses descriptors
 }
 
 // listen takes the path. It makes the folder if there is none. Errors wrap ErrSocket when something
 // else has the path.
 func listen(path string) (_ *listener, err error) {
-	l := &listener{path: path}
+	l := new(listener)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("taking the socket %s: %w", path, err), l.close())

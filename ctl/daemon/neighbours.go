@@ -94,7 +94,7 @@ func (c *connection) listNeighbours(*nothing) error {
 			nodes = append(nodes, uint16(node))
 		}
 	}
-	answer, err := attach.EncodeNeighbours(nodes)
+	answer, err := attach.EncodeList(attach.KindNeighbours, nodes)
 	if err != nil {
 		return err
 	}

@@ -215,7 +215,7 @@ func TestNeighboursRefused(t *testing.T) {
 	}
 	list := func(k *client) ([]uint16, error) {
 		answer, _ := k.ask(must(attach.EncodeBody(attach.KindNeighbours, nil)), 0)
-		return attach.DecodeNeighbours(answer)
+		return attach.DecodeList(answer, attach.KindNeighbours)
 	}
 	stranger := dial(t, d.socket)
 	if err := share(stranger, 0); !errors.Is(err, attach.ErrNode) {
@@ -338,7 +338,7 @@ func TestStations(t *testing.T) {
 		gid, token, _ := directJob(t, []*running{d}, 0, 1, 0, 1, 2)
 		stations := func(k *client) ([]uint16, error) {
 			answer, _ := k.ask(must(attach.EncodeBody(attach.KindStations, nil)), 0)
-			return attach.DecodeStations(answer)
+			return attach.DecodeList(answer, attach.KindStations)
 		}
 		k := dial(t, d.socket)
 		if _, err := stations(k); !errors.Is(err, attach.ErrNode) {

@@ -114,7 +114,7 @@ func (c *connection) listStations(*nothing) error {
 	if p == nil {
 		return fmt.Errorf("listing hosts for a process without a port: %w", attach.ErrNode)
 	}
-	answer, err := attach.EncodeStations(c.d.stations(p.job))
+	answer, err := attach.EncodeList(attach.KindStations, c.d.stations(p.job))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Serve is Run with reports to systemd.
-func (d *Daemon) Serve(ctx context.Context, ready func()) error {
+func (d *Daemon) Serve(ctx context.Context) error {
 	every, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
 		return fmt.Errorf("reading what systemd's watchdog wants: %w; mend or unset WATCHDOG_USEC and WATCHDOG_PID",
@@ -35,9 +35,6 @@ func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 			}
 			notify("STOPPING=1")
 		}()
-		if ready != nil {
-			ready()
-		}
 	})
 }
 

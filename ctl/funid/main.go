@@ -225,7 +225,7 @@ func (f *flags) run(c *cobra.Command) error {
 			return errors.Join(err, d.Abandon())
 		}
 	}
-	return d.Serve(c.Context(), nil)
+	return d.Serve(c.Context())
 }
 
 // configuration reads the file. Flags override it.

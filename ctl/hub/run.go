@@ -94,9 +94,9 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	defer end()
-	changes := make(chan netlink.LinkUpdate, 64) // the subscription waits where it is full
-	if err := netlink.LinkSubscribe(changes, ctx.Done()); err != nil {
-		return counters, fmt.Errorf("following the state of links: %w", err)
+	changes, err := follow(ctx)
+	if err != nil {
+		return counters, err
 	}
 	r := &router{Config: &c, network: identity(c.Network, c.Stations), at: map[int]int{}, cut: map[int]bool{},
 		links: map[int]*link{}, states: make([]state, c.Network.Routers())}
@@ -131,14 +131,14 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 		case <-ctx.Done():
 			return r.hub.Counters()
 		case u, ok := <-changes:
-			if !ok {
-				if ctx.Err() == nil {
-					return counters, errors.New("following the state of links: the kernel ended it; start the router again")
-				}
-				return r.hub.Counters()
-			}
-			if p, ours := r.at[int(u.Index)]; ours {
+			if p, ours := r.at[int(u.Index)]; ok && ours {
 				changed = r.setLink(p, u.Header.Type == unix.RTM_DELLINK || !Carries(u.Attrs()))
+			}
+			if !ok && ctx.Err() == nil { // more has changed at once than the kernel keeps
+				if changes, err = follow(ctx); err != nil {
+					return counters, err
+				}
+				changed = r.lookAtLinks()
 			}
 		case m := <-heard:
 			changed = r.take(m, time.Now())
@@ -152,6 +152,24 @@ func Run(ctx context.Context, c Config) (counters bpf.HubCounters, err error) {
 			}
 		}
 	}
+}
+
+// follow returns a channel of the changes of links, which is closed when some were lost.
+func follow(ctx context.Context) (<-chan netlink.LinkUpdate, error) {
+	changes := make(chan netlink.LinkUpdate, 64) // the subscription waits where it is full
+	if err := netlink.LinkSubscribe(changes, ctx.Done()); err != nil {
+		return nil, fmt.Errorf("following the state of links: %w", err)
+	}
+	return changes, nil
+}
+
+// lookAtLinks looks at the links of all ports.
+func (r *router) lookAtLinks() (changed bool) {
+	for index, p := range r.at {
+		l, err := netlink.LinkByIndex(index) // it may be gone
+		changed = r.setLink(p, err != nil || !Carries(l.Attrs())) || changed
+	}
+	return changed
 }
 
 // Carries reports whether both ends of a link are up.

@@ -305,7 +305,9 @@ func lastLine(log string) string {
 		return "it ended"
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+	const most = 64 << 10
+	_, _ = f.Seek(-most, io.SeekEnd) // a shorter one is read from its beginning
+	b, _ := io.ReadAll(io.LimitReader(f, most))
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	if last := lines[len(lines)-1]; last != "" {
 		return strings.TrimPrefix(last, "funid: ")

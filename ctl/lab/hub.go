@@ -267,13 +267,14 @@ func (l *Lab) router(r int, f func(*bpf.Hub, *netlink.Handle) error) error {
 			}
 			return err
 		})
+		if h != nil {
+			defer func() { err = join(err, h.Close()) }()
+		} else if err == nil {
+			err = fmt.Errorf("%w: it has no program; make the lab anew", ErrDamaged)
+		}
 		if err != nil {
 			return err
 		}
-		if h == nil {
-			return fmt.Errorf("%w: it has no program; make the lab anew", ErrDamaged)
-		}
-		defer func() { err = join(err, h.Close()) }()
 		return f(h, handle)
 	})
 	if err != nil {

@@ -5,6 +5,8 @@ package lab
 import (
 	"errors"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -184,5 +186,19 @@ func TestJoin(t *testing.T) {
 	if strings.Contains(err.Error(), "\n") || !errors.Is(err, ErrBusy) || !errors.Is(err, ErrKill) ||
 		!errors.Is(err, ErrName) {
 		t.Error(err)
+	}
+}
+
+// Rule: of a log of any length the last line is found, which says why a daemon has ended.
+func TestLastLine(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	for text, want := range map[string]string{"funid: it": "it", "": "it ended and said nothing",
+		strings.Repeat("funid: a line\n", 10_000) + "funid: the reason\n": "the reason"} {
+		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := lastLine(log); got != want {
+			t.Errorf("the last of %d bytes is %q, want %q", len(text), got, want)
+		}
 	}
 }

@@ -1,12 +1,11 @@
 package program
 
 // This file is a program that only measurements run: one node writes straight into the memory of
-// the other. It uses package funi alone, so the card is measured without a library above it. See
-// rma_virtni.go for the same through package virtni.
+// the other, or reads it. It does so through a face: package funi alone, so that the card is
+// measured without a library above it (rma_funi.go), or package virtni (rma_virtni.go).
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/apps"
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -99,38 +97,69 @@ func RMA() *cobra.Command { return hidden(RMAProgram, RMAOptions.open) }
 // rmaNode is one node.
 type rmaNode struct {
 	RMAOptions
-	ctx     context.Context
-	carrier funet.Carrier
-	iface   *funi.Interface
-	memory  []byte
-	peer    uint16
-	first   bool // this is node 0
+	memory []byte
+	peer   uint16
+	first  bool // this is node 0
+}
+
+// rmaFace is what the measurements use the other node's memory through.
+type rmaFace interface {
+	// meet opens this node's memory, and waits until the other node's is open, too.
+	meet(end time.Time) error
+	until(done func() bool) error // drives the card until done returns true
+	// say sends the number of a round trip to the other node, and heard waits until that one has
+	// said it.
+	say(i uint64) error
+	heard(i uint64) error
+	one(i int) error // writes the i-th number of RMARate; with the last one the other is told
+	// put writes the i-th block into the memory of the other node, and tells it. get reads a block
+	// there, and got waits until one has been read.
+	put(i int) error
+	get(i int) error
+	got() (i int, err error)
+	// operate has the card carry out Do on a word of the other node, which is was, and checks the
+	// answer.
+	operate(i int, was uint64) error
+	tell(number int) error // notifies the other node
+	told() (number int, err error)
+	quiet() error // waits until all that was begun is complete
+}
+
+// rmaRun is the program on a node.
+type rmaRun struct {
+	*rmaNode
+	rmaFace
 }
 
 // open opens the process's place and runs the program.
 func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
+	all := map[string]func(rmaRun, *RMAResult) error{
+		RMAPut: rmaRun.roundTrips, RMANotify: rmaRun.roundTrips, RMARate: rmaRun.rate, RMABulk: rmaRun.bulk,
+		RMAGet: rmaRun.operations, RMAAdd: rmaRun.operations, RMASwap: rmaRun.operations, RMAGets: rmaRun.gets}
+	sizes, open := funiSizes, openFuni
 	if o.Face == FaceVirtni {
-		return o.openPort(ctx, f)
+		sizes, open, all[RMASend] = portSizes, openPort, rmaRun.roundTrips
 	}
-	do, err := measurement(map[string]func(*rmaNode, *RMAResult) error{
-		RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate,
-		RMABulk: (*rmaNode).bulk,
-		RMAGet:  (*rmaNode).operations, RMAAdd: (*rmaNode).operations, RMASwap: (*rmaNode).operations,
-		RMAGets: (*rmaNode).gets}, o.Do)
+	do, err := measurement(all, o.Do)
 	if err != nil {
 		return nil, err
 	}
 	r = new(RMAResult)
-	sizes := funi.RemoteSizes{KeySlots: 2, Areas: 16, Notifications: 128}
 	r.Place, err = onCarrier(ctx, f, sizes, func(c funet.Carrier, node int) (err error) {
-		n := &rmaNode{RMAOptions: o, ctx: ctx, carrier: c, iface: c.Interface(), peer: uint16(1 - node), first: node == 0}
+		n := &rmaNode{RMAOptions: o, peer: uint16(1 - node), first: node == 0}
 		if n.memory, err = c.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
 			return err
 		}
-		if err := n.meet(time.Now().Add(f.Wait)); err != nil {
+		face, err := open(ctx, c, n)
+		if err == nil {
+			err = face.meet(time.Now().Add(f.Wait))
+		}
+		if err != nil {
 			return err
 		}
-		return do(n, r)
+		// the others hear of everything by notifications
+		c.Interface().Watch(o.Do == RMAPut || o.Do == RMARate)
+		return do(rmaRun{n, face}, r)
 	})
 	return r, err
 }
@@ -140,138 +169,45 @@ func (n *rmaNode) word(offset int) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&n.memory[offset])))
 }
 
-// until drives the card until done returns true.
-func (n *rmaNode) until(done func() bool) error {
-	for i := 0; !done(); i++ {
-		n.carrier.Drive()
-		if i&1023 == 0 {
-			if err := n.look(); err != nil {
-				return err
-			}
-		}
+// notified checks that the number of a round trip is there whose notification has come.
+func (n *rmaNode) notified(i uint64) error {
+	if got := n.word(rmaWord); got != i {
+		return fmt.Errorf("%w: notification %d came with %d in memory", apps.ErrVerify, i, got)
 	}
 	return nil
 }
 
-// look returns the reason why the program cannot go on; nil: it can.
-func (n *rmaNode) look() error {
-	for r, ok := n.iface.NextReturn(); ok; r, ok = n.iface.NextReturn() {
-		if r.Word != rmaHelloCookie {
-			return fmt.Errorf("writing to node %d: it came back: %v", n.peer, r.Reason)
-		}
-	}
-	return cmp.Or(context.Cause(n.ctx), n.carrier.Err())
-}
-
-// commit composes a request in a slot and commits it.
-func (n *rmaNode) commit(compose func(*funi.Slot)) error {
-	s := n.iface.Reserve(funi.Request)
-	if s == nil {
-		if err := n.until(func() bool { s = n.iface.Reserve(funi.Request); return s != nil }); err != nil {
-			return err
-		}
-	}
-	compose(s)
-	n.iface.Commit(funi.Request)
-	return nil
-}
-
-// put writes to the other node.
-func (n *rmaNode) put(p *funi.Put) error {
-	p.Key = rmaKey
-	return n.commit(func(s *funi.Slot) { s.SetPut(n.peer, p) })
-}
-
-// meet opens this node's memory, and waits until the other node's is open, too. Each node repeats a
-// hello until it has heard from the other, and then says that it has heard it.
-func (n *rmaNode) meet(end time.Time) error {
-	n.iface.Watch(true)
-	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
-	if err == nil {
-		w := funi.Window{Key: rmaWindow, Base: rmaBase, Bytes: uint32(len(n.memory)),
-			Rights: funi.RightRead | funi.RightAtomic}
-		err = n.commit(func(s *funi.Slot) { s.SetOpenWindow(&w, 0) })
-	}
-	for a := uint16(0); err == nil && a <= rmaDepth; a++ {
-		credit := 1
-		if a == 0 {
-			credit = rmaCredit
-		}
-		err = n.commit(func(s *funi.Slot) { s.SetOpenArea(a, rmaKey, credit, false, 0) })
-	}
-	one := binary.NativeEndian.AppendUint64(nil, 1)
-	hello := func() error {
-		p := funi.Put{Offset: rmaHello, Cookie: rmaHelloCookie, Data: one}
-		if n.word(rmaHello) != 0 {
-			p.Offset = rmaHeard
-		}
-		return n.put(&p)
-	}
-	for err == nil && n.word(rmaHeard) == 0 {
-		if time.Now().After(end) {
-			return fmt.Errorf("meeting node %d: it has not opened its memory; is it running?", n.peer)
-		}
-		again := time.Now().Add(rmaAgain)
-		if err = hello(); err == nil {
-			err = n.until(func() bool { return n.word(rmaHeard) != 0 || time.Now().After(again) })
-		}
-	}
-	if err != nil {
-		return err
-	}
-	// the others hear of everything by notifications
-	n.iface.Watch(n.Do == RMAPut || n.Do == RMARate)
-	return n.put(&funi.Put{Offset: rmaHeard, Data: one})
-}
-
-// roundTrips writes a number, and waits until the same number comes back.
-func (n *rmaNode) roundTrips(r *RMAResult) error {
-	var b [rmaBytes]byte
-	p := funi.Put{Offset: rmaWord, Counted: n.Do == RMANotify, Data: b[:]}
-	var i uint64
-	say := func() error {
-		binary.NativeEndian.PutUint64(b[:], i)
-		return n.put(&p)
-	}
-	var note funi.Notification
-	came := func() bool { return n.word(rmaWord) == i }
-	if p.Counted {
-		came = func() bool { return n.iface.NextNotification(&note) }
-	}
+// roundTrips says a number, and waits until the same number comes back.
+func (n rmaRun) roundTrips(r *RMAResult) error {
 	t, err := times(n.WarmUp, n.Count, func(trip int) error {
-		i = uint64(trip + 1)
+		i := uint64(trip + 1)
 		if n.first {
-			if err := say(); err != nil {
+			if err := n.say(i); err != nil {
 				return err
 			}
 		}
-		if err := n.until(came); err != nil {
+		if err := n.heard(i); err != nil || n.first {
 			return err
 		}
-		if got := n.word(rmaWord); got != i {
-			return fmt.Errorf("%w: notification %d came with %d in memory", apps.ErrVerify, i, got)
-		}
-		if !n.first {
-			return say()
-		}
-		return nil
+		return n.say(i)
 	})
 	if n.first {
 		r.trips = t
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return n.quiet()
 }
 
-// rate writes one way. The area counts all writes, so its one notification proves that each came
-// once.
-func (n *rmaNode) rate(r *RMAResult) error {
+// rate writes one way. Its one notification comes when all writes are there.
+func (n rmaRun) rate(r *RMAResult) error {
 	if n.first {
-		var note funi.Notification
 		if err := n.until(func() bool { return n.word(rmaTable) != 0 }); err != nil {
 			return err
 		}
 		begin := time.Now()
-		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+		if _, err := n.told(); err != nil {
 			return err
 		}
 		r.Rate = float64(n.Count) / time.Since(begin).Seconds()
@@ -280,34 +216,22 @@ func (n *rmaNode) rate(r *RMAResult) error {
 				return fmt.Errorf("%w: write %d left %d", apps.ErrVerify, i+1, got)
 			}
 		}
-		return n.answer(0)
+		return n.tell(0)
 	}
-	var b [rmaBytes]byte
-	p := funi.Put{Counted: true, Count: 1, Data: b[:]}
 	for i := range n.Count {
-		binary.NativeEndian.PutUint64(b[:], uint64(i+1))
-		p.Offset = uint32(rmaTable + i%rmaPlaces*rmaBytes)
-		if i == n.Count-1 {
-			p.Count = -uint32(i)
-		}
-		if err := n.put(&p); err != nil {
+		if err := n.one(i); err != nil {
 			return err
 		}
 	}
-	var note funi.Notification
-	return n.until(func() bool { return n.iface.NextNotification(&note) })
+	_, err := n.told()
+	return err
 }
 
-// answer notifies the other node that this one has finished with what.
-func (n *rmaNode) answer(what uint32) error {
-	return n.put(&funi.Put{Offset: rmaWord, Counted: true, Metadata: []uint32{what}})
-}
+// place returns where a block is in either node's memory.
+func (n *rmaNode) place(i int) int { return rmaBlocks + i%rmaDepth*n.Block }
 
 // block returns the memory of a block.
-func (n *rmaNode) block(i int) []byte {
-	at := rmaBlocks + i%rmaDepth*n.Block
-	return n.memory[at : at+n.Block]
-}
+func (n *rmaNode) block(i int) []byte { return n.memory[n.place(i):][:n.Block] }
 
 // stamp writes the number of a block to both its ends, and stamped checks both.
 func stamp(b []byte, i int) {
@@ -320,186 +244,151 @@ func stamped(b []byte, i int) bool {
 		binary.NativeEndian.Uint64(b[len(b)-rmaBytes:]) == uint64(i+1)
 }
 
+// patternAt is the byte at a place of a block, and pattern fills a block. No two blocks in flight
+// have the same where salt is their place.
+func patternAt(at, salt int) byte { return byte(at*7 + at>>8 + salt) }
+
+func pattern(b []byte, salt int) {
+	for i := range b {
+		b[i] = patternAt(i, salt)
+	}
+}
+
+// inner returns a block without its stamps.
+func inner(b []byte) []byte { return b[rmaBytes : len(b)-rmaBytes] }
+
 // bulk writes blocks, rmaDepth at a time. The memory of a block is used again when the block is
 // done.
-func (n *rmaNode) bulk(r *RMAResult) error {
-	var note funi.Notification
-	pattern := make([]byte, n.Block)
-	for i := range pattern {
-		pattern[i] = byte(i*7 + i>>8)
-	}
+func (n rmaRun) bulk(r *RMAResult) error {
+	want := make([]byte, n.Block)
+	pattern(want, 0)
 	if !n.first {
 		for done := range n.Count {
-			if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+			i, err := n.told()
+			if err != nil {
 				return err
 			}
-			i := int(note.Metadata[0])
-			b := n.block(i)
-			if note.Words != 1 || !stamped(b, i) {
+			if b := n.block(i); !stamped(b, i) || i >= n.Count-rmaDepth && !bytes.Equal(inner(b), inner(want)) {
 				return fmt.Errorf("%w: block %d is damaged, after %d", apps.ErrVerify, i, done)
 			}
-			if i >= n.Count-rmaDepth && !bytes.Equal(b[rmaBytes:n.Block-rmaBytes], pattern[rmaBytes:n.Block-rmaBytes]) {
-				return fmt.Errorf("%w: block %d is damaged inside", apps.ErrVerify, i)
-			}
-			if err := n.answer(uint32(i)); err != nil {
+			if err := n.tell(i); err != nil {
 				return err
 			}
 		}
-		return nil
+		return n.quiet()
 	}
 	for i := range rmaDepth {
-		copy(n.block(i), pattern)
+		copy(n.block(i), want)
 	}
 	var busy [rmaDepth]bool
 	under := 0
-	take := func() {
-		for n.iface.NextNotification(&note) {
-			busy[note.Metadata[0]%rmaDepth] = false
-			under--
-		}
+	take := func() error {
+		i, err := n.told()
+		busy[i%rmaDepth] = false
+		under--
+		return err
 	}
 	begin := time.Now()
 	for i := range n.Count {
-		place := i % rmaDepth
-		if err := n.until(func() bool { take(); return !busy[place] }); err != nil {
-			return err
+		for busy[i%rmaDepth] {
+			if err := take(); err != nil {
+				return err
+			}
 		}
 		stamp(n.block(i), i)
-		at := uint32(rmaBlocks + place*n.Block)
-		busy[place] = true
+		busy[i%rmaDepth] = true
 		under++
-		p := funi.Put{Offset: at, Source: rmaBase + at, Length: n.Block, Area: uint16(1 + place), Counted: true,
-			Metadata: []uint32{uint32(i)}}
-		if err := n.put(&p); err != nil {
+		if err := n.put(i); err != nil {
 			return err
 		}
 	}
-	if err := n.until(func() bool { take(); return under == 0 }); err != nil {
-		return err
+	for under > 0 {
+		if err := take(); err != nil {
+			return err
+		}
 	}
 	r.Goodput = float64(n.Count) * float64(n.Block) * 8 / float64(time.Since(begin).Nanoseconds())
-	return nil
+	return n.quiet()
 }
 
-// operations times operations on a word of the other node, one after the other, and checks each
-// result.
-func (n *rmaNode) operations(r *RMAResult) error {
-	var note funi.Notification
+// operations times operations on a word of the other node, one after the other.
+func (n rmaRun) operations(r *RMAResult) (err error) {
 	if !n.first {
 		binary.NativeEndian.PutUint64(n.memory[rmaTable:], 1)
-		if err := n.answer(0); err != nil { // the word is there
-			return err
-		}
-		return n.until(func() bool { return n.iface.NextNotification(&note) })
+		return n.serve()
 	}
-	if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+	if _, err := n.told(); err != nil {
 		return err
 	}
-	var b [rmaBytes]byte
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: rmaWindow, Address: rmaTable, Element: arctic.Uint64,
-		Bytes: rmaBytes, Operands: b[:], Fetch: true}}
-	step := uint64(1) // by which the word grows
-	switch n.Do {
-	case RMAGet:
-		o = funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow,
-			Address: rmaTable}, Length: rmaBytes}
-		step = 0
-	case RMAAdd:
-		o.Operation = arctic.RemoteAdd
-	case RMASwap:
-		o.Operation = arctic.RemoteSwap
-	}
-	want := uint64(1)
-	var err error
+	was := uint64(1)
 	r.trips, err = times(n.WarmUp, n.Count, func(i int) error {
-		o.Cookie = uint32(i)
-		if n.Do == RMASwap {
-			binary.NativeEndian.PutUint64(b[:], want+1)
-		} else {
-			binary.NativeEndian.PutUint64(b[:], 1)
+		err := n.operate(i, was)
+		if n.Do != RMAGet {
+			was++
 		}
-		if err := n.commit(func(s *funi.Slot) { s.SetOperation(n.peer, &o) }); err != nil {
-			return err
-		}
-		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
-			return err
-		}
-		if note.Kind != funi.NoteCompletion || note.Reason != arctic.ReasonNone {
-			return fmt.Errorf("%s on node %d: %v", n.Do, n.peer, note.Reason)
-		}
-		if got := binary.NativeEndian.Uint64(note.Answer[:]); note.Cookie != o.Cookie || got != want {
-			return fmt.Errorf("%w: %s %d answers %d as %d, want %d", apps.ErrVerify, n.Do, i, got, note.Cookie, want)
-		}
-		want += step
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return n.answer(0)
+	return n.tell(0)
+}
+
+// serve says that this node's memory is ready, and waits until the other node has done with it.
+func (n rmaRun) serve() error {
+	if err := n.tell(0); err != nil {
+		return err
+	}
+	_, err := n.told()
+	return err
 }
 
 // gets reads blocks of the other node, rmaDepth at a time.
-func (n *rmaNode) gets(r *RMAResult) error {
-	var note funi.Notification
+func (n rmaRun) gets(r *RMAResult) error {
 	if !n.first {
 		for i := range rmaDepth {
-			b := n.block(i)
-			for j := range b {
-				b[j] = byte(j*7 + j>>8 + i)
-			}
-			stamp(b, i)
+			pattern(n.block(i), i)
+			stamp(n.block(i), i)
 		}
-		if err := n.answer(0); err != nil { // the blocks are there
-			return err
-		}
-		return n.until(func() bool { return n.iface.NextNotification(&note) })
+		return n.serve()
 	}
-	if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+	if _, err := n.told(); err != nil {
 		return err
 	}
-	get := func(i int) error {
-		at := uint32(rmaBlocks + i%rmaDepth*n.Block)
-		clear(n.block(i)[:rmaBytes])
-		clear(n.block(i)[n.Block-rmaBytes:])
-		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow,
-			Address: uint64(at)}, Source: rmaBase + at, Length: n.Block, Cookie: uint32(i)}
-		return n.commit(func(s *funi.Slot) { s.SetOperation(n.peer, &o) })
+	begin, asked := time.Now(), 0
+	ask := func() error {
+		b := n.block(asked)
+		clear(b[:rmaBytes])
+		clear(b[n.Block-rmaBytes:])
+		asked++
+		return n.get(asked - 1)
 	}
-	begin := time.Now()
-	asked := 0
-	for ; asked < min(rmaDepth, n.Count); asked++ {
-		if err := get(asked); err != nil {
+	for asked < min(rmaDepth, n.Count) {
+		if err := ask(); err != nil {
 			return err
 		}
 	}
+	damaged := func(i int) error { return fmt.Errorf("%w: block %d is damaged", apps.ErrVerify, i) }
 	for range n.Count {
-		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+		i, err := n.got()
+		if err != nil {
 			return err
 		}
-		i := int(note.Cookie)
-		b := n.block(i)
-		if note.Kind != funi.NoteCompletion || note.Reason != arctic.ReasonNone {
-			return fmt.Errorf("getting block %d of node %d: %v", i, n.peer, note.Reason)
-		}
-		if !stamped(b, i%rmaDepth) || b[n.Block/2] != byte(n.Block/2*7+n.Block/2>>8+i%rmaDepth) {
-			return fmt.Errorf("%w: block %d is damaged", apps.ErrVerify, i)
+		if b := n.block(i); !stamped(b, i%rmaDepth) || b[n.Block/2] != patternAt(n.Block/2, i%rmaDepth) {
+			return damaged(i)
 		}
 		if asked < n.Count {
-			if err := get(asked); err != nil {
+			if err := ask(); err != nil {
 				return err
 			}
-			asked++
 		}
 	}
 	r.Goodput = float64(n.Count) * float64(n.Block) * 8 / float64(time.Since(begin).Nanoseconds())
+	want := make([]byte, n.Block)
 	for i := range min(rmaDepth, n.Count) {
-		b := n.block(i)
-		for j := rmaBytes; j < n.Block-rmaBytes; j++ {
-			if b[j] != byte(j*7+j>>8+i) {
-				return fmt.Errorf("%w: block %d is damaged at %d", apps.ErrVerify, i, j)
-			}
+		if pattern(want, i); !bytes.Equal(inner(n.block(i)), inner(want)) {
+			return damaged(i)
 		}
 	}
-	return n.answer(0)
+	return n.tell(0)
 }

@@ -165,14 +165,15 @@ func quiet(err error) error {
 func (m *Member) Leave(ctx context.Context, keep bool) error {
 	m.cancel()
 	<-m.ended
+	m.mu.Lock()
+	lease, up := m.lease, m.isUp
+	m.mu.Unlock()
 	var err error
-	if m.mu.Lock(); !keep && m.isUp {
-		_, err = m.client.Revoke(ctx, m.lease)
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if !keep && up { // without the lock, for which others do not wait then
+		if _, err = m.client.Revoke(ctx, lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			err = nil
 		}
 	}
-	m.mu.Unlock()
 	if err = errors.Join(err, quiet(m.client.Close())); err != nil {
 		return fmt.Errorf("leaving %v: %w; its keys go when the lease ends", m.o.Etcd, plain(err))
 	}

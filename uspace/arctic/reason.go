@@ -146,103 +146,61 @@ func (r Reason) Doubtful() bool {
 // Permanent reports whether trying again is of no use.
 func (r Reason) Permanent() bool { return r >= ReasonPermanent }
 
+// reasons say what happened, in words.
+var reasons = map[Reason]string{
+	ReasonNone:           "accepted",
+	ReasonQueueFull:      "receive queue full",
+	ReasonSwitching:      "context is switched out",
+	ReasonTooLong:        "frame was too long for the way",
+	ReasonQueueSize:      "queue size is not a power of two from 2 to 65536 slots",
+	ReasonQueueLayout:    "queue is not within the memory of the context",
+	ReasonGivenUp:        "given up by the owner of the card",
+	ReasonUnknownKind:    "unknown kind of packet",
+	ReasonNoContext:      "no such node on the receiving card",
+	ReasonDestination:    "destination is not in a segment that the receiver lets others write",
+	ReasonTransferForm:   "malformed transfer packet",
+	ReasonSourceNode:     "receiver's route table does not put the sending node on the sending card",
+	ReasonReplaced:       "another process has become the node since the transfer began",
+	ReasonJob:            "another job has this GID there",
+	ReasonKeySlot:        "no such key slot there, or another key",
+	ReasonRange:          "not within the memory of the key slot",
+	ReasonArea:           "no such area of the key slot there",
+	ReasonNoBuffer:       "receiver has no buffer for it",
+	ReasonBusy:           "receiver's card is busy",
+	ReasonAbsent:         "window is suspended",
+	ReasonMoved:          "process is on another card",
+	ReasonRights:         "window does not permit it",
+	ReasonLocked:         "window is locked by another, or not by this process",
+	ReasonAlignment:      "element is not aligned",
+	ReasonOperation:      "no such operation on this type",
+	ReasonPosted:         "answer is longer than what was asked for",
+	ReasonPath:           "answer from another node than was asked",
+	ReasonRequest:        "answer to no open request",
+	ReasonChain:          "chain is not installed, or too long",
+	ReasonHops:           "forwarded too often",
+	ReasonWithheld:       "window has been suspended for too long",
+	ReasonNoPath:         "no such path there",
+	ReasonTruncated:      "longer than the buffer posted for it, and cut",
+	ReasonBroken:         "receiver has given up the room for the message",
+	ReasonWindow:         "memory for the answer is not in a segment that it may be written to",
+	ReasonOperand:        "operands do not fit the operation",
+	ReasonRemoteForm:     "malformed remote write",
+	ReasonRemoteRequest:  "malformed request block for remote memory",
+	ReasonNotOpened:      "key slot or area cannot be opened, closed or reset so",
+	ReasonSource:         "source is not in a segment that the process may read",
+	ReasonTransferLength: "length of a transfer is not a multiple of 4 words or too long",
+	ReasonSilent:         "peer silent",
+	ReasonRestarted:      "peer's card restarted",
+	ReasonResynchronised: "cards have begun to count anew",
+	ReasonKey:            "peer has another key, or only one of the two has one",
+	ReasonDeparted:       "peer has left",
+	ReasonNoRoute:        "no route to node",
+}
+
 // String returns what happened, in words.
 func (r Reason) String() string {
-	switch r {
-	case ReasonNone:
-		return "accepted"
-	case ReasonQueueFull:
-		return "receive queue full"
-	case ReasonSwitching:
-		return "context is switched out"
-	case ReasonTooLong:
-		return "frame was too long for the way"
-	case ReasonQueueSize:
-		return "queue size is not a power of two from 2 to 65536 slots"
-	case ReasonQueueLayout:
-		return "queue is not within the memory of the context"
-	case ReasonGivenUp:
-		return "given up by the owner of the card"
-	case ReasonUnknownKind:
-		return "unknown kind of packet"
-	case ReasonNoContext:
-		return "no such node on the receiving card"
-	case ReasonDestination:
-		return "destination is not in a segment that the receiver lets others write"
-	case ReasonTransferForm:
-		return "malformed transfer packet"
-	case ReasonSourceNode:
-		return "receiver's route table does not put the sending node on the sending card"
-	case ReasonReplaced:
-		return "another process has become the node since the transfer began"
-	case ReasonJob:
-		return "another job has this GID there"
-	case ReasonKeySlot:
-		return "no such key slot there, or another key"
-	case ReasonRange:
-		return "not within the memory of the key slot"
-	case ReasonArea:
-		return "no such area of the key slot there"
-	case ReasonNoBuffer:
-		return "receiver has no buffer for it"
-	case ReasonBusy:
-		return "receiver's card is busy"
-	case ReasonAbsent:
-		return "window is suspended"
-	case ReasonMoved:
-		return "process is on another card"
-	case ReasonRights:
-		return "window does not permit it"
-	case ReasonLocked:
-		return "window is locked by another, or not by this process"
-	case ReasonAlignment:
-		return "element is not aligned"
-	case ReasonOperation:
-		return "no such operation on this type"
-	case ReasonPosted:
-		return "answer is longer than what was asked for"
-	case ReasonPath:
-		return "answer from another node than was asked"
-	case ReasonRequest:
-		return "answer to no open request"
-	case ReasonChain:
-		return "chain is not installed, or too long"
-	case ReasonHops:
-		return "forwarded too often"
-	case ReasonWithheld:
-		return "window has been suspended for too long"
-	case ReasonNoPath:
-		return "no such path there"
-	case ReasonTruncated:
-		return "longer than the buffer posted for it, and cut"
-	case ReasonBroken:
-		return "receiver has given up the room for the message"
-	case ReasonWindow:
-		return "memory for the answer is not in a segment that it may be written to"
-	case ReasonOperand:
-		return "operands do not fit the operation"
-	case ReasonRemoteForm:
-		return "malformed remote write"
-	case ReasonRemoteRequest:
-		return "malformed request block for remote memory"
-	case ReasonNotOpened:
-		return "key slot or area cannot be opened, closed or reset so"
-	case ReasonSource:
-		return "source is not in a segment that the process may read"
-	case ReasonTransferLength:
-		return "length of a transfer is not a multiple of 4 words or too long"
-	case ReasonSilent:
-		return "peer silent"
-	case ReasonRestarted:
-		return "peer's card restarted"
-	case ReasonResynchronised:
-		return "cards have begun to count anew"
-	case ReasonKey:
-		return "peer has another key, or only one of the two has one"
-	case ReasonDeparted:
-		return "peer has left"
-	case ReasonNoRoute:
-		return "no route to node"
+	if s, ok := reasons[r]; ok {
+		return s
 	}
 	return "reason " + strconv.Itoa(int(r))
 }

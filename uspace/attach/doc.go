@@ -29,7 +29,7 @@
 // the connection the daemon also tells the fate of the other processes of the job, and the process
 // may ask for it (KindFate, fate.go). The process also asks there for memory that it shares with
 // other nodes of its host (KindNeighbours, KindShare, share.go), and where nodes are, for bundles
-// (KindStations, stations.go).
+// (KindStations).
 //
 // A message is little-endian and starts with a header:
 //

@@ -136,8 +136,7 @@ func read[T any](b []byte, k Kind) (none T, _ error) {
 //   - the answer to a request of one of these kinds but KindNeighbours and KindStations, with JSON
 //   - the answers after the first to a request of KindCapture, with frames, and to one of
 //     KindLeave, with the image
-//   - the answer to a request of KindNeighbours, with nodes (EncodeNeighbours), and to one of
-//     KindStations, with hosts (EncodeStations)
+//   - the answer to a request of KindNeighbours or KindStations, with nodes or hosts (EncodeList)
 //   - the answer to a request of KindImage, or of KindUnsegment, KindDetach or KindResume that was
 //     carried out, without a body
 //

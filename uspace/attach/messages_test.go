@@ -48,24 +48,23 @@ var messages = []message{
 	{"resume", again(attach.DecodeResumeRequest, attach.ResumeRequest.Encode)},
 	{"fate", again(attach.DecodeFate, attach.Fate.Encode)},
 	{"doubt", again(attach.DecodeDoubt, attach.Doubt.Encode)},
-	{"neighbours answer", again(attach.DecodeNeighbours, func(nodes []uint16) []byte {
-		b, err := attach.EncodeNeighbours(nodes)
-		if err != nil {
-			panic(err)
-		}
-		return b
-	})},
+	{"neighbours answer", list(attach.KindNeighbours)},
 	{"share", again(attach.DecodeShareRequest, attach.ShareRequest.Encode)},
 	{"share answer", again(attach.DecodeShareAnswer, attach.ShareAnswer.Encode)},
 	{"row", again(attach.DecodeRowRequest, attach.RowRequest.Encode)},
 	{"row answer", again(attach.DecodeRowAnswer, attach.RowAnswer.Encode)},
-	{"stations answer", again(attach.DecodeStations, func(hosts []uint16) []byte {
-		b, err := attach.EncodeStations(hosts)
+	{"stations answer", list(attach.KindStations)},
+}
+
+// list is again for a list of numbers.
+func list(k attach.Kind) func([]byte) ([]byte, error) {
+	return again(func(b []byte) ([]uint16, error) { return attach.DecodeList(b, k) }, func(list []uint16) []byte {
+		b, err := attach.EncodeList(k, list)
 		if err != nil {
 			panic(err)
 		}
 		return b
-	})},
+	})
 }
 
 func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
@@ -86,8 +85,8 @@ func samples() [][]byte {
 	token := attach.Token(bytes.Repeat([]byte{0xa5}, attach.TokenSize))
 	segment := attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 1 << 20}
 	job, _ := attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0, 1, 0xffff}}.Encode()
-	neighbours, _ := attach.EncodeNeighbours([]uint16{0, 7, 0xffff})
-	stations, _ := attach.EncodeStations([]uint16{attach.NoStation, 7, 7})
+	neighbours, _ := attach.EncodeList(attach.KindNeighbours, []uint16{0, 7, 0xffff})
+	stations, _ := attach.EncodeList(attach.KindStations, []uint16{attach.NoStation, 7, 7})
 	return [][]byte{
 		attach.AttachRequest{GID: 5, Node: 1, Slots: 64, Token: token}.Encode(),
 		attach.AttachAnswer{ABI: funi.ABI, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128,

@@ -250,7 +250,6 @@ func (p *Port) listen(buffer []byte, news *fates) error {
 			// another kind is unknown to this version, or refuses what another daemon would do
 		}
 		if err != nil {
-			p.deliver(reply{err: errUnanswered})
 			return err
 		}
 	}
@@ -319,6 +318,7 @@ func (p *Port) show(request, buffer []byte, until time.Time) error {
 	defer p.mu.Unlock()
 	p.conn.Close()
 	p.conn = conn
+	p.deliver(reply{err: errUnanswered})
 	if p.done.Err() != nil { // Close did not see it
 		conn.Close()
 	}

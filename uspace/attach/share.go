@@ -4,6 +4,10 @@ package attach
 // process asks which nodes of its job are on the host (KindNeighbours). When it has much to say to
 // one of them, it asks for the memory of the two (KindShare). Both get the same memory, whichever
 // asks first. It lasts until the first of them ends; the daemon then erases it.
+//
+// It also has what such a process needs to send bundles (package port/bundle). Where routers take
+// bundles apart, it asks which of the job's nodes are on one host, since a bundle has one frame for
+// a host (KindStations).
 
 import (
 	"encoding/binary"
@@ -13,36 +17,35 @@ import (
 	"time"
 )
 
-// EncodeNeighbours composes the answer to a request of KindNeighbours: the other nodes of the job
-// that are on the card's host, present or not.
-//
-//	u16 node@16, u16 node@18, ...
-func EncodeNeighbours(nodes []uint16) ([]byte, error) {
-	return encodeNodes(nodes, KindNeighbours)
-}
+const (
+	// NoStation takes the place of a host in the list of hosts: frames for the node travel alone.
+	NoStation = 0xffff
+	// MaxStations is the most nodes of that list. Frames for others travel alone.
+	MaxStations = (MaxMessage - HeaderSize) / 2
+)
 
-// encodeNodes composes an answer that is a list of numbers.
-func encodeNodes(nodes []uint16, k Kind) ([]byte, error) {
-	body, err := binary.Append(nil, binary.LittleEndian, nodes)
+// EncodeList composes the answer to a request of KindNeighbours or KindStations. The first lists
+// the other nodes of the job that are on the card's host, present or not. The second lists the
+// number of the host of each node of the job, from node 0 on, or NoStation. Without hosts no frame
+// may travel in a bundle.
+//
+//	u16@16, u16@18, ...
+func EncodeList(k Kind, list []uint16) ([]byte, error) {
+	body, err := binary.Append(nil, binary.LittleEndian, list)
 	if err != nil {
 		return nil, err
 	}
 	return EncodeBody(k|AnswerBit, body)
 }
 
-// DecodeNeighbours reads the answer.
-func DecodeNeighbours(b []byte) ([]uint16, error) {
-	return decodeNodes(b, KindNeighbours, "an answer with neighbours")
-}
-
-// decodeNodes reads an answer that is a list of numbers.
-func decodeNodes(b []byte, k Kind, what string) (nodes []uint16, err error) {
+// DecodeList reads the answer.
+func DecodeList(b []byte, k Kind) (nodes []uint16, err error) {
 	body, err := DecodeBody(b, k|AnswerBit)
 	if err != nil {
 		return nil, err
 	}
 	if len(body)%2 != 0 {
-		return nil, malformed(what, "length", len(b))
+		return nil, malformed("an answer with nodes or hosts", "length", len(b))
 	}
 	nodes = make([]uint16, len(body)/2)
 	_, err = binary.Decode(body, binary.LittleEndian, nodes)
@@ -86,7 +89,7 @@ func DecodeShareAnswer(b []byte) (ShareAnswer, error) {
 type reply struct {
 	message     []byte
 	descriptors []int
-	err         error // the connection has ended before
+	err         error // nil: the daemon has answered
 }
 
 // Neighbours returns the other nodes of the job on this host, present or not. It needs a running
@@ -94,7 +97,18 @@ type reply struct {
 // Stations.
 // ErrKind reports a daemon of a release that has no such memory.
 func (p *Port) Neighbours() ([]uint16, error) {
-	request, err := EncodeBody(KindNeighbours, nil)
+	return p.list(KindNeighbours)
+}
+
+// Stations returns the number of the host of each node of the job, from node 0 on, or NoStation. It
+// needs a running Watch and ends with Close, as Neighbours does. ErrKind reports a daemon of a
+// release whose guard knows no bundles.
+func (p *Port) Stations() ([]uint16, error) {
+	return p.list(KindStations)
+}
+
+func (p *Port) list(k Kind) ([]uint16, error) {
+	request, err := EncodeBody(k, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +117,7 @@ func (p *Port) Neighbours() ([]uint16, error) {
 		return nil, err
 	}
 	CloseDescriptors(r.descriptors)
-	return DecodeNeighbours(r.message)
+	return DecodeList(r.message, k)
 }
 
 // Share returns the memory of this node and a neighbour, of the given size in bytes; it is the
@@ -126,8 +140,8 @@ func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	return os.NewFile(uintptr(r.descriptors[0]), "the memory of two neighbours"), nil
 }
 
-// ask sends a request and waits for the answer. It asks again when the daemon has ended before it
-// answered and another has taken its place.
+// ask sends a request and waits for the answer. It asks again when another connection has taken the
+// place of the one that was asked.
 func (p *Port) ask(request []byte) (r reply, err error) {
 	err = again(p.done, func() bool {
 		r, err = p.askOnce(request)
@@ -155,8 +169,14 @@ func (p *Port) askOnce(request []byte) (reply, error) {
 	case r := <-answered:
 		return r, r.err
 	case <-p.done.Done():
-		return reply{}, p.done.Err()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked == nil { // an answer has come all the same
+		CloseDescriptors((<-answered).descriptors)
+	}
+	p.asked = nil
+	return reply{}, p.done.Err()
 }
 
 // answered takes a message that answers a request of ask, and reports whether it is one. The caller
@@ -171,24 +191,21 @@ func (p *Port) answered(message []byte, got []int) bool {
 	default:
 		return false
 	}
-	if !p.deliver(reply{message: append([]byte(nil), message...), descriptors: got}) {
-		CloseDescriptors(got)
-	}
-	return true
-}
-
-// deliver passes a reply to the caller that asked, and reports whether one waited for it.
-func (p *Port) deliver(r reply) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	to := p.asked
-	p.asked = nil
-	if to == nil {
-		return false
-	}
-	to <- r // it has room for one
+	p.deliver(reply{message: append([]byte(nil), message...), descriptors: got})
 	return true
 }
 
-// errUnanswered reports that the connection ended before the answer.
+// deliver passes a reply to the caller that asked, if one waits for it. The caller holds mu.
+func (p *Port) deliver(r reply) {
+	if p.asked == nil {
+		CloseDescriptors(r.descriptors)
+		return
+	}
+	p.asked <- r // it has room for one
+	p.asked = nil
+}
+
+// errUnanswered reports that another connection has taken the place of the one that was asked.
 var errUnanswered = errors.New("attach: the daemon has ended before it answered")

@@ -54,7 +54,7 @@ func (c *Card) connect() {
 	if c.cfg.Timing != nil {
 		c.model = newModel(all, &c.routes, &c.sched, &c.in, &c.out, &c.remote)
 	}
-	c.table = contexts{core: all, bells: &c.bells, sched: &c.sched}
+	c.table = contexts{core: all, sched: &c.sched}
 	c.bells = doorbells{sched: &c.sched, far: new(funi.FarDoorbells)}
 	c.sched = scheduler{core: all, bells: &c.bells, table: &c.table, out: &c.out, ultra: &c.ultra, charged: -link.LongestRest - 1}
 	c.routes = routes{core: all, sched: &c.sched, table: &c.table, common: c.cfg.Routes}

@@ -26,7 +26,6 @@ var (
 // contexts is the table of a card's contexts.
 type contexts struct {
 	core
-	bells *doorbells
 	sched *scheduler
 
 	all     []*Context // resident and switched out

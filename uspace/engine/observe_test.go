@@ -11,6 +11,7 @@ import (
 	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/port"
 )
 
@@ -46,15 +47,15 @@ func (o *observer) agree(t *testing.T) {
 	}
 	for what, v := range map[string][2]uint64{
 		"sent": {o.n[engine.Sent], c.FramesSent}, "received": {received, c.FramesReceived},
-		"duplicates": {o.n[engine.Duplicate], c.Duplicates}, "out of window": {o.n[engine.OutOfWindow], c.OutOfWindow},
-		"stale": {o.n[engine.Stale], c.Stale}, "foreign group": {o.n[engine.ForeignGroup], c.DroppedGroup},
-		"strangers": {o.n[engine.Stranger], c.DroppedStranger},
-		"misrouted": {o.n[engine.Misrouted], c.DroppedMisrouted},
-		"not FUNet": {o.n[engine.NotFUNet], c.DroppedForeign}, "short": {o.n[engine.CutShort], c.DroppedShort},
-		"version": {o.n[engine.OtherVersion], c.DroppedVersion}, "length": {o.n[engine.BadLength], c.DroppedLength},
+		"duplicates": {o.n[link.Duplicate], c.Duplicates}, "out of window": {o.n[link.OutOfWindow], c.OutOfWindow},
+		"stale": {o.n[link.Stale], c.Stale}, "foreign group": {o.n[link.ForeignGroup], c.DroppedGroup},
+		"strangers": {o.n[link.Stranger], c.DroppedStranger},
+		"misrouted": {o.n[link.Misrouted], c.DroppedMisrouted},
+		"not FUNet": {o.n[link.NotFUNet], c.DroppedForeign}, "short": {o.n[link.CutShort], c.DroppedShort},
+		"version": {o.n[link.OtherVersion], c.DroppedVersion}, "length": {o.n[link.BadLength], c.DroppedLength},
 		"checksum": {o.n[engine.BadChecksum], c.DroppedChecksum},
-		"reserved": {o.n[engine.BadReserved], c.DroppedReserved},
-		"train":    {o.n[engine.BadTrain], c.DroppedPacket},
+		"reserved": {o.n[link.BadReserved], c.DroppedReserved},
+		"train":    {o.n[link.BadTrain], c.DroppedPacket},
 	} {
 		if v[0] != v[1] {
 			t.Errorf("%s: %d were seen, %d counted", what, v[0], v[1])

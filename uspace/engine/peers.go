@@ -12,30 +12,14 @@ import (
 // Outcome says how a frame ended.
 type Outcome = link.Outcome
 
-// The outcomes; see package link.
+// The outcomes that users of cards name; package link has all.
 const (
-	Sent         = link.Sent
-	Accepted     = link.Accepted
-	Rejected     = link.Rejected
-	Duplicate    = link.Duplicate
-	OutOfWindow  = link.OutOfWindow
-	Stale        = link.Stale
-	ForeignGroup = link.ForeignGroup
-	Stranger     = link.Stranger
-	Misrouted    = link.Misrouted
-	NotFUNet     = link.NotFUNet
-	CutShort     = link.CutShort
-	OtherVersion = link.OtherVersion
-	BadLength    = link.BadLength
-	BadChecksum  = link.BadChecksum
-	BadReserved  = link.BadReserved
-	BadTrain     = link.BadTrain
-	Forged       = link.Forged
-	Replayed     = link.Replayed
-	WrongKey     = link.WrongKey
-	OtherPort    = link.OtherPort
-	Deferred     = link.Deferred
-	Outcomes     = link.Outcomes
+	Sent        = link.Sent
+	Accepted    = link.Accepted
+	Rejected    = link.Rejected
+	BadChecksum = link.BadChecksum
+	Deferred    = link.Deferred
+	Outcomes    = link.Outcomes
 )
 
 // KeyState says what a card knows of a peer's key; see package link.

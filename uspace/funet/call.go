@@ -4,6 +4,7 @@ package funet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -47,14 +48,14 @@ func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler
 	return dst, nil
 }
 
-// startCall begins a call as soon as there is room.
+// startCall begins a call as soon as there is room, unless it was cancelled before.
 func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler uint32, b []byte) (am.ID, error) {
 	if !e.roomToCall(node, len(b)) {
 		r := e.waiter()
-		r.holds = func() bool { return e.roomToCall(node, len(b)) }
+		r.holds = func() bool { return w.done || e.roomToCall(node, len(b)) }
 		err := e.await(ctx, r, "calling")
 		e.recycle(r)
-		if err != nil {
+		if err = cmp.Or(err, w.err); err != nil {
 			return 0, err
 		}
 	}
@@ -157,6 +158,7 @@ func (p *Pending) Cancel() {
 	case p.waits:
 		p.waits = false
 		p.waiter.complete(fmt.Errorf("calling node %d: %w", p.node, am.ErrCancelled))
+		p.endpoint.stir() // a Wait that waits for room
 	case p.id != 0:
 		p.endpoint.cancel(p.id)
 	}

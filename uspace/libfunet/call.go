@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/funet/funet/uspace/funet"
 )
@@ -18,9 +19,11 @@ import (
 // abandoned.
 type calls struct {
 	mu      sync.Mutex
-	serial  uintptr
 	pending map[uintptr]*funet.Pending
 }
+
+// callSerial numbers the calls of all endpoints, so that no handle comes twice.
+var callSerial atomic.Uintptr
 
 // put gives a call a handle, which has the index of the endpoint's.
 func (c *calls) put(index uint32, p *funet.Pending) uintptr {
@@ -29,14 +32,16 @@ func (c *calls) put(index uint32, p *funet.Pending) uintptr {
 	if c.pending == nil {
 		c.pending = map[uintptr]*funet.Pending{}
 	}
-	c.serial++
-	handle := (c.serial<<C.INDEX_BITS|uintptr(index))<<C.KIND_BITS | C.KIND_CALL
+	handle := (callSerial.Add(1)<<C.INDEX_BITS|uintptr(index))<<C.KIND_BITS | C.KIND_CALL
 	c.pending[handle] = p
 	return handle
 }
 
-// find returns the call of a handle, and its endpoint.
+// findCall returns the call of a handle, and its endpoint.
 func findCall(handle uintptr) (*endpoint, *funet.Pending, error) {
+	if broken.Load() {
+		return nil, nil, errBroken
+	}
 	if x := endpoints.entries[index(handle)].Load(); x != nil {
 		c := &x.value.calls
 		c.mu.Lock()
@@ -94,20 +99,11 @@ func deliver(got []byte, room int, answered uintptr) error {
 }
 
 //export libfunet_start_call
-func libfunet_start_call(handle uintptr, node, number uint32, bytes, length, call uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err != nil {
-		return tell(err)
-	}
-	b, err := memory(bytes, length)
-	if err == nil {
-		err = check(call, 8, 8)
-	}
-	if err != nil {
-		return tell(err)
-	}
-	return tell(store(call, e.calls.put(index(handle), e.Go(int(node), number, b))))
+func libfunet_start_call(handle uintptr, node, number uint32, bytes, length, call uintptr) C.int {
+	return begin(handle, bytes, length, call, -1, 0,
+		func(_ context.Context, e *endpoint, b []byte) (*funet.Pending, error) {
+			return e.Go(int(node), number, b), nil
+		})
 }
 
 //export libfunet_finish

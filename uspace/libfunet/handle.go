@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -88,6 +89,15 @@ func (t *table[T]) remove(handle uintptr) {
 	}
 }
 
+// removeAll ends the handles of some values.
+func (t *table[T]) removeAll(of func(T) bool) {
+	for i := range t.entries {
+		if x := t.entries[i].Load(); x != nil && of(x.value) {
+			t.remove(x.handle)
+		}
+	}
+}
+
 // endpoint is what a struct funet of C stands for.
 type endpoint struct {
 	*funet.Endpoint
@@ -97,4 +107,12 @@ type endpoint struct {
 	running []running // the handlers that run, the innermost last
 	calls   calls
 	windows windows
+}
+
+// member refuses a number that no node has.
+func (e *endpoint) member(node uint32) error {
+	if int(node) >= e.Nodes() {
+		return fmt.Errorf("node %d: %w", node, funet.ErrNode)
+	}
+	return nil
 }

@@ -142,15 +142,12 @@ func (x *inbox) tidy() {
 func (x *inbox) some() bool { return x.n.Load() > 0 }
 
 //export libfunet_collect
-func libfunet_collect(handle uintptr, handler uint32) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err == nil {
-		err = e.Handle(handler, func(m *funet.Message) error {
+func libfunet_collect(handle uintptr, handler uint32) C.int {
+	return on(handle, func(e *endpoint) error {
+		return e.Handle(handler, func(m *funet.Message) error {
 			return e.inbox.put(uint32(m.Source), handler, m.Bytes)
 		})
-	}
-	return tell(err)
+	})
 }
 
 //export libfunet_poll

@@ -7,20 +7,40 @@ import "C"
 
 import "context"
 
-// with calls f with an endpoint and the context of its wait. It is for functions that take much
-// longer than a function value costs.
-func with(handle uintptr, milliseconds int64, cancel uintptr, f func(context.Context, *endpoint) error) (code C.int) {
+// on calls f with an endpoint. It is for functions that take much longer than a function value
+// costs, as the next two are.
+func on(handle uintptr, f func(*endpoint) error) (code C.int) {
 	defer caught(&code)
 	e, err := endpoints.find(handle)
-	if err != nil {
-		return tell(err)
-	}
-	ctx, release, err := until(milliseconds, cancel)
-	defer release()
 	if err == nil {
-		err = f(ctx, e)
+		err = f(e)
 	}
 	return tell(err)
+}
+
+// number is on for an f that returns what C is to get.
+func number(handle uintptr, f func(*endpoint) (int, error)) C.int {
+	n := 0
+	code := on(handle, func(e *endpoint) (err error) { n, err = f(e); return err })
+	if code == 0 {
+		return C.int(n)
+	}
+	return code
+}
+
+// with is on with the context of a wait.
+func with(handle uintptr, milliseconds int64, cancel uintptr, f func(context.Context, *endpoint) error) C.int {
+	return on(handle, func(e *endpoint) error { return e.waiting(milliseconds, cancel, f) })
+}
+
+// waiting calls f with the context of a wait.
+func (e *endpoint) waiting(milliseconds int64, cancel uintptr, f func(context.Context, *endpoint) error) error {
+	ctx, release, err := until(milliseconds, cancel)
+	defer release()
+	if err != nil {
+		return err
+	}
+	return f(ctx, e)
 }
 
 //export libfunet_progress
@@ -53,17 +73,8 @@ func libfunet_wait(handle, done, argument uintptr, milliseconds int64, cancel ui
 }
 
 //export libfunet_fd
-func libfunet_fd(handle uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err != nil {
-		return tell(err)
-	}
-	fd, err := e.Fd()
-	if err != nil {
-		return tell(err)
-	}
-	return C.int(fd)
+func libfunet_fd(handle uintptr) C.int {
+	return number(handle, func(e *endpoint) (int, error) { return e.Fd() })
 }
 
 //export libfunet_arm
@@ -77,11 +88,6 @@ func libfunet_arm(handle uintptr) (code C.int) {
 }
 
 //export libfunet_disarm
-func libfunet_disarm(handle uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err == nil {
-		e.Disarm()
-	}
-	return tell(err)
+func libfunet_disarm(handle uintptr) C.int {
+	return on(handle, func(e *endpoint) error { e.Disarm(); return nil })
 }

@@ -86,34 +86,28 @@ func handler(token uint64) (*endpoint, *running, error) {
 }
 
 //export libfunet_handle
-func libfunet_handle(handle uintptr, number uint32, function, argument uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err == nil && function == 0 {
-		err = fmt.Errorf("registering handler %d, which is NULL: %w", number, errArgument)
-	}
-	if err == nil {
-		err = e.Handle(number, func(m *funet.Message) error {
+func libfunet_handle(handle uintptr, number uint32, function, argument uintptr) C.int {
+	return on(handle, func(e *endpoint) error {
+		if function == 0 {
+			return fmt.Errorf("registering handler %d, which is NULL: %w", number, errArgument)
+		}
+		return e.Handle(number, func(m *funet.Message) error {
 			_, err := e.run(m, number, false, function, argument)
 			return err
 		})
-	}
-	return tell(err)
+	})
 }
 
 //export libfunet_serve
-func libfunet_serve(handle uintptr, number uint32, function, argument uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err == nil && function == 0 {
-		err = fmt.Errorf("registering handler %d for calls, which is NULL: %w", number, errArgument)
-	}
-	if err == nil {
-		err = e.Serve(number, func(m *funet.Message) ([]byte, error) {
+func libfunet_serve(handle uintptr, number uint32, function, argument uintptr) C.int {
+	return on(handle, func(e *endpoint) error {
+		if function == 0 {
+			return fmt.Errorf("registering handler %d for calls, which is NULL: %w", number, errArgument)
+		}
+		return e.Serve(number, func(m *funet.Message) ([]byte, error) {
 			return e.run(m, number, true, function, argument)
 		})
-	}
-	return tell(err)
+	})
 }
 
 //export libfunet_reply

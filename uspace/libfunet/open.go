@@ -147,6 +147,7 @@ func libfunet_close(handle uintptr, milliseconds int64, cancel uintptr) (code C.
 	}
 	C.libfunet_place(C.uint32_t(index(handle)), 0, 0, 0)
 	endpoints.remove(handle)
+	paths.removeAll(func(p *path) bool { return p.e == e })
 	for _, r := range e.running[:cap(e.running)] {
 		C.free(unsafe.Pointer(r.short))
 	}

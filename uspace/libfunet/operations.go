@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rma"
 )
@@ -81,25 +80,24 @@ func issue(handle, to, how, id uintptr, milliseconds int64, cancel uintptr,
 
 //export libfunet_put
 func libfunet_put(handle, to, bytes, length, how, id uintptr, milliseconds int64, cancel uintptr) C.int {
-	return issue(handle, to, how, id, milliseconds, cancel,
-		func(r *rma.Endpoint, t rma.Target, w rma.With) (rma.ID, error) {
-			b, err := memory(bytes, length)
-			if err != nil {
-				return 0, err
-			}
-			return r.Put(t, b, w)
-		})
+	return move(handle, to, bytes, length, how, id, milliseconds, cancel, (*rma.Endpoint).Put)
 }
 
 //export libfunet_get
 func libfunet_get(handle, from, bytes, length, how, id uintptr, milliseconds int64, cancel uintptr) C.int {
-	return issue(handle, from, how, id, milliseconds, cancel,
+	return move(handle, from, bytes, length, how, id, milliseconds, cancel, (*rma.Endpoint).Get)
+}
+
+// move begins a put or a get of memory of the program.
+func move(handle, other, bytes, length, how, id uintptr, milliseconds int64, cancel uintptr,
+	f func(*rma.Endpoint, rma.Target, []byte, rma.With) (rma.ID, error)) C.int {
+	return issue(handle, other, how, id, milliseconds, cancel,
 		func(r *rma.Endpoint, t rma.Target, w rma.With) (rma.ID, error) {
 			b, err := memory(bytes, length)
 			if err != nil {
 				return 0, err
 			}
-			return r.Get(t, b, w)
+			return f(r, t, b, w)
 		})
 }
 
@@ -199,8 +197,8 @@ func libfunet_quiet(handle uintptr, milliseconds int64, cancel uintptr) C.int {
 //export libfunet_fence
 func libfunet_fence(handle uintptr, node uint32, milliseconds int64, cancel uintptr) C.int {
 	return withWindows(handle, milliseconds, cancel, func(ctx context.Context, e *endpoint) error {
-		if int(node) >= e.Nodes() {
-			return fmt.Errorf("node %d: %w", node, funet.ErrNode)
+		if err := e.member(node); err != nil {
+			return err
 		}
 		return e.windows.Do(ctx, func(r *rma.Endpoint) error { return r.Fence(uint16(node)) })
 	})
@@ -324,8 +322,8 @@ func libfunet_multicast(handle uintptr, first, chain, members uint32, to, bytes,
 		if err != nil {
 			return err
 		}
-		if int(first) >= e.Nodes() {
-			return fmt.Errorf("node %d: %w", first, funet.ErrNode)
+		if err := e.member(first); err != nil {
+			return err
 		}
 		m := funi.MulticastRequest{Chain: short(chain), Members: short(members), Put: true, Key: uint64(t.Key),
 			Address: t.Address, Data: b}

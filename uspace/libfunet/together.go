@@ -43,11 +43,11 @@ func blocks(from, froms, to, tos, length uintptr) (a, b []byte, err error) {
 }
 
 // if1 returns n if it is so, and 0 otherwise.
-func if1(so bool, n uintptr) uintptr {
+func if1[N any](so bool, n N) (none N) {
 	if so {
 		return n
 	}
-	return 0
+	return none
 }
 
 //export libfunet_gather
@@ -168,57 +168,38 @@ type event struct{ node, life, joined uint32 }
 var _ [C.sizeof_struct_funet_event]byte = [unsafe.Sizeof(event{})]byte{}
 
 //export libfunet_events
-func libfunet_events(handle, events uintptr, n C.int) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err != nil {
-		return tell(err)
-	}
-	to, err := array[event](events, int(n))
-	if err != nil {
-		return tell(err)
-	}
-	for i := range to {
-		select {
-		case x, ok := <-e.Events():
-			if !ok {
-				return C.int(i)
-			}
-			to[i] = event{uint32(x.Node), uint32(x.Life), 0}
-			if x.Kind == funet.Joined {
-				to[i].joined = 1
-			}
-		default:
-			return C.int(i)
+func libfunet_events(handle, events uintptr, n C.int) C.int {
+	return number(handle, func(e *endpoint) (int, error) {
+		to, err := array[event](events, int(n))
+		if err != nil {
+			return 0, err
 		}
-	}
-	return n
+		for i := range to {
+			select {
+			case x, ok := <-e.Events():
+				if !ok {
+					return i, nil
+				}
+				to[i] = event{uint32(x.Node), uint32(x.Life), if1[uint32](x.Kind == funet.Joined, 1)}
+			default:
+				return i, nil
+			}
+		}
+		return len(to), nil
+	})
 }
 
 //export libfunet_life
-func libfunet_life(handle uintptr, node uint32) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err == nil && int(node) >= e.Nodes() {
-		err = fmt.Errorf("node %d: %w", node, funet.ErrNode)
-	}
-	if err != nil {
-		return tell(err)
-	}
-	return C.int(e.Life(int(node)))
+func libfunet_life(handle uintptr, node uint32) C.int {
+	return number(handle, func(e *endpoint) (int, error) { return e.Life(int(node)), e.member(node) })
 }
 
 //export libfunet_present
-func libfunet_present(handle uintptr, node uint32) (code C.int) {
-	defer caught(&code)
-	e, err := endpoints.find(handle)
-	if err == nil && int(node) >= e.Nodes() {
-		err = fmt.Errorf("node %d: %w", node, funet.ErrNode)
-	}
-	if err != nil || !e.Present(int(node)) {
-		return tell(err)
-	}
-	return 1
+func libfunet_present(handle uintptr, node uint32) C.int {
+	return number(handle, func(e *endpoint) (int, error) {
+		err := e.member(node)
+		return if1(err == nil && e.Present(int(node)), 1), err
+	})
 }
 
 //export libfunet_agree

@@ -25,11 +25,11 @@ import (
 
 // windows is the one-sided part of an endpoint.
 type windows struct {
-	*funet.Windows               // nil: not asked for
-	rma            *rma.Endpoint // for conditions, which have the lock
-	mu             sync.Mutex    // of what follows
-	exposed        map[uint64]*rma.Window
-	own            [][]byte // memory that funet_allocate has mapped
+	*funet.Windows                        // nil: not asked for
+	rma            *rma.Endpoint          // for conditions, which have the lock
+	exposed        map[uint64]*rma.Window // by key; used within Do
+	mu             sync.Mutex             // of what follows
+	own            [][]byte               // memory that funet_allocate has mapped
 	paths          *ultra.Paths
 	spare          map[int][][]byte // memory of paths that were closed, by length
 }
@@ -68,41 +68,34 @@ func (w *windows) release() {
 	w.own = nil
 }
 
-// findWindows returns an endpoint that has windows.
-func findWindows(handle uintptr) (*endpoint, error) {
-	e, err := endpoints.find(handle)
-	if err == nil && e.windows.Windows == nil {
-		return nil, fmt.Errorf("%w (funet_options.windows)", rma.ErrNone)
-	}
-	return e, err
+// onWindows is on for an endpoint that has windows.
+func onWindows(handle uintptr, f func(*endpoint) error) C.int {
+	return on(handle, func(e *endpoint) error {
+		if e.windows.Windows == nil {
+			return fmt.Errorf("%w (funet_options.windows)", rma.ErrNone)
+		}
+		return f(e)
+	})
 }
 
 // withWindows is with for an endpoint that has windows.
 func withWindows(handle uintptr, milliseconds int64, cancel uintptr,
 	f func(context.Context, *endpoint) error) C.int {
-	return with(handle, milliseconds, cancel, func(ctx context.Context, e *endpoint) error {
-		if e.windows.Windows == nil {
-			return fmt.Errorf("%w (funet_options.windows)", rma.ErrNone)
-		}
-		return f(ctx, e)
-	})
+	return onWindows(handle, func(e *endpoint) error { return e.waiting(milliseconds, cancel, f) })
 }
 
 //export libfunet_allocate
-func libfunet_allocate(handle, bytes, to uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := findWindows(handle)
-	if err == nil {
-		err = check(to, 8, 8)
-	}
-	if err != nil {
-		return tell(err)
-	}
-	b, err := e.windows.allocate(bytes)
-	if err != nil {
-		return tell(err)
-	}
-	return tell(store(to, uintptr(unsafe.Pointer(unsafe.SliceData(b)))))
+func libfunet_allocate(handle, bytes, to uintptr) C.int {
+	return onWindows(handle, func(e *endpoint) error {
+		if err := check(to, 8, 8); err != nil {
+			return err
+		}
+		b, err := e.windows.allocate(bytes)
+		if err != nil {
+			return err
+		}
+		return store(to, uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	})
 }
 
 // allocate takes memory that is not of Go's heap: the daemon's, or pages of the process.
@@ -130,16 +123,14 @@ func (w *windows) allocate(bytes uintptr) ([]byte, error) {
 }
 
 //export libfunet_share
-func libfunet_share(handle, address, bytes uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := findWindows(handle)
-	if err != nil {
-		return tell(err)
-	}
-	if err = check(address, bytes, 8); err == nil {
-		_, err = e.windows.Share(unsafe.Slice((*byte)(at(address)), bytes))
-	}
-	return tell(err)
+func libfunet_share(handle, address, bytes uintptr) C.int {
+	return onWindows(handle, func(e *endpoint) error {
+		err := check(address, bytes, 8)
+		if err == nil {
+			_, err = e.windows.Share(unsafe.Slice((*byte)(at(address)), bytes))
+		}
+		return err
+	})
 }
 
 // window is a struct funet_window.
@@ -177,86 +168,76 @@ func targetAt(address uintptr) (rma.Target, error) {
 }
 
 //export libfunet_expose
-func libfunet_expose(handle, address, bytes, how, to uintptr) (code C.int) {
-	defer caught(&code)
-	e, err := findWindows(handle)
-	if err != nil {
-		return tell(err)
-	}
-	b, err := memory(address, bytes)
-	if err == nil {
-		err = check(to, unsafe.Sizeof(target{}), 8)
-	}
-	var o window
-	if err == nil && how != 0 {
-		a, err := array[window](how, 1)
-		if err != nil {
-			return tell(err)
+func libfunet_expose(handle, address, bytes, how, to uintptr) C.int {
+	return onWindows(handle, func(e *endpoint) error {
+		b, err := memory(address, bytes)
+		if err == nil {
+			err = check(to, unsafe.Sizeof(target{}), 8)
 		}
-		o = a[0]
-	}
-	if err == nil && o.rights > 0xff {
-		err = fmt.Errorf("rights %#x: %w", o.rights, errArgument)
+		o := []window{{}}
+		if err == nil && how != 0 {
+			o, err = array[window](how, 1)
+		}
+		if err != nil {
+			return err
+		}
+		return e.windows.expose(e, b, o[0], to)
+	})
+}
+
+// expose opens a window over b, and stores its target.
+func (x *windows) expose(e *endpoint, b []byte, o window, to uintptr) error {
+	if o.rights > 0xff {
+		return fmt.Errorf("rights %#x: %w", o.rights, errArgument)
 	}
 	var counts []byte
-	if err == nil && o.counts != 0 {
-		counts, err = memory(o.counts, funi.CountsBytes)
+	var err error
+	if o.counts != 0 {
+		if counts, err = memory(o.counts, funi.CountsBytes); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return tell(err)
-	}
-	var w *rma.Window
-	err = e.windows.Do(context.Background(), func(r *rma.Endpoint) (err error) {
-		w, err = r.Expose(b, rma.Options{Address: o.address, Rights: funi.WindowRights(o.rights),
-			Notifications: int(o.notifications), Key: rma.Key(o.key), Absent: o.absent != 0,
-			Counts: counts})
-		return err
+	return x.Do(context.Background(), func(r *rma.Endpoint) error {
+		w, err := r.Expose(b, rma.Options{Address: o.address, Rights: funi.WindowRights(o.rights),
+			Notifications: int(o.notifications), Key: rma.Key(o.key), Absent: o.absent != 0, Counts: counts})
+		if err != nil {
+			return err
+		}
+		x.exposed[uint64(w.Key)] = w
+		return store(to, target{key: uint64(w.Key), address: w.Address, node: uint32(e.Node())})
 	})
-	if err != nil {
-		return tell(err)
-	}
-	e.windows.mu.Lock()
-	e.windows.exposed[uint64(w.Key)] = w
-	e.windows.mu.Unlock()
-	return tell(store(to, target{key: uint64(w.Key), address: w.Address, node: uint32(e.Node())}))
 }
 
 // change calls f with the window of a key.
-func change(handle uintptr, key uint64, forget bool, f func(r *rma.Endpoint, w *rma.Window) error) (code C.int) {
-	defer caught(&code)
-	e, err := findWindows(handle)
-	if err != nil {
-		return tell(err)
-	}
-	x := &e.windows
-	x.mu.Lock()
-	w := x.exposed[key]
-	x.mu.Unlock()
-	if w == nil {
-		return tell(fmt.Errorf("key %#x: %w", key, rma.ErrWindow))
-	}
-	err = x.Do(context.Background(), func(r *rma.Endpoint) error { return f(r, w) })
-	if err == nil && forget {
-		x.mu.Lock()
-		delete(x.exposed, key)
-		x.mu.Unlock()
-	}
-	return tell(err)
+func change(handle uintptr, key uint64, forget bool, f func(*rma.Endpoint, *rma.Window) error) C.int {
+	return onWindows(handle, func(e *endpoint) error {
+		return e.windows.Do(context.Background(), func(r *rma.Endpoint) error {
+			w := e.windows.exposed[key]
+			if w == nil {
+				return fmt.Errorf("key %#x: %w", key, rma.ErrWindow)
+			}
+			err := f(r, w)
+			if err == nil && forget {
+				delete(e.windows.exposed, key)
+			}
+			return err
+		})
+	})
 }
 
 //export libfunet_revoke
 func libfunet_revoke(handle uintptr, key uint64) C.int {
-	return change(handle, key, true, func(r *rma.Endpoint, w *rma.Window) error { return r.Revoke(w) })
+	return change(handle, key, true, (*rma.Endpoint).Revoke)
 }
 
 //export libfunet_suspend
 func libfunet_suspend(handle uintptr, key uint64) C.int {
-	return change(handle, key, false, func(r *rma.Endpoint, w *rma.Window) error { return r.Suspend(w) })
+	return change(handle, key, false, (*rma.Endpoint).Suspend)
 }
 
 //export libfunet_resume
 func libfunet_resume(handle uintptr, key uint64) C.int {
-	return change(handle, key, false, func(r *rma.Endpoint, w *rma.Window) error { return r.Resume(w) })
+	return change(handle, key, false, (*rma.Endpoint).Resume)
 }
 
 //export libfunet_ready

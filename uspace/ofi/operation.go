@@ -228,11 +228,12 @@ func ofi_go_receive(core, operation uintptr) (code C.ssize_t) {
 }
 
 func (e *endpoint) receive(a *am.Endpoint, x *C.struct_ofi_operation) C.ssize_t {
+	if _, receives, _ := a.TaggedUnderWay(); x.flags&(C.FI_PEEK|C.FI_DISCARD) == 0 &&
+		(len(e.under)-e.sends >= C.QUEUE || e.rx.full() || receives >= am.MaxTagged) {
+		return -C.FI_EAGAIN
+	}
 	if x.flags&(C.FI_PEEK|C.FI_CLAIM) != 0 {
 		return e.look(a, x)
-	}
-	if _, receives, _ := a.TaggedUnderWay(); len(e.under)-e.sends >= C.QUEUE || e.rx.full() || receives >= am.MaxTagged {
-		return -C.FI_EAGAIN
 	}
 	o := the.take(e)
 	o.memory(o.fill(x))

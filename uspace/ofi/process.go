@@ -425,38 +425,32 @@ func ofi_go_arm() (code C.int) {
 	return 0
 }
 
+// errnos are libfabric's numbers of errors, the first that matches.
+var errnos = []struct {
+	err   error
+	errno C.int
+}{
+	{am.ErrTruncate, C.FI_ETRUNC}, {am.ErrCancelled, C.FI_ECANCELED}, {am.ErrLong, C.FI_EMSGSIZE},
+	{am.ErrNode, C.FI_EINVAL}, {attach.ErrEnvironment, C.FI_ENODATA}, {funet.ErrPlace, C.FI_ENODATA},
+	{context.DeadlineExceeded, C.FI_ETIMEDOUT}, {am.ErrMemory, C.FI_ENOMEM}, {funet.ErrAddress, C.FI_ENOMEM},
+	{funi.ErrTooManySegments, C.FI_ENOMEM}, {rma.ErrUnreachable, C.FI_EHOSTUNREACH},
+	{errOperands, C.FI_EINVAL}, {errKey, C.FI_ENOKEY}, {rma.ErrKey, C.FI_EKEYREJECTED},
+	{rma.ErrRange, C.FI_EKEYREJECTED}, {rma.ErrRights, C.FI_EACCES}, {errRemote, C.FI_EOPNOTSUPP},
+}
+
 // errno returns libfabric's number of an error, positive.
 func errno(err error) C.int {
-	var u *am.Undelivered
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.Is(err, am.ErrTruncate):
-		return C.FI_ETRUNC
-	case errors.Is(err, am.ErrCancelled):
-		return C.FI_ECANCELED
-	case errors.Is(err, am.ErrLong):
-		return C.FI_EMSGSIZE
-	case errors.Is(err, am.ErrNode):
-		return C.FI_EINVAL
-	case errors.Is(err, attach.ErrEnvironment), errors.Is(err, funet.ErrPlace):
-		return C.FI_ENODATA
-	case errors.Is(err, context.DeadlineExceeded):
-		return C.FI_ETIMEDOUT
-	case errors.Is(err, am.ErrMemory), errors.Is(err, funet.ErrAddress), errors.Is(err, funi.ErrTooManySegments):
-		return C.FI_ENOMEM
-	case errors.As(err, &u), errors.Is(err, rma.ErrUnreachable):
+	}
+	for _, e := range errnos {
+		if errors.Is(err, e.err) {
+			return e.errno
+		}
+	}
+	var u *am.Undelivered
+	if errors.As(err, &u) {
 		return C.FI_EHOSTUNREACH
-	case errors.Is(err, errOperands):
-		return C.FI_EINVAL
-	case errors.Is(err, errKey):
-		return C.FI_ENOKEY
-	case errors.Is(err, rma.ErrKey), errors.Is(err, rma.ErrRange):
-		return C.FI_EKEYREJECTED
-	case errors.Is(err, rma.ErrRights):
-		return C.FI_EACCES
-	case errors.Is(err, errRemote):
-		return C.FI_EOPNOTSUPP
 	}
 	return C.FI_ECONNABORTED
 }

@@ -2,28 +2,9 @@
  * every rank. Usage: collective WARMUP OPERATIONS BYTES, with BYTES a multiple of 8. Rank 0 prints
  * the percentiles of each. The ranks must be on two hosts, half of them on each. */
 
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "times.h"
 
 static int rank, size;
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
 
 static void allreduce(int64_t *to, int64_t *from, long words)
 {
@@ -105,11 +86,8 @@ int main(int argc, char **argv)
 					MPI_Abort(MPI_COMM_WORLD, 3);
 				}
 		}
-		if (rank == 0) {
-			qsort(took, count, sizeof *took, ascending);
-			printf("%s us: p50 %.3f p99 %.3f\n", operations[o].name, took[count / 2] / 1e3,
-				took[count * 99 / 100] / 1e3);
-		}
+		if (rank == 0)
+			tell(operations[o].name, took, count);
 	}
 	free(from);
 	free(to);

@@ -1,26 +1,7 @@
 /* A ping-pong between two MPI processes: every round trip is timed by itself, as in the other
  * peers. Usage: pingpong WARMUP EXCHANGES BYTES. Rank 0 prints the percentiles. */
 
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
+#include "times.h"
 
 int main(int argc, char **argv)
 {
@@ -55,10 +36,8 @@ int main(int argc, char **argv)
 			MPI_Send(message, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
 		}
 	}
-	if (rank == 0) {
-		qsort(took, exchanges, sizeof *took, ascending);
-		printf("round trip us: p50 %.3f p99 %.3f\n", took[exchanges / 2] / 1e3, took[exchanges * 99 / 100] / 1e3);
-	}
+	if (rank == 0)
+		tell("round trip", took, exchanges);
 	free(took);
 	free(message);
 	MPI_Finalize();

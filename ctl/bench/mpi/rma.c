@@ -1,33 +1,14 @@
 /* This program measures one-sided operations of MPI. Rank 0 operates on the memory of rank 1, which
  * only waits in MPI. Each put, get, fetch-and-add and swap of 8 bytes is timed until it is complete
  * at both ends. Blocks of 1 MiB are put and got, some under way at once.
- * Usage: rma WARMUP EXCHANGES BLOCKS DEPTH. Rank 0 prints the medians and the rates. */
+ * Usage: rma WARMUP EXCHANGES BLOCKS DEPTH. Rank 0 prints the percentiles and the rates. */
 
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "times.h"
 
 enum { block = 1 << 20 };
 
 static MPI_Win window;
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
 
 static void one(const char *op, uint64_t *value, uint64_t *was)
 {
@@ -89,8 +70,7 @@ int main(int argc, char **argv)
 				}
 				added = was;
 			}
-			qsort(took, exchanges, sizeof *took, ascending);
-			printf("%s us: p50 %.3f\n", ops[i], took[exchanges / 2] / 1e3);
+			tell(ops[i], took, exchanges);
 		}
 		for (int reads = 0; reads < 2; reads++) {
 			int64_t start = now();

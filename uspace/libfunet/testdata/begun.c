@@ -168,9 +168,24 @@ static void *polls(void *last)
 	return NULL;
 }
 
+/* Handles of an endpoint that was closed are refused, also when there is another. */
+static void ended(struct funet_path *path, struct funet_pending *old)
+{
+	struct funet_options options = { .windows = 4 };
+	struct funet_pending *others[5 * SENDS];
+	CHECK(FUNET_ARGUMENT, funet_close_path(path, &patient));
+	CHECK(0, funet_open(&f, &options, &patient));
+	for (int i = 0; i < 5 * SENDS; i++)
+		CHECK(0, funet_start_receive(f, before, 9, in[i % SENDS], 8, &others[i], &patient));
+	CHECK(FUNET_ARGUMENT, funet_finish_receive(old, NULL, &now_));
+	CHECK(0, funet_close(f, &patient));
+}
+
 int main(void)
 {
 	struct funet_options options = { .windows = 4, .failed = failed, .argument = &told };
+	struct funet_pending *old;
+	struct funet_path *path;
 	pthread_t thread;
 	int last = 0;
 	CHECK(0, funet_open(&f, &options, &patient));
@@ -196,9 +211,12 @@ int main(void)
 	CHECK(0, pthread_create(&thread, NULL, polls, &last));
 	for (int i = 0; i < 100; i++)
 		CHECK(0, funet_barrier(f, &patient));
+	CHECK(0, funet_open_sender(f, next, &path, &patient));
+	CHECK(0, funet_start_receive(f, before, 9, out[0], 8, &old, &patient));
 	CHECK(0, funet_close(f, &patient));
 	CHECK(0, pthread_join(thread, NULL));
 	CHECK(1, last == FUNET_CLOSED || last == FUNET_ARGUMENT);
+	ended(path, old);
 	for (int i = 0; i < SENDS; i++) {
 		free(out[i]);
 		free(in[i]);

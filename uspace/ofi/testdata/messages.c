@@ -351,6 +351,22 @@ static void look(uint64_t tag, uint64_t flags, void *memory, size_t room, void *
 	OK(fi_trecvmsg(ep, &m, flags));
 }
 
+/* A claim for whose receive there is no room is kept. */
+static void claim_without_room(const struct fi_msg_tagged *m)
+{
+	static char contexts[2000], b;
+	size_t n = 0;
+	ssize_t err;
+	while ((err = fi_trecv(ep, &b, 1, NULL, FI_ADDR_UNSPEC, 999, 0, &contexts[n])) == 0 && n < sizeof contexts - 1)
+		n++;
+	REQUIRE(err == -FI_EAGAIN, "%zu receives: %s", n, fi_strerror((int)-err));
+	REQUIRE(fi_trecvmsg(ep, m, FI_CLAIM) == -FI_EAGAIN, "beyond %zu receives", n);
+	for (size_t i = 0; i < n; i++) {
+		OK(fi_cancel(&ep->fid, &contexts[i]));
+		(void)failure(rx, &contexts[i], FI_ECANCELED);
+	}
+}
+
 /* A message is looked at, claimed and received later, or discarded. */
 static void claims(void)
 {
@@ -386,11 +402,12 @@ static void claims(void)
 		POST(fi_trecv(ep, b, sizeof b, NULL, node[0], n, 0, &c2)); /* the next */
 		REQUIRE(completion(rx, &c2, NULL).len == n + 1, "not the claimed one");
 		memset(b, 0, sizeof b);
+		struct iovec v = { b, n };
+		struct fi_msg_tagged m = { .msg_iov = &v, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = n, .context = &c1 };
+		claim_without_room(&m);
 		look(n, FI_CLAIM, b, n, &c1);
 		e = completion(rx, &c1, NULL);
 		REQUIRE(e.len == n && b[0] == (char)n && b[n - 1] == (char)n && b[n] == 0, "the claimed one: %zu bytes", e.len);
-		struct iovec v = { b, n };
-		struct fi_msg_tagged m = { .msg_iov = &v, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = n, .context = &c1 };
 		REQUIRE(fi_trecvmsg(ep, &m, FI_CLAIM) == -FI_EINVAL, "claimed twice");
 		do { /* the third is discarded when it is there */
 			look(n, FI_PEEK | FI_CLAIM, NULL, 0, &c1);

@@ -107,19 +107,6 @@ func (m *member) newInbox() {
 	b.opens()
 }
 
-// command commits a block at the reply level, where it waits behind no message.
-func (b *inbox) command(compose func(s *funi.Slot)) bool {
-	i := b.m.process.Interface()
-	s := i.Reserve(funi.Reply)
-	if s == nil {
-		return false
-	}
-	compose(s)
-	i.Commit(funi.Reply)
-	b.upTo = i.Committed(funi.Reply)
-	return true
-}
-
 // opens opens a ring, posted buffers, or neither.
 func (b *inbox) opens() {
 	o := funi.Receive{Mode: funi.ReceiveMode(b.random.IntN(8)), Base: letterBase,
@@ -132,7 +119,8 @@ func (b *inbox) opens() {
 	default:
 		o.Mode, o.Bytes = funi.ReceiveRing, letterRing>>b.random.IntN(3)
 	}
-	if !b.command(func(s *funi.Slot) { s.SetOpenReceive(&o, commandBit) }) {
+	// at the reply level, where it waits behind no message
+	if !b.m.command(funi.Reply, &b.upTo, func(s *funi.Slot) { s.SetOpenReceive(&o, commandBit) }) {
 		return
 	}
 	b.mode, b.phase, b.reader, b.owed, b.held, b.posted = o.Mode, inboxOpening, nil, 0, nil, 0
@@ -150,13 +138,12 @@ func (b *inbox) opens() {
 
 // step gives back room, posts buffers, and opens and closes.
 func (b *inbox) step() {
-	i, now := b.m.process.Interface(), b.m.run.world.Now()
-	done := i.Committed(funi.Reply)-uint64(i.Unsent(funi.Reply)) >= b.upTo
+	now, done := b.m.run.world.Now(), b.m.carriedOut(funi.Reply) >= b.upTo
 	switch {
 	case b.phase == inboxOpening && done:
 		b.phase, b.changes = inboxOpen, now+int64(1+b.random.IntN(60))*b.m.idle()
 	case b.phase == inboxOpen && !b.settles && now >= b.changes && b.m.run.quota() && b.random.IntN(4) == 0:
-		if b.command(func(s *funi.Slot) { s.SetCloseReceive(commandBit) }) {
+		if b.m.command(funi.Reply, &b.upTo, func(s *funi.Slot) { s.SetCloseReceive(commandBit) }) {
 			b.phase = inboxClosing
 			b.closes++
 		}
@@ -165,9 +152,8 @@ func (b *inbox) step() {
 	case b.phase == inboxShut && (now >= b.changes || b.settles):
 		b.opens()
 	}
-	retired := i.Committed(funi.Request) - uint64(i.Unsent(funi.Request))
 	for n := range b.stages {
-		if s := &b.stages[n]; s.busy && retired >= s.upTo {
+		if s := &b.stages[n]; s.busy && b.m.carriedOut(funi.Request) >= s.upTo {
 			s.busy = false
 			fill(b.stage(n), ^b.m.life(), n)
 		}
@@ -213,7 +199,7 @@ func (b *inbox) gives(now int64) {
 		b.posted++
 		b.owed++
 	}
-	if b.owed > 0 && b.command(func(s *funi.Slot) { s.SetGiveReceive(b.owed, commandBit) }) {
+	if b.owed > 0 && b.m.command(funi.Reply, &b.upTo, func(s *funi.Slot) { s.SetGiveReceive(b.owed, commandBit) }) {
 		b.owed = 0
 	}
 }

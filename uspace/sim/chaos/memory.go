@@ -79,8 +79,7 @@ func (m *member) retired() {
 		if len(q) == 0 {
 			continue
 		}
-		done := m.process.Interface().Committed(funi.Level(l)) - uint64(m.process.Interface().Unsent(funi.Level(l)))
-		n := 0
+		n, done := 0, m.carriedOut(funi.Level(l))
 		for ; n < len(q) && q[n].sent <= done; n++ {
 			s := m.sources.give(q[n].source)
 			m.memory.scribble(s.first, s.end)

@@ -75,19 +75,6 @@ func (m *member) newPaths() {
 	m.paths = p
 }
 
-// command commits a block that opens or closes an end, or returns false if there is no slot for it.
-func (e *pathSide) command(compose func(s *funi.Slot)) bool {
-	i := e.of.m.process.Interface()
-	s := i.Reserve(funi.Request)
-	if s == nil {
-		return false
-	}
-	compose(s)
-	i.Commit(funi.Request)
-	e.upTo = i.Committed(funi.Request)
-	return true
-}
-
 func (e *pathSide) address() uint32 { return pathBase + uint32(e.place*pathStride) }
 
 // opens opens an end in a free place, or returns nil if there is none.
@@ -100,7 +87,7 @@ func (p *paths) opens(node uint16, slices int) *pathSide {
 		clear(memory)
 		e := &pathSide{of: p, place: place, slices: slices, path: must(funi.MapPath(memory, slices))}
 		cookie := uint32(pathBit | place)
-		if !e.command(func(s *funi.Slot) { s.SetOpenPath(node, e.address(), slices, cookie) }) {
+		if !e.of.m.command(funi.Request, &e.upTo, func(s *funi.Slot) { s.SetOpenPath(node, e.address(), slices, cookie) }) {
 			return nil
 		}
 		e.until = p.m.run.world.Now() + 1 + p.m.random.Int64N(2*p.m.run.horizon)
@@ -148,15 +135,9 @@ func (p *paths) step() {
 	}
 }
 
-// done reports whether the end's last block was carried out.
-func (e *pathSide) done() bool {
-	i := e.of.m.process.Interface()
-	return i.Committed(funi.Request)-uint64(i.Unsent(funi.Request)) >= e.upTo
-}
-
 func (e *pathSide) step() {
 	r := e.of.m.run
-	if !e.done() {
+	if e.of.m.carriedOut(funi.Request) < e.upTo {
 		return
 	}
 	if e.closing {
@@ -185,7 +166,7 @@ func (e *pathSide) step() {
 	default:
 		over = true
 	}
-	if over && e.command(func(s *funi.Slot) { s.SetClosePath(e.address(), pathBit) }) {
+	if over && e.of.m.command(funi.Request, &e.upTo, func(s *funi.Slot) { s.SetClosePath(e.address(), pathBit) }) {
 		e.closing = true
 	}
 }

@@ -127,23 +127,30 @@ func (m *member) newWindows() {
 	w.opens()
 }
 
-// command commits a block that is not an operation.
-func (w *windows) command(compose func(s *funi.Slot)) bool {
-	i := w.m.process.Interface()
-	s := i.Reserve(funi.Request)
+// command commits a block that is not an operation, and returns false if there is no slot for it.
+// upTo is then the number of slots that are retired when the block was carried out.
+func (m *member) command(l funi.Level, upTo *uint64, compose func(s *funi.Slot)) bool {
+	i := m.process.Interface()
+	s := i.Reserve(l)
 	if s == nil {
 		return false
 	}
 	compose(s)
-	i.Commit(funi.Request)
-	w.upTo = i.Committed(funi.Request)
+	i.Commit(l)
+	*upTo = i.Committed(l)
 	return true
+}
+
+// carriedOut returns how many slots the card has retired.
+func (m *member) carriedOut(l funi.Level) uint64 {
+	i := m.process.Interface()
+	return i.Committed(l) - uint64(i.Unsent(l))
 }
 
 func (w *windows) opens() {
 	key := w.m.random.Uint64()&^0xffff | uint64(w.slot)
 	w.absent = w.m.random.IntN(8) == 0
-	if w.command(func(s *funi.Slot) {
+	if w.m.command(funi.Request, &w.upTo, func(s *funi.Slot) {
 		s.SetOpenWindow(&funi.Window{Key: key, Base: windowBase, Bytes: windowBytes, Address: windowAddress,
 			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic, Absent: w.absent,
 			Counts: windowBase + windowCounts}, commandBit)
@@ -159,9 +166,8 @@ func (w *windows) content() []byte {
 
 // step advances the window to its next phase.
 func (w *windows) step() {
-	i := w.m.process.Interface()
 	now := w.m.run.world.Now()
-	done := i.Committed(funi.Request)-uint64(i.Unsent(funi.Request)) >= w.upTo
+	done := w.m.carriedOut(funi.Request) >= w.upTo
 	switch {
 	case w.phase == opening && done && w.absent:
 		w.phase, w.reopens = absent, now+w.m.idle()
@@ -170,13 +176,13 @@ func (w *windows) step() {
 		if !bytes.Equal(w.snapshot, w.content()) {
 			w.m.run.damaged("member %d: its window has changed while it was not present", w.m.number)
 		}
-		if w.command(func(s *funi.Slot) { s.SetResumeWindow(w.key, commandBit) }) {
+		if w.m.command(funi.Request, &w.upTo, func(s *funi.Slot) { s.SetResumeWindow(w.key, commandBit) }) {
 			w.phase, w.absent = opening, false
 		}
 	case w.phase == opening && done:
 		w.phase, w.reopens = open, now+int64(1+w.m.random.IntN(40))*w.m.idle()
 	case w.phase == open && now >= w.reopens && w.m.run.quota() && w.m.random.IntN(4) == 0:
-		if w.command(func(s *funi.Slot) { s.SetCloseKeySlot(w.key, commandBit) }) {
+		if w.m.command(funi.Request, &w.upTo, func(s *funi.Slot) { s.SetCloseKeySlot(w.key, commandBit) }) {
 			w.phase = shutting
 		}
 	case w.phase == shutting && done:
