@@ -326,6 +326,7 @@
 //	resumed            a host does not notice that etcd was restored while it was away
 //	unwaiting          GIDs are given to new jobs at once when etcd was restored
 //	crowded            keys below a GID are not looked at that are more than can be read
+//	unnamed            hosts are not found behind more keys of others than are read
 //	blind              of two jobs that take a GID at once both get it
 //	unresting          a card looks all the while whether a switch can go on
 //	classless          a group on all hosts has its turn among those of each host
