@@ -144,8 +144,8 @@ func start(t *testing.T, cmd *exec.Cmd, by func(*exec.Cmd) error) *process {
 	}
 	started := make(chan error)
 	go func() {
-		// The kernel kills the child with the thread that started it (prctl(2), PR_SET_PDEATHSIG), and
-		// threads that have been in a lab end with it.
+		// The kernel kills the child with the thread that started it (prctl(2), PR_SET_PDEATHSIG).
+		// Threads that have been in a lab end when it is closed.
 		runtime.LockOSThread()
 		err := by(cmd)
 		if started <- err; err == nil {

@@ -64,7 +64,8 @@ func TestJunkAmongHosts(t *testing.T) {
 	s := etcd.Start(t)
 	low, high := join(t, options(s, 3)), join(t, options(s, 41))
 	junk(t, s, 5000, func(i int) string { return fmt.Sprint("/lab/groups/7/", 10000+i) })
-	junk(t, s, 60000, func(i int) string { return fmt.Sprintf("/lab/hosts/4/%d", i) }) // 4/ comes before 41
+	// They come before hosts/41.
+	junk(t, s, 60000, func(i int) string { return fmt.Sprintf("/lab/hosts/4/%d", i) })
 	await(t, "the flood is over", func() bool { return high.State().Up && low.State().Up })
 	before := questions(t, s)
 	if err := high.take(7, tokens[0], 41); err != nil {
