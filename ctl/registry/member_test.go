@@ -297,6 +297,10 @@ func TestFloodBelowOneGID(t *testing.T) {
 		all[0].Release(7)
 		all[1].Release(7)
 		all[2].Release(7)
+		await(t, "the other job has given it back, if it had it", func() bool {
+			r, err := s.Client.Get(t.Context(), fmt.Sprint("/lab/groups/7/", node+2))
+			return err == nil && (len(r.Kvs) == 0 || !strings.Contains(string(r.Kvs[0].Value), "job"))
+		})
 	}
 	stop()
 	writers.Wait()
