@@ -61,7 +61,6 @@ func TestOtherGroup(t *testing.T) {
 // that says which node is silent, or which one has gone that noticed before them.
 func TestPeerKilled(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
 	for _, c := range []struct {
 		hosts, victim int
 		args          []string
@@ -74,7 +73,6 @@ func TestPeerKilled(t *testing.T) {
 		{2, 1, []string{"flood", "--messages", "1000000000", "--stalls", "0", "--xdp", "native"}},
 	} {
 		t.Run(c.args[0]+" node "+strconv.Itoa(c.victim), func(t *testing.T) {
-			t.Parallel()
 			name, l := namedLab(t, "--hosts", strconv.Itoa(c.hosts))
 			hosts := []int{0, 1, 2}[:c.hosts]
 			list := nodes(t, name, l, hosts, c.args...)
