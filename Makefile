@@ -8,9 +8,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
 # Packages in which goroutines or processes share memory, and those of them that make test has. Packages am and apps have no
-# goroutine, nor have their tests.
-RACE_SHORT := ./uspace/funi ./uspace/wait ./uspace/lead ./uspace/card ./uspace/funet ./uspace/socket ./ctl/daemon
-RACE := ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/lead ./uspace/card ./uspace/sim/scale ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/rawxdp ./ctl/paper ./ctl/daemon ./ctl/ports ./ctl/capture
+# goroutine, nor have their tests. Those that take longest are first, so that the others run beside them.
+RACE_SHORT := ./ctl/daemon ./uspace/funi ./uspace/wait ./uspace/lead ./uspace/card ./uspace/funet ./uspace/socket
+RACE := ./ctl/daemon ./ctl/funet ./ctl/paper ./ctl/bench ./uspace/funi ./uspace/attach ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/lead ./uspace/card ./uspace/sim/scale ./xdp ./ctl/lab ./ctl/program ./ctl/rawxdp ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
@@ -242,17 +242,20 @@ check: golang
 	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
 # How many packages and tests at once. Many wait for what takes its time, such as a peer that is to be given up.
-ATONCE = -p $(if $(SHORT),3,2) -parallel 4
+ATONCE = -p 3 -parallel 4
 
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as ordinary users, who must
-# be able to execute it whatever root's umask is. The programs are built once for all of them.
+# be able to execute it whatever root's umask is. The programs are built once for all of them. The packages that take longest are
+# first, so that the others run beside them.
 unit: golang
 	@umask 022; programs=$$(mktemp -d); trap 'rm -rf $$programs' EXIT; chmod 755 $$programs; \
 	$(GO) build -o $$programs/ $(FUNET:bin/%=./ctl/%) ./ctl/funid; \
-	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 $(ATONCE) -timeout 60m ./... | $(GO) run ./tests/gate $(SHORT)
+	FUNET_BINARY=$$programs/funet $(GO) test $(SHORT) -vet=off -json -count=1 $(ATONCE) -timeout 60m ./tests ./ctl/daemon ./tests/hostile ./... | $(GO) run ./tests/gate $(SHORT)
 
 # The race detector looks for goroutines that share memory. There are fewer seeds (-short), which unit has all run, but no test
 # is left out unless make test runs it, and those that simulate for long in one goroutine: Table 6.1 of the thesis, turns of gangs.
+# It does without the profiles with which the programs ship, for which all packages would be compiled once more.
+race: export GOFLAGS += -pgo=off
 race: golang
 	@umask 022; $(if $(SHORT),,export FUNET_TESTS_ALL=1;) \
 	$(GO) test -race -short -skip '^(TestCMAMTable|TestStatements|TestCauses|TestRules|TestSixteenHostsMeet|TestGangs)$$' -vet=off -json -count=1 $(ATONCE) -timeout 40m $(if $(SHORT),$(RACE_SHORT),$(RACE)) | $(GO) run ./tests/gate $(SHORT)

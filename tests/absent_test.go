@@ -35,6 +35,7 @@ func busy(t *testing.T, l *lab.Lab, host int) {
 // TestPeerAbsent: a node alone gives up after --wait and names the node that is silent.
 func TestPeerAbsent(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	name, l := namedLab(t)
 	for _, mode := range []string{"native", "generic"} {
 		p := nodes(t, name, l, []int{0}, "pingpong", "--wait", "1s", "--xdp", mode)[0]
@@ -48,6 +49,7 @@ func TestPeerAbsent(t *testing.T) {
 // TestOtherGroup: a peer of another group is as silent as none.
 func TestOtherGroup(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	name, l := namedLab(t)
 	a := nodes(t, name, l, []int{0}, "pingpong", "--wait", "2s", "--xdp", "generic", "--gid", "5")[0]
 	b := nodes(t, name, l, []int{1}, "pingpong", "--wait", "2s", "--xdp", "generic", "--gid", "6")[0]
@@ -105,8 +107,10 @@ func TestPeerKilled(t *testing.T) {
 // says which and that it is down; its peer, that it is silent.
 func TestInterfaceDown(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	for _, mode := range []string{"native", "generic"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			name, l := namedLab(t)
 			list := nodes(t, name, l, []int{0, 1}, "pingpong", "--exchanges", "1000000000", "--xdp", mode)
 			busy(t, l, 0)

@@ -69,6 +69,7 @@ func TestDirectPrograms(t *testing.T) {
 // TestDirectRejoin is TestRejoin with direct ports.
 func TestDirectRejoin(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	s := directs(t)
 	rejoin(s, 8)
 	bare(t, s.name)
@@ -102,19 +103,21 @@ func TestDirectOnLab(t *testing.T) {
 	funet(t, "pingpong", "--card", "direct").fails("--lab N", "funet run --card direct")
 }
 
-// TestDirectKilled: a node, the launcher, and a daemon with all that it gave: each is killed in the
-// middle of a run. The others end, and say why; the daemons that live have nothing of the job, and
-// no link is left.
+// pingPongs starts a job that goes on, and waits until each of its nodes has a port.
+func (s *service) pingPongs() *process {
+	s.t.Helper()
+	p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
+	// on each host a job, a port and memory
+	eventually(s.t, "both nodes have their ports", func() bool { return s.inUse() == 2*3 })
+	return p
+}
+
+// TestDirectKilled: a node is killed in the middle of a run. The other ends, and says why; the
+// daemons have nothing of the job, and no link is left.
 func TestDirectKilled(t *testing.T) {
 	long.Test(t)
 	s := directs(t)
-	run := func() *process {
-		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
-		// on each host a job, a port and memory
-		eventually(t, "both nodes have their ports", func() bool { return s.inUse() == 2*3 })
-		return p
-	}
-	p := run()
+	p := s.pingPongs()
 	signalAll(t, ofNode(p.mark, 1), syscall.SIGKILL)
 	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "node 1") ||
 		!strings.Contains(p.stderr.String(), "killed") {
@@ -122,8 +125,16 @@ func TestDirectKilled(t *testing.T) {
 	}
 	s.free()
 	bare(t, s.name)
+}
 
-	p = run()
+// TestDirectOwnersKilled: the launcher, and a daemon with all that it gave: each is killed in the
+// middle of a run. The nodes end; the daemons that live have nothing of the job, and no link is
+// left.
+func TestDirectOwnersKilled(t *testing.T) {
+	long.Test(t)
+	t.Parallel()
+	s := directs(t)
+	p := s.pingPongs()
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +143,7 @@ func TestDirectKilled(t *testing.T) {
 	s.free()
 	bare(t, s.name)
 
-	p = run()
+	p = s.pingPongs()
 	pids, err := exec.Command("pgrep", "-f", "--", "--config "+lab.DaemonDir(s.name)+"/host-1.yaml").Output()
 	if err != nil {
 		t.Fatalf("finding the daemon: %v", err)
@@ -152,14 +163,14 @@ func TestDirectKilled(t *testing.T) {
 // with the same line.
 func TestDirectInterfaceGone(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	s := directs(t)
 	l, err := lab.Open(s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
-	eventually(t, "both nodes have their ports", func() bool { return s.inUse() == 2*3 })
+	p := s.pingPongs()
 	if err := l.Do(0, func() error {
 		nic, err := netlink.LinkByName("fu0")
 		if err != nil {

@@ -80,6 +80,7 @@ func TestDoctorBesideDaemons(t *testing.T) {
 // TestSilentPeer: a program whose peer is silent says why, as the doctor finds out.
 func TestSilentPeer(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	name, l := namedLab(t)
 	good := funet(t, "lab", "peers", name).ok()
 	play := func(peers string) *process {

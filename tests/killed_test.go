@@ -24,6 +24,7 @@ var (
 // others go on with each other, close everything, and end. So does a rank that is never there.
 func TestProviderKilled(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	program := withFabric(t, "killed")
 	s := directs(t)
 	t.Logf("-kill-seed=%d", *killSeed)

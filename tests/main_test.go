@@ -5,7 +5,8 @@
 // with the daemon beside it. Every process that a test starts carries a mark in its environment,
 // which its children inherit. By the mark a test tells its own processes from what others on the
 // machine do. census_test.go follows the marks to namespaces, programs and maps and checks that
-// they are gone. Labs that need a name get one that no other run has.
+// they are gone. Labs that need a name get one that no other run has. So tests may run at the same
+// time: those that wait for most of their time do, after the others (t.Parallel).
 package tests
 
 import (
@@ -19,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -140,13 +142,20 @@ func start(t *testing.T, cmd *exec.Cmd, by func(*exec.Cmd) error) *process {
 		}
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	}
-	if err := by(cmd); err != nil {
+	started := make(chan error)
+	go func() {
+		// The kernel kills the child with the thread that started it (prctl(2), PR_SET_PDEATHSIG).
+		// Threads that have been in a lab end when it is closed.
+		runtime.LockOSThread()
+		err := by(cmd)
+		if started <- err; err == nil {
+			p.err = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatalf("starting %v: %v", cmd.Args, err)
 	}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.ended)
-	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
 		<-p.ended

@@ -34,6 +34,7 @@ func ofNode(mark string, node int) (pids []int) {
 // beginning once and in this order.
 func TestRejoin(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	rejoin(daemons(t), 10)
 }
 

@@ -166,6 +166,7 @@ func TestRunCannotKillTheLauncher(t *testing.T) {
 // another is attached, and says nothing of programs that never attach.
 func TestRunEndedUnattached(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	s := daemons(t)
 	p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec "+command+" pingpong --wait 10s")
 	if p.wait(); !strings.Contains(p.stderr.String(), "funet: nodes [1] ended with exit code 0 before they attached") {

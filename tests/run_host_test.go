@@ -68,6 +68,7 @@ func runs(pid int) bool {
 // first. When it answers again, what ran there ends.
 func TestRunHostDies(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	s := daemons(t)
 	hosts := s.behindSSH(t)
 	word := filepath.Join(filepath.Dir(file(t, "")), "word")
@@ -133,6 +134,7 @@ func TestRunLauncherDies(t *testing.T) {
 // output nobody takes for a while are no dead hosts.
 func TestRunHostLives(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	s := daemons(t)
 	hosts := s.behindSSH(t)
 	const timeout = 10 * time.Second

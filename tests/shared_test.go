@@ -68,6 +68,7 @@ func TestSharedPrograms(t *testing.T) {
 // node's next process gets other memory.
 func TestSharedRejoin(t *testing.T) {
 	long.Test(t)
+	t.Parallel()
 	s := oneHost(t)
 	rejoin(s, 8)
 	bare(t, s.name)

@@ -198,6 +198,7 @@ func TestCaptureEndsWithTheDaemon(t *testing.T) {
 	}
 	defer c.Close()
 	first.Close()
+	b.tune = func(c *daemon.Config) { c.ConnectTimeout = time.Second } // so long nobody is greeted
 	d := b.directWith(0, connect)
 	gid, token, _ := directJob(t, []*running{d}, 0, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

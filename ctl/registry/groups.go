@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 const (
@@ -24,6 +23,9 @@ const (
 	mostSharing = 4096
 	// mostOps is how many keys go in one transaction; etcd's own limit is 128.
 	mostOps = 64
+	// mostKey is how many bytes a key has that is deleted because its host did not write it: so
+	// many that mostOps of them go in one transaction.
+	mostKey = 256
 )
 
 // group is a GID that this host has, or wants to have again.
@@ -265,7 +267,10 @@ func (m *Member) put(ctx context.Context, gid uint16, g *group) error {
 		lease := m.lease
 		m.mu.Unlock()
 		ops := []clientv3.Op{clientv3.OpPut(key, g.claim.Marshal(), clientv3.WithLease(lease))}
-		for _, f := range found.forged[:min(len(found.forged), mostOps)] {
+		for _, f := range found.forged {
+			if len(f.key) > mostKey || len(ops) > mostOps {
+				continue
+			}
 			same := clientv3.Compare(clientv3.ModRevision(f.key), "=", f.modified)
 			ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{same}, []clientv3.Op{clientv3.OpDelete(f.key)}, nil))
 		}
@@ -324,17 +329,18 @@ type theirs struct {
 	made, modified, lease int64
 }
 
+// theirsOf is a key of a host below a GID as etcd has it; nil: it is not there.
+func theirsOf(host uint16, key string, kv *mvccpb.KeyValue) theirs {
+	return theirs{host, key, entryOf(kv.GetValue(), 0, 0, 0).value, kv.GetCreateRevision(), kv.GetModRevision(),
+		kv.GetLease()}
+}
+
 // look finds out what others have below a GID in a revision; 0: now.
 func (m *Member) look(ctx context.Context, gid uint16, job string, at int64) (found sight, err error) {
 	all := m.prefix + groupName(gid)
-	r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return m.client.Get(ctx, all, clientv3.WithPrefix(), clientv3.WithLimit(mostSharing), clientv3.WithRev(at))
-	})
-	if status.Code(err) == codes.ResourceExhausted || err == nil && r.More { // too much to look at
+	r, err := m.get(ctx, all, clientv3.WithPrefix(), clientv3.WithLimit(mostSharing), clientv3.WithRev(at))
+	if tooLong(err) || err == nil && r.More {
 		return m.lookClosely(ctx, gid, job, at)
-	}
-	if err == nil {
-		err = m.same(r.Header.GetClusterId())
 	}
 	if err != nil {
 		return found, err
@@ -346,7 +352,7 @@ func (m *Member) look(ctx context.Context, gid uint16, job string, at int64) (fo
 		if k == claimKey && host == m.o.Own.Node {
 			continue
 		}
-		x := theirs{host, key, entryOf(kv.Value, 0, 0, 0).value, kv.CreateRevision, kv.ModRevision, kv.Lease}
+		x := theirsOf(host, key, kv)
 		switch c, err := ParseClaim(key, x.value); {
 		case k != claimKey || x.lease == 0:
 			found.forged = append(found.forged, x)
@@ -356,11 +362,14 @@ func (m *Member) look(ctx context.Context, gid uint16, job string, at int64) (fo
 			some = append(some, x)
 		}
 	}
-	name := func(x *theirs) string { return m.prefix + hostName(x.host) }
-	hosts, err := m.keys(ctx, some, name, r.Header.Revision, true)
+	var names []string
+	for i := range some {
+		names = append(names, m.prefix+hostName(some[i].host))
+	}
+	hosts, err := m.keys(ctx, names, r.Header.Revision, true)
 	for i := range hosts {
 		switch x := &some[i]; {
-		case !m.valid(x, hosts[i].lease):
+		case !m.valid(x, hosts[i].GetLease()):
 			found.forged = append(found.forged, *x)
 		case found.rival == nil:
 			found.rival = x
@@ -370,45 +379,40 @@ func (m *Member) look(ctx context.Context, gid uint16, job string, at int64) (fo
 }
 
 // lookClosely looks at no other keys than those that hosts of the table may have below a GID. It
-// finds the same where others have written more than can be looked at, except what is forged.
+// finds the same where others have written more than can be looked at, except what is forged. What
+// others write below hosts/ makes it longer by mostPages pages, and as many questions as all names
+// of hosts need, at most (readHosts).
 func (m *Member) lookClosely(ctx context.Context, gid uint16, job string, at int64) (found sight, err error) {
-	var hosts, some []theirs
-	key, end := m.prefix+"hosts/", clientv3.GetPrefixRangeEnd(m.prefix+"hosts/")
-	for more := true; more; {
-		r, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-			return m.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithKeysOnly(),
-				clientv3.WithRev(at))
-		})
-		if err != nil {
-			return found, err
+	var hosts []theirs
+	var names []string
+	at, err = m.readHosts(ctx, at, mostPages, true, func(kv *mvccpb.KeyValue) {
+		k, _, host := readKey(strings.TrimPrefix(string(kv.Key), m.prefix))
+		if k == hostKey && host != m.o.Own.Node && kv.Lease != 0 {
+			hosts = append(hosts, theirs{host: host, lease: kv.Lease})
+			names = append(names, m.prefix+claimName(gid, host))
 		}
-		at = cmp.Or(at, r.Header.Revision)
-		for _, kv := range r.Kvs {
-			k, _, host := readKey(strings.TrimPrefix(string(kv.Key), m.prefix))
-			if k == hostKey && host != m.o.Own.Node {
-				hosts = append(hosts, theirs{host: host, lease: kv.Lease})
-			}
-			key = string(kv.Key) + "\x00"
-		}
-		more = r.More
-	}
-	claim := func(x *theirs) string { return m.prefix + claimName(gid, x.host) }
-	claims, err := m.keys(ctx, hosts, claim, at, true)
-	for i := range claims {
-		if x := &claims[i]; m.valid(x, hosts[i].lease) {
-			some = append(some, *x)
-		}
-	}
+	})
 	if err != nil {
 		return found, err
 	}
-	some, err = m.keys(ctx, some, claim, at, false)
-	for i := range some {
-		x := &some[i]
-		if c, err := ParseClaim(x.key, x.value); err == nil && c.Job == job {
+	claims, err := m.keys(ctx, names, at, true)
+	if err != nil {
+		return found, err
+	}
+	var some []theirs
+	var counting []string
+	for i := range claims {
+		if x := theirsOf(hosts[i].host, names[i], claims[i]); m.valid(&x, hosts[i].lease) {
+			some, counting = append(some, x), append(counting, names[i])
+		}
+	}
+	values, err := m.keys(ctx, counting, at, false)
+	for i := range values {
+		c, err := ParseClaim(some[i].key, entryOf(values[i].GetValue(), 0, 0, 0).value)
+		if err == nil && c.Job == job {
 			found.ours = true
 		} else if found.rival == nil {
-			found.rival = x
+			found.rival = &some[i]
 		}
 	}
 	return found, err
@@ -419,35 +423,4 @@ func (m *Member) valid(x *theirs, lease int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return lease != 0 && x.lease == lease && m.table.withinShare(x.host, x.made)
-}
-
-// keys reads a key for each of some hosts, in a revision. A key that is missing has no lease.
-func (m *Member) keys(ctx context.Context, of []theirs, name func(*theirs) string, at int64, only bool) ([]theirs,
-	error) {
-	var all []theirs
-	for some := range slices.Chunk(of, mostOps) {
-		var ops []clientv3.Op
-		for i := range some {
-			o := []clientv3.OpOption{clientv3.WithRev(at)}
-			if only {
-				o = append(o, clientv3.WithKeysOnly())
-			}
-			ops = append(ops, clientv3.OpGet(name(&some[i]), o...))
-		}
-		r, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-			return m.client.Txn(ctx).Then(ops...).Commit()
-		})
-		if err != nil {
-			return nil, err
-		}
-		for i, answer := range r.Responses {
-			x := theirs{host: some[i].host, key: name(&some[i])}
-			for _, kv := range answer.GetResponseRange().Kvs { // one, or none
-				x.value = entryOf(kv.Value, 0, 0, 0).value
-				x.made, x.modified, x.lease = kv.CreateRevision, kv.ModRevision, kv.Lease
-			}
-			all = append(all, x)
-		}
-	}
-	return all, nil
 }

@@ -30,6 +30,7 @@ type table struct {
 	claimed   map[uint16]int              // how many GIDs a host has
 	epoch     entry
 	hasEpoch  bool
+	note      entry           // says that etcd was restored; it counts if it has a lease
 	strangers map[string]bool // keys of no known form; at most mostStrangers
 	revision  int64           // of the last change that is in it
 }
@@ -74,6 +75,10 @@ func (t *table) set(key string, e *entry) {
 	case epochKey:
 		if t.hasEpoch = e != nil; t.hasEpoch {
 			t.epoch = *e
+		}
+	case noteKey:
+		if t.note = (entry{}); e != nil {
+			t.note = *e
 		}
 	case stranger:
 		if e == nil {

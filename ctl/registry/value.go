@@ -288,7 +288,11 @@ const (
 	hostKey
 	claimKey
 	epochKey
+	noteKey
 )
+
+// noteName is the key of the note that etcd was restored. Hosts may write it, as they may groups.
+const noteName = "groups/restored"
 
 // readKey takes a key apart, without the prefix. Only the form that this package writes is a key.
 func readKey(key string) (k kind, gid, host uint16) {
@@ -300,6 +304,8 @@ func readKey(key string) (k kind, gid, host uint16) {
 	switch {
 	case key == "epoch":
 		return epochKey, 0, 0
+	case key == noteName:
+		return noteKey, 0, 0
 	case len(part) == 2 && part[0] == "hosts":
 		if host, ok := number(part[1], 0, cluster.MaxNodes-1); ok {
 			return hostKey, 0, host

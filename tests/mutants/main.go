@@ -326,6 +326,7 @@
 //	resumed            a host does not notice that etcd was restored while it was away
 //	unwaiting          GIDs are given to new jobs at once when etcd was restored
 //	crowded            keys below a GID are not looked at that are more than can be read
+//	unnamed            hosts are not found behind more keys of others than are read
 //	blind              of two jobs that take a GID at once both get it
 //	unresting          a card looks all the while whether a switch can go on
 //	classless          a group on all hosts has its turn among those of each host
@@ -350,7 +351,8 @@
 // check does not run are left out (trim.go). So the tree is never written to, and there is nothing
 // to restore, even if this program is killed. Only the temporary folder may
 // remain then. A mutant that does not compile is an error, and so is a check that runs into its
-// time limit. In the end the unchanged engine must pass every check that was used.
+// time limit. A mutant meets the short form of a check first, and all of it if that does not notice
+// it. In the end the unchanged engine must pass every check that was used.
 //
 // The exit status is 0 if every mutant was caught and the unchanged engine passed.
 package main
@@ -399,7 +401,7 @@ func run(ctx context.Context, names []string) error {
 		}
 	}
 	rows = append(rows, passes...)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, turns, sim, scale, bundle and registry.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet "+chaosRun+"; the other checks are tests of %s, or of its package link, or of packages am, rats, rma, funi, scoreboard, topology, turns, sim, scale, bundle and registry.\n\n", "FAULTS", allSeeds, engineFolder)
 	wrong := play(ctx, rows)
 	switch {
 	case ctx.Err() != nil:
