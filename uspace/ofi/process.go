@@ -451,7 +451,7 @@ func errno(err error) C.int {
 		return C.FI_EINVAL
 	case errors.Is(err, errKey):
 		return C.FI_ENOKEY
-	case errors.Is(err, rma.ErrKey), errors.Is(err, rma.ErrRange):
+	case errors.Is(err, rma.ErrKey), errors.Is(err, rma.ErrRange), errors.Is(err, errBeyond):
 		return C.FI_EKEYREJECTED
 	case errors.Is(err, rma.ErrRights):
 		return C.FI_EACCES
