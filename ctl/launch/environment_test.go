@@ -35,8 +35,11 @@ func TestOFI(t *testing.T) {
 		want        map[string]bool
 	}{
 		{false, false, map[string]bool{"FI_PROVIDER=tcp": true, "FI_PROVIDER_PATH=/p": true, "OMPI_MCA_pml=": true,
-			"OMPI_MCA_mtl=ofi": true, "LD_PRELOAD=a.so:/p/libfunet-onstack.so": true, list: true, "OMPI_MCA_osc=rdma": false}},
-		{true, true, map[string]bool{"OMPI_MCA_osc=rdma": true, "OMPI_MCA_btl=ofi,self": true, list + ",FUNET_SOCKET": true}},
+			"OMPI_MCA_mtl=ofi": true, "LD_PRELOAD=a.so:/p/libfunet-onstack.so": true, list: true, "OMPI_MCA_osc=rdma": false,
+			"MPIR_CVAR_CH4_OFI_ENABLE_MR_PROV_KEY=1": false}},
+		{true, true, map[string]bool{"OMPI_MCA_osc=rdma": true, "OMPI_MCA_btl=ofi,self": true, list + ",FUNET_SOCKET": true,
+			"MPIR_CVAR_CH4_OFI_ENABLE_MR_VIRT_ADDRESS=1": true, "MPIR_CVAR_CH4_OFI_ENABLE_MR_ALLOCATED=1": true,
+			"MPIR_CVAR_CH4_OFI_ENABLE_MR_PROV_KEY=1": true}},
 	} {
 		n.Direct, n.OneSocket = c.direct, c.one
 		env := n.environment("socket", false, "/p")

@@ -102,7 +102,7 @@ func (l *local) findProvider() (err error) {
 var forwarded = []string{"FI_PROVIDER", "FI_PROVIDER_PATH", "LD_PRELOAD", attach.GIDVariable, attach.TokenVariable}
 
 // withProvider adds the variables that make a program use the provider of a folder. Those that are
-// there stay. Variables of Open MPI do nothing to other programs.
+// there stay. Variables of Open MPI and MPICH do nothing to other programs.
 func (n *node) withProvider(env map[string]string, folder string) {
 	values := map[string]string{
 		"FI_PROVIDER": "funet", "FI_PROVIDER_PATH": folder, "OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi",
@@ -113,6 +113,10 @@ func (n *node) withProvider(env map[string]string, folder string) {
 	}
 	if n.Direct { // otherwise Open MPI makes one-sided operations of messages
 		values["OMPI_MCA_osc"], values["OMPI_MCA_btl"] = "rdma", "ofi,self"
+		// MPICH's own keys of windows are too large, and it would make messages of puts and gets.
+		for _, mode := range []string{"VIRT_ADDRESS", "ALLOCATED", "PROV_KEY"} {
+			values["MPIR_CVAR_CH4_OFI_ENABLE_MR_"+mode] = "1"
+		}
 	}
 	for name, value := range values {
 		if _, there := env[name]; !there {

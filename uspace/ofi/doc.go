@@ -39,8 +39,8 @@
 //     of a table in C, for both kinds of address vectors. fi_getinfo takes addresses as
 //     fi_av_straddr writes them, funet://GROUP/NODE/ENDPOINT.
 //   - A completion queue never overruns. Completions beyond its ring wait in Go, and until they are
-//     read operations that would add more return -FI_EAGAIN. So do operations beyond 1,024 of an
-//     endpoint in each direction, apart from receives in the ring.
+//     read operations that would add more return -FI_EAGAIN. So do sends and receives beyond
+//     65,536 each of a process, and others beyond 512.
 //   - An operation with FI_FENCE returns -FI_EAGAIN while earlier ones of its endpoint to the node
 //     are under way.
 //   - With FI_RMA_EVENT a region counts from its registration on, and its counter from fi_mr_bind

@@ -22,7 +22,6 @@ type endpoint struct {
 	number int
 	tx, rx *queue // nil: none
 	under  []*operation
-	sends  int                 // of under
 	claims map[uint64]am.Claim // by context (peek.go)
 }
 
@@ -96,15 +95,18 @@ func (e *endpoint) endAll(err error) {
 }
 
 //export ofi_go_left
-func ofi_go_left(core uintptr, transmit int32) (left C.ssize_t) {
+func ofi_go_left(transmit int32) (left C.ssize_t) {
 	defer caught(&left)
-	the.with(func(*am.Endpoint) {
-		e := the.of(core)
-		if left = C.QUEUE - C.ssize_t(len(e.under)-e.sends); transmit != 0 {
-			left = C.QUEUE - C.ssize_t(e.sends)
+	the.with(func(a *am.Endpoint) {
+		if a == nil {
+			return
+		}
+		sends, receives, _ := a.TaggedUnderWay()
+		if left = C.ssize_t(am.MaxTagged - receives); transmit != 0 {
+			left = C.ssize_t(am.MaxTagged - sends)
 		}
 	})
-	return max(left, 0)
+	return left
 }
 
 // Whether operations to a node are under way, so that one with FI_FENCE must wait. It lets the card

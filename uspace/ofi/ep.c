@@ -63,13 +63,13 @@ static int no_rx_context(struct fid_ep *ep, int index, struct fi_rx_attr *attr, 
 static ssize_t rx_left(struct fid_ep *ep)
 {
 	struct ofi_core *c = of(&ep->fid)->core;
-	return !c->enabled || guest_enter() != 0 ? -FI_EOPBADSTATE : ofi_go_left((uintptr_t)c, 0);
+	return !c->enabled || guest_enter() != 0 ? -FI_EOPBADSTATE : ofi_go_left(0);
 }
 
 static ssize_t tx_left(struct fid_ep *ep)
 {
 	struct ofi_core *c = of(&ep->fid)->core;
-	return !c->enabled || guest_enter() != 0 ? -FI_EOPBADSTATE : ofi_go_left((uintptr_t)c, 1);
+	return !c->enabled || guest_enter() != 0 ? -FI_EOPBADSTATE : ofi_go_left(1);
 }
 
 static struct fi_ops_ep ep_ops = {

@@ -78,6 +78,8 @@ static ssize_t post_receive(struct fid_ep *fid, fi_addr_t from, struct ofi_opera
 
 #define TX(fid) (container_of(fid, struct ofi_ep, ep)->tx_flags)
 #define RX(fid) (container_of(fid, struct ofi_ep, ep)->rx_flags)
+/* No completion says when an injected message has arrived, so it does not wait for its receive. */
+#define INJECTED(fid) ((TX(fid) & ~(FI_COMPLETION | FI_DELIVERY_COMPLETE)) | FI_INJECT)
 #define PIECE(buf, len) struct iovec piece = { (void *)(uintptr_t)(buf), len }
 #define OPERATION(flags_, context_, pieces_, count_, ...) \
 	struct ofi_operation o = { .flags = flags_, .context = (uintptr_t)(context_), .pieces = (uintptr_t)(pieces_), \
@@ -136,7 +138,7 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to)
 {
 	PIECE(buf, len);
-	OPERATION((TX(ep) & ~FI_COMPLETION) | FI_INJECT | QUIET, 0, &piece, 1);
+	OPERATION(INJECTED(ep) | QUIET, 0, &piece, 1);
 	return post_send(ep, to, &o, 0);
 }
 
@@ -152,7 +154,7 @@ static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void
 static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to)
 {
 	PIECE(buf, len);
-	OPERATION((TX(ep) & ~FI_COMPLETION) | FI_INJECT | FI_REMOTE_CQ_DATA | QUIET, 0, &piece, 1, .data = data);
+	OPERATION(INJECTED(ep) | FI_REMOTE_CQ_DATA | QUIET, 0, &piece, 1, .data = data);
 	return post_send(ep, to, &o, 0);
 }
 
@@ -219,7 +221,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 static ssize_t tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
 {
 	PIECE(buf, len);
-	OPERATION((TX(ep) & ~FI_COMPLETION) | FI_INJECT | QUIET, 0, &piece, 1, .tag = tag);
+	OPERATION(INJECTED(ep) | QUIET, 0, &piece, 1, .tag = tag);
 	return post_send(ep, to, &o, TAGGED);
 }
 
@@ -236,7 +238,7 @@ static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 	uint64_t tag)
 {
 	PIECE(buf, len);
-	OPERATION((TX(ep) & ~FI_COMPLETION) | FI_INJECT | FI_REMOTE_CQ_DATA | QUIET, 0, &piece, 1, .tag = tag,
+	OPERATION(INJECTED(ep) | FI_REMOTE_CQ_DATA | QUIET, 0, &piece, 1, .tag = tag,
 		.data = data);
 	return post_send(ep, to, &o, TAGGED);
 }

@@ -40,7 +40,7 @@ extern struct fi_provider ofi_provider;
 enum {
 	ENDPOINTS = 127,        /* of a process */
 	ADDRESSES = 1 << 20,    /* of an address vector */
-	QUEUE = 1024,           /* operations of an endpoint each way; entries of a queue by default */
+	QUEUE = 1024,           /* operations promised each way; entries of a queue by default */
 	MOST_QUEUE = 1 << 20,   /* entries of a queue */
 	INJECT = 256,           /* bytes of a message or a write that are copied at once */
 	PIECES = 4,             /* of memory that one message comes from or goes to */

@@ -113,9 +113,6 @@ func (o *operation) launched(id am.ID) {
 	e := o.e
 	o.id, o.home, o.index = id, e, len(e.under)
 	e.under = append(e.under, o)
-	if o.send {
-		e.sends++
-	}
 	the.under.Add(1)
 }
 
@@ -129,9 +126,6 @@ func (o *operation) finish() {
 	last := e.under[len(e.under)-1]
 	e.under[o.index], last.index = last, o.index
 	e.under = e.under[:len(e.under)-1]
-	if o.send {
-		e.sends--
-	}
 	o.home = nil
 	the.under.Add(-1)
 	the.give(o)
@@ -166,7 +160,7 @@ func (p *process) send(core uintptr, x *C.struct_ofi_operation) C.ssize_t {
 }
 
 func (e *endpoint) send(a *am.Endpoint, x *C.struct_ofi_operation) C.ssize_t {
-	if sends, _, _ := a.TaggedUnderWay(); e.sends >= C.QUEUE || e.tx.full() || sends >= am.MaxTagged {
+	if sends, _, _ := a.TaggedUnderWay(); e.tx.full() || sends >= am.MaxTagged {
 		return -C.FI_EAGAIN
 	}
 	o := the.take(e)
@@ -229,7 +223,7 @@ func ofi_go_receive(core, operation uintptr) (code C.ssize_t) {
 
 func (e *endpoint) receive(a *am.Endpoint, x *C.struct_ofi_operation) C.ssize_t {
 	if _, receives, _ := a.TaggedUnderWay(); x.flags&(C.FI_PEEK|C.FI_DISCARD) == 0 &&
-		(len(e.under)-e.sends >= C.QUEUE || e.rx.full() || receives >= am.MaxTagged) {
+		(e.rx.full() || receives >= am.MaxTagged) {
 		return -C.FI_EAGAIN
 	}
 	if x.flags&(C.FI_PEEK|C.FI_CLAIM) != 0 {

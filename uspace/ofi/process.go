@@ -434,7 +434,7 @@ var errnos = []struct {
 	{am.ErrNode, C.FI_EINVAL}, {attach.ErrEnvironment, C.FI_ENODATA}, {funet.ErrPlace, C.FI_ENODATA},
 	{context.DeadlineExceeded, C.FI_ETIMEDOUT}, {am.ErrMemory, C.FI_ENOMEM}, {funet.ErrAddress, C.FI_ENOMEM},
 	{funi.ErrTooManySegments, C.FI_ENOMEM}, {rma.ErrUnreachable, C.FI_EHOSTUNREACH},
-	{errOperands, C.FI_EINVAL}, {errKey, C.FI_ENOKEY}, {rma.ErrKey, C.FI_EKEYREJECTED},
+	{errOperands, C.FI_EINVAL}, {errKey, C.FI_ENOKEY}, {errBeyond, C.FI_EKEYREJECTED}, {rma.ErrKey, C.FI_EKEYREJECTED},
 	{rma.ErrRange, C.FI_EKEYREJECTED}, {rma.ErrRights, C.FI_EACCES}, {errRemote, C.FI_EOPNOTSUPP},
 }
 

@@ -206,7 +206,7 @@ func (r *regions) hold(w *funet.Windows, pieces []piece, h *held) error {
 func (r *regions) draw(requested uint64, random, counts bool) (rma.Key, error) {
 	if !random {
 		if requested >= firstSecret {
-			return 0, fmt.Errorf("key %#x: keys that a program chooses are below %#x", requested, firstSecret)
+			return 0, fmt.Errorf("%w: %#x; keys that a program chooses are below %#x", errBeyond, requested, firstSecret)
 		}
 		return rma.Key(fixed<<16 | requested), nil
 	}
@@ -320,8 +320,12 @@ func (r *regions) register(x *C.struct_ofi_region) error {
 	return nil
 }
 
-// errKey reports a key that is in use.
-var errKey = errors.New("the key is in use")
+var (
+	// errKey reports a key that is in use.
+	errKey = errors.New("the key is in use")
+	// errBeyond reports a key that programs cannot choose.
+	errBeyond = errors.New("the key is too large")
+)
 
 func pieceOf(address, length C.uint64_t) piece { return piece{uint64(address), uint64(length)} }
 

@@ -82,7 +82,7 @@ func (e *endpoint) operate(x *C.struct_ofi_remote, pieces []piece, memory *held)
 	for _, p := range pieces {
 		bytes += p.length
 	}
-	if e.sends >= C.QUEUE || e.tx.full() || len(the.parts)+int(bytes/longest)+C.PIECES*C.ELEMENTS >= atOnce {
+	if e.tx.full() || len(the.parts)+int(bytes/longest)+C.PIECES*C.ELEMENTS >= atOnce {
 		return -C.FI_EAGAIN
 	}
 	inject := x.flags&C.FI_INJECT != 0

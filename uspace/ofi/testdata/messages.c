@@ -343,6 +343,60 @@ static void unexpected(void)
 		}
 }
 
+/* An injected message counts as sent while nothing receives it, also if other sends wait for that
+ * (FI_DELIVERY_COMPLETE, which MPICH gives its endpoint). */
+static void injected(void)
+{
+	uint64_t before = FI_TRANSMIT, waits = FI_TRANSMIT | FI_DELIVERY_COMPLETE;
+	char c = 0;
+	OK(fi_control(&ep->fid, FI_GETOPSFLAG, &before));
+	before |= FI_TRANSMIT;
+	barrier();
+	if (me == 0) {
+		uint64_t count = fi_cntr_read(sent);
+		OK(fi_control(&ep->fid, FI_SETOPSFLAG, &waits));
+		POST(fi_tinject(ep, &c, 1, node[1], 79));
+		POST(fi_injectdata(ep, &c, 1, 5, node[1]));
+		OK(fi_cntr_wait(sent, count + 2, 10000));
+		OK(fi_control(&ep->fid, FI_SETOPSFLAG, &before));
+	}
+	barrier();
+	if (me == 1) {
+		POST(fi_trecv(ep, &c, 1, NULL, node[0], 79, 0, &c));
+		(void)completion(rx, &c, NULL);
+		POST(fi_recv(ep, &c, 1, NULL, node[0], &c));
+		REQUIRE(completion(rx, &c, NULL).data == 5, "other data");
+	}
+}
+
+/* 3,000 receives wait for their messages, and 3,000 sends for their receives. None of these calls
+ * may wait for another, which MPI_Irecv and MPI_Isend must not. */
+static void outstanding(void)
+{
+	enum { N = 3000, WORDS = 300 };
+	static uint32_t in[N][WORDS], out[N][WORDS];
+	for (uint32_t i = 0; i < N && me == 1; i++)
+		OK(fi_trecv(ep, in[i], sizeof in[i], NULL, node[0], i, 0, in[i]));
+	barrier();
+	for (uint32_t i = 0; i < N && me == 0; i++) {
+		out[i][0] = i;
+		POST(fi_tinject(ep, out[i], sizeof out[i][0], node[1], i));
+	}
+	for (uint32_t i = 0; i < N && me == 1; i++) {
+		(void)completion(rx, in[i], NULL);
+		REQUIRE(in[i][0] == i, "message %u is %u", i, in[i][0]);
+	}
+	for (uint32_t i = 0; i < N && me == 0; i++)
+		OK(fi_tsend(ep, out[i], sizeof out[i], NULL, node[1], i, NULL));
+	barrier();
+	for (uint32_t i = N; i-- > 0 && me == 1;) {
+		POST(fi_trecv(ep, in[i], sizeof in[i], NULL, node[0], i, 0, in[i]));
+		(void)completion(rx, in[i], NULL);
+		REQUIRE(in[i][0] == i, "message %u is %u", i, in[i][0]);
+	}
+	barrier();
+}
+
 static void look(uint64_t tag, uint64_t flags, void *memory, size_t room, void *context)
 {
 	struct iovec v = { memory, room };
@@ -653,6 +707,8 @@ int main(void)
 	names();
 	claims();
 	unexpected();
+	injected();
+	outstanding();
 	unread();
 	waiting();
 	sleeping();

@@ -29,8 +29,12 @@ static void expose(int made)
 	OK(fi_mr_reg(domain, region + 16, BYTES, access, 0, 7, 0, &mr, NULL));
 	REQUIRE(made || fi_mr_key(mr) == 7, "key %llu", (unsigned long long)fi_mr_key(mr));
 	struct fid_mr *other;
-	if (!made)
+	if (!made) {
 		REQUIRE(fi_mr_reg(domain, local, 8, access, 0, 7, 0, &other, NULL) == -FI_ENOKEY, "a key twice");
+		for (uint64_t k = 1 << 16; k != 0; k <<= 47) /* MPICH has keys with the highest bit */
+			REQUIRE(fi_mr_reg(domain, local, 8, access, 0, k, 0, &other, NULL) == -FI_EKEYREJECTED, "key %llx",
+				(unsigned long long)k);
+	}
 	REQUIRE(fi_close(&domain->fid) == -FI_EBUSY, "closed while it was in use");
 	named[0] = made ? (uint64_t)(uintptr_t)(region + 16) : 0;
 	named[1] = fi_mr_key(mr);
