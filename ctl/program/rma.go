@@ -136,7 +136,9 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	all := map[string]func(rmaRun, *RMAResult) error{
 		RMAPut: rmaRun.roundTrips, RMANotify: rmaRun.roundTrips, RMARate: rmaRun.rate, RMABulk: rmaRun.bulk,
 		RMAGet: rmaRun.operations, RMAAdd: rmaRun.operations, RMASwap: rmaRun.operations, RMAGets: rmaRun.gets}
-	sizes, open := funiSizes, openFuni
+	sizes, open := funiSizes, func(ctx context.Context, c funet.Carrier, n *rmaNode) (rmaFace, error) {
+		return openFuni(ctx, c, n), nil
+	}
 	if o.Face == FaceVirtni {
 		sizes, open, all[RMASend] = portSizes, openPort, rmaRun.roundTrips
 	}

@@ -33,7 +33,7 @@ type funiFace struct {
 	operation     funi.Operation
 }
 
-func openFuni(ctx context.Context, c funet.Carrier, of *rmaNode) (rmaFace, error) {
+func openFuni(ctx context.Context, c funet.Carrier, of *rmaNode) rmaFace {
 	n := &funiFace{rmaNode: of, ctx: ctx, carrier: c, iface: c.Interface()}
 	n.said = funi.Put{Offset: rmaWord, Counted: n.Do == RMANotify, Data: n.number[:]}
 	n.counted = funi.Put{Counted: true, Count: 1, Data: n.number[:]}
@@ -49,7 +49,7 @@ func openFuni(ctx context.Context, c funet.Carrier, of *rmaNode) (rmaFace, error
 	case RMASwap:
 		o.Operation = arctic.RemoteSwap
 	}
-	return n, nil
+	return n
 }
 
 func (n *funiFace) until(done func() bool) error {
