@@ -136,11 +136,9 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	all := map[string]func(rmaRun, *RMAResult) error{
 		RMAPut: rmaRun.roundTrips, RMANotify: rmaRun.roundTrips, RMARate: rmaRun.rate, RMABulk: rmaRun.bulk,
 		RMAGet: rmaRun.operations, RMAAdd: rmaRun.operations, RMASwap: rmaRun.operations, RMAGets: rmaRun.gets}
-	sizes, open := funiSizes, func(ctx context.Context, c funet.Carrier, n *rmaNode) (rmaFace, error) {
-		return openFuni(ctx, c, n), nil
-	}
+	sizes := funiSizes
 	if o.Face == FaceVirtni {
-		sizes, open, all[RMASend] = portSizes, openPort, rmaRun.roundTrips
+		sizes, all[RMASend] = portSizes, rmaRun.roundTrips
 	}
 	do, err := measurement(all, o.Do)
 	if err != nil {
@@ -152,7 +150,12 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 		if n.memory, err = c.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
 			return err
 		}
-		face, err := open(ctx, c, n)
+		var face rmaFace
+		if o.Face == FaceVirtni {
+			face, err = openPort(ctx, c, n)
+		} else {
+			face = openFuni(ctx, c, n)
+		}
 		if err == nil {
 			err = face.meet(time.Now().Add(f.Wait))
 		}
