@@ -133,7 +133,7 @@ func ofi_go_cancel(core, wanted uintptr) (code C.ssize_t) {
 	defer caught(&code)
 	code = -C.FI_ENOENT
 	the.with(func(a *am.Endpoint) {
-		for _, o := range the.of(core).under {
+		for _, o := range slices.Backward(the.of(core).under) { // the latest are first
 			if uintptr(o.context) == wanted && !o.send && a != nil && a.Cancel(o.id) {
 				code = 0
 				return
