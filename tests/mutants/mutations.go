@@ -1160,7 +1160,7 @@ var mutations = []mutation{
 	{"crowded", "../../ctl/registry/groups.go",
 		`err == nil && r.More`, `false`,
 		table("TestFloodBelowOneGID")},
-	{"unnamed", "../../ctl/registry/session.go",
+	{"unnamed", "../../ctl/registry/read.go",
 		`if rest == "" || err != nil {`, `if rest != "x" {`,
 		table("TestReadHosts")},
 	{"blind", "../../ctl/registry/groups.go",
